@@ -64,7 +64,7 @@ KEY_DROPPED = _(
 )
 
 
-class AccountKeyForm(AuditedForm):
+class AccountKeyAdminForm(AuditedForm):
     """A form with an account key that is written, never read."""
 
     new_account_key = forms.CharField(
@@ -84,7 +84,7 @@ class AccountKeyForm(AuditedForm):
         return clean_key(str(self.cleaned_data["new_account_key"]))
 
 
-class ProjectForm(AccountKeyForm):
+class ProjectForm(AccountKeyAdminForm):
     class Meta:
         model = Project
         fields = (
@@ -307,7 +307,7 @@ class ProjectAdmin(AuditedAdmin):
         return False
 
 
-class UserProjectForm(AccountKeyForm):
+class UserProjectForm(AccountKeyAdminForm):
     class Meta:
         model = UserProject
         fields = ("user", "project", "is_chosen", "resource_share")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from portal.audit.proposals import Proposal
     from portal.audit.register import Audited
-    from portal.audit.two_persons import Kind
+    from portal.audit.two_persons import StepKind
     from portal.dashboard.registry import Part
     from portal.maintenance.jobs import Job
     from portal.models import User
@@ -41,7 +41,7 @@ class AccountingConfig(extras.SiteApp):
         project = Audited(Project, secret=["shared_account_key"], signed=["master_url", "url_signature"])
         return [project, *map(Audited, others)]
 
-    def two_person_steps(self) -> Mapping[str, Kind]:
+    def two_person_steps(self) -> Mapping[str, StepKind]:
         from accounting.projects.moves import STEPS
 
         return STEPS

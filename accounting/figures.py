@@ -14,7 +14,7 @@ from accounting.engine.states import NoteKind
 from accounting.ledger.sql import MONTHS_AHEAD
 from accounting.models import ProjectTrouble
 from portal.dashboard.record import moment
-from portal.dashboard.registry import Combine, Figure, Part, Query, Rows, Sample, Table, per_hour, per_minute
+from portal.dashboard.registry import Combine, Figure, FigureQuery, Part, Rows, Sample, Table, per_hour, per_minute
 from portal.dashboard.rules import above, below
 from portal.ops import heartbeats
 
@@ -170,10 +170,10 @@ def read_troubles(now: dt.datetime) -> Rows:
 
 
 READINGS: Final = (
-    Query(_ACTIVE),
-    Query(_NOTES),
-    Query(_COUNTS),
-    Query(_TROUBLE, lambda: _TROUBLE_NAMES),
+    FigureQuery(_ACTIVE),
+    FigureQuery(_NOTES),
+    FigureQuery(_COUNTS),
+    FigureQuery(_TROUBLE, lambda: _TROUBLE_NAMES),
     _counted,
 )
 _TROUBLES_TABLE: Final = Table(

@@ -79,11 +79,11 @@ class AppForm(AuditedForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        for kind in functions.Kind:
+        for kind in functions.FunctionKind:
             if kind in self.fields:
                 self.fields[kind] = self._function_field(kind)
 
-    def _function_field(self, kind: functions.Kind) -> forms.ChoiceField:
+    def _function_field(self, kind: functions.FunctionKind) -> forms.ChoiceField:
         """A choice among the registered functions. One that is named and not registered is shown, and refused."""
         present = getattr(self.instance, kind)
         names = [*functions.registered(kind)]
@@ -101,7 +101,7 @@ class AppForm(AuditedForm):
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or self.cleaned_data
-        for kind in functions.Kind:
+        for kind in functions.FunctionKind:
             self._check_function(kind, cleaned.get(kind) or "")
         if cleaned.get("comparison") == Comparison.CUSTOM and not cleaned.get("comparison_function"):
             self.add_error(
@@ -119,7 +119,7 @@ class AppForm(AuditedForm):
             )
         return cleaned
 
-    def _check_function(self, kind: functions.Kind, name: str) -> None:
+    def _check_function(self, kind: functions.FunctionKind, name: str) -> None:
         if not name:
             return
         try:

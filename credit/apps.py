@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from portal.dashboard.registry import Part
     from portal.maintenance.jobs import Job
     from portal.models import Change
-    from portal.people.consents import Kind as Consent
+    from portal.people.consents import ConsentKind
 
 
 class CreditConfig(extras.SiteApp):
@@ -61,7 +61,7 @@ class CreditConfig(extras.SiteApp):
 
         return PARTS
 
-    def consents(self) -> Sequence[Consent]:
+    def consents(self) -> Sequence[ConsentKind]:
         from credit.export.consent import HOSTS, STATISTICS
 
         return [STATISTICS, HOSTS]
@@ -89,7 +89,7 @@ class CreditConfig(extras.SiteApp):
         from credit.export import consent
         from credit.teams import membership
 
-        consent.leave(user_id, now)
+        consent.withdraw(user_id, now)
         membership.forget(user_id)
 
     def collectors(self) -> Sequence[Collector]:

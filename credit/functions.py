@@ -17,7 +17,7 @@ from django.utils.translation import gettext
 from portal.extras import site_apps
 
 
-class Kind(StrEnum):
+class FunctionKind(StrEnum):
     """What a function does: the field of an app that names it."""
 
     COMPARISON = "comparison_function"
@@ -29,12 +29,12 @@ class UnregisteredFunction(Exception):
     """The name is not in the list; the message says how it gets there."""
 
 
-def registered(kind: Kind) -> list[str]:
+def registered(kind: FunctionKind) -> list[str]:
     """The dotted names that an app may have in this field, in alphabetical order."""
     return sorted({*(name for app in site_apps() for name in app.functions().get(kind, ())), *settings.APP_FUNCTIONS})
 
 
-def load(kind: Kind, name: str) -> Callable[..., Any]:
+def load(kind: FunctionKind, name: str) -> Callable[..., Any]:
     """The registered function of this name. Raises UnregisteredFunction, or whatever importing its module raises."""
     if name not in registered(kind):
         raise UnregisteredFunction(

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from prometheus_client.registry import Collector
 
     from portal.audit.register import Audited
-    from portal.audit.two_persons import Kind
+    from portal.audit.two_persons import StepKind
     from portal.dashboard.registry import Part
     from portal.maintenance.jobs import Job
 
@@ -70,7 +70,7 @@ class PortalConfig(extras.SiteApp):
 
         return [Audited(SiteText)]
 
-    def two_person_steps(self) -> Mapping[str, Kind]:
+    def two_person_steps(self) -> Mapping[str, StepKind]:
         from portal.audit.rights_requests import STEPS
 
         return STEPS

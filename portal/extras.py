@@ -28,15 +28,15 @@ if TYPE_CHECKING:
     from portal.audit.proposals import Proposal
     from portal.audit.register import Audited
     from portal.audit.steps import Forecast, Operation, Section
-    from portal.audit.two_persons import Kind
-    from portal.dashboard.navigation import Page
+    from portal.audit.two_persons import StepKind
+    from portal.dashboard.navigation import AdminPage
     from portal.dashboard.registry import Part
     from portal.maintenance.jobs import Job
     from portal.models import Change, Host, User
-    from portal.people.consents import Kind as Consent
+    from portal.people.consents import ConsentKind
 
 
-class Place(StrEnum):
+class LinkPlace(StrEnum):
     """Where pages of the kernel have links to those of others."""
 
     ACCOUNT_TABS = "account_tabs"
@@ -50,7 +50,7 @@ class Link(NamedTuple):
 
     view: str
     title: StrOrPromise
-    places: tuple[Place, ...]
+    places: tuple[LinkPlace, ...]
 
 
 class Periodic(NamedTuple):
@@ -137,7 +137,7 @@ class SiteApp(AppConfig):
         """What /metrics reads when it is asked."""
         return ()
 
-    def consents(self) -> Sequence[Consent]:
+    def consents(self) -> Sequence[ConsentKind]:
         """What volunteers can agree to."""
         return ()
 
@@ -145,7 +145,7 @@ class SiteApp(AppConfig):
         """What operators can start on the page "Maintenance"."""
         return ()
 
-    def admin_pages(self) -> Sequence[Page]:
+    def admin_pages(self) -> Sequence[AdminPage]:
         """Pages of the admin that are no lists of a table."""
         return ()
 
@@ -185,7 +185,7 @@ class SiteApp(AppConfig):
         """A part of a change's page."""
         return None
 
-    def two_person_steps(self) -> Mapping[str, Kind]:
+    def two_person_steps(self) -> Mapping[str, StepKind]:
         """Steps for which one operator asks and another one confirms, by name."""
         return {}
 
@@ -230,7 +230,7 @@ class SiteApp(AppConfig):
         return ()
 
     def functions(self) -> Mapping[str, Sequence[str]]:
-        """Dotted names of functions that apps of the project may name, by the field (`credit.functions.Kind`)."""
+        """Dotted names of functions that apps of the project may name, by field (`credit.functions.FunctionKind`)."""
         return {}
 
     def ask_data_copy(self, user: User) -> object:

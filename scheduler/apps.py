@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from portal.audit.proposals import Proposal
     from portal.audit.register import Audited
     from portal.audit.steps import Operation
-    from portal.audit.two_persons import Kind as Step
-    from portal.dashboard.navigation import Page
+    from portal.audit.two_persons import StepKind
+    from portal.dashboard.navigation import AdminPage
     from portal.dashboard.registry import Part
     from portal.maintenance.jobs import Job
     from portal.models import Host
-    from portal.people.consents import Kind as Consent
+    from portal.people.consents import ConsentKind
 
 
 class SchedulerConfig(extras.SiteApp):
@@ -40,7 +40,7 @@ class SchedulerConfig(extras.SiteApp):
 
         return OPERATIONS
 
-    def two_person_steps(self) -> Mapping[str, Step]:
+    def two_person_steps(self) -> Mapping[str, StepKind]:
         from scheduler.releases.second_person import STEPS
 
         return STEPS
@@ -55,7 +55,7 @@ class SchedulerConfig(extras.SiteApp):
 
         return [PART]
 
-    def consents(self) -> Sequence[Consent]:
+    def consents(self) -> Sequence[ConsentKind]:
         from scheduler.releases.testers import TESTING
 
         return [TESTING]
@@ -66,15 +66,15 @@ class SchedulerConfig(extras.SiteApp):
 
         return [FILES, NAMES]
 
-    def admin_pages(self) -> Sequence[Page]:
-        from portal.dashboard.navigation import Page
+    def admin_pages(self) -> Sequence[AdminPage]:
+        from portal.dashboard.navigation import AdminPage
 
-        return [Page(_("Apps and credit"), _("New code-signing key"), "admin:new_key", "scheduler.add_keychange")]
+        return [AdminPage(_("Apps and credit"), _("New code-signing key"), "admin:new_key", "scheduler.add_keychange")]
 
     def host_merged(self, older: int, newer: int) -> None:
-        from scheduler.lifecycle.host_merge import follow
+        from scheduler.lifecycle.host_merge import merge_records
 
-        follow(older, newer)
+        merge_records(older, newer)
 
     def host_sections(self, host: Host, now: dt.datetime) -> Iterable[extras.HostSection]:
         from scheduler.lifecycle.host_programs import programs_section
@@ -99,9 +99,9 @@ class SchedulerConfig(extras.SiteApp):
         return archived_credit(Owner(owner))
 
     def functions(self) -> Mapping[str, Sequence[str]]:
-        from credit.functions import Kind
+        from credit.functions import FunctionKind
 
-        return {Kind.TRICKLE: ["scheduler.rpc.trickles.grant_partial_credit"]}
+        return {FunctionKind.TRICKLE: ["scheduler.rpc.trickles.grant_partial_credit"]}
 
     def supplied_texts(self) -> Iterable[str]:
         from scheduler.examples import SUPPLIED

@@ -12,7 +12,7 @@ from typing import Any, Final
 from django.db import connection, transaction
 
 from accounting.choosing import sql
-from accounting.engine.choice.balance import WEEK_DAYS, Standing, Week, rebalance, sum_up
+from accounting.engine.choice.balance import WEEK_DAYS, ProjectBalance, Week, rebalance, sum_up
 from accounting.engine.choice.facts import CPU, ProjectFacts, TroubleKind
 from accounting.ledger.sql import TRY_LOCK, AdvisoryLock
 from accounting.models import Project, ProjectStanding, ProjectTrouble
@@ -86,7 +86,7 @@ def _could_do(project: ProjectFacts, on_gpu: bool, *, worked: bool) -> bool:
     return on_gpu in types if types else worked
 
 
-def _store(standings: dict[int, Standing], on_gpu: bool, today: dt.date) -> None:
+def _store(standings: dict[int, ProjectBalance], on_gpu: bool, today: dt.date) -> None:
     ProjectStanding.objects.filter(on_gpu=on_gpu).exclude(project_id__in=standings).delete()
     ProjectStanding.objects.bulk_create(
         [

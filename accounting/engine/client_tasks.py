@@ -33,7 +33,7 @@ class TaskState(IntEnum):
     ABORTED = 8
 
 
-class Standing(IntEnum):
+class TaskCreditState(IntEnum):
     """What the project says of a task: only GRANTED, REFUSED and FAILED are final."""
 
     OPEN = 0
@@ -44,7 +44,7 @@ class Standing(IntEnum):
     UNKNOWN = 5
 
 
-FINAL: Final = frozenset({Standing.GRANTED, Standing.REFUSED, Standing.FAILED})
+FINAL: Final = frozenset({TaskCreditState.GRANTED, TaskCreditState.REFUSED, TaskCreditState.FAILED})
 
 # The client's states of a result, of which the others are those of its process
 _RESULT_STATES: Final = {
@@ -81,18 +81,18 @@ _VALID: Final = 1
 _REFUSED: Final = frozenset({2, 5})
 
 
-def standing_of(server_state: int, outcome: int, validate_state: int) -> Standing:
+def standing_of(server_state: int, outcome: int, validate_state: int) -> TaskCreditState:
     """What a project's numbers say."""
     if server_state != _OVER:
-        return Standing.OPEN
+        return TaskCreditState.OPEN
     if outcome == _NO_REPLY:
         # Its deadline has passed; it may still be reported.
-        return Standing.OPEN
+        return TaskCreditState.OPEN
     if outcome != _SUCCESS:
-        return Standing.REFUSED if validate_state in _REFUSED else Standing.FAILED
+        return TaskCreditState.REFUSED if validate_state in _REFUSED else TaskCreditState.FAILED
     if validate_state == _VALID:
-        return Standing.GRANTED
-    return Standing.REFUSED if validate_state in _REFUSED else Standing.PENDING
+        return TaskCreditState.GRANTED
+    return TaskCreditState.REFUSED if validate_state in _REFUSED else TaskCreditState.PENDING
 
 
 def wait_before(asks: int) -> dt.timedelta:

@@ -12,7 +12,7 @@ from typing import Final
 from accounting.engine.amounts import KINDS, NO_WORK, Totals
 from accounting.engine.machine import SECOND_US, allowance
 from accounting.engine.returns import Earlier, is_return, not_reached, with_last
-from accounting.engine.states import DayFlag, Intake, Note, NoteKind, ProjectState, Report
+from accounting.engine.states import DayFlag, Intake, NoteKind, ProjectState, Report, ReportNote
 
 # A client's totals move once a minute: a difference may hold two minutes more than the time between reports.
 RETURN_SLACK_US: Final = 120 * SECOND_US
@@ -42,7 +42,7 @@ def in_part(
         if each.kind in broken:
             _note(intake, state.project_id, DayFlag.SUM_BROKEN, NoteKind.SUM_BROKEN, detail=each.kind)
         else:
-            intake.notes.append(Note(NoteKind.INVALID, state.project_id, detail=each.fault))
+            intake.notes.append(ReportNote(NoteKind.INVALID, state.project_id, detail=each.fault))
     has_unknown_start = known is None and _starts_from_reported(intake, state)
     delta, earlier, restart = difference(intake, state, totals)
     if has_unknown_start or intake.flags.get(state.project_id, 0) & (DayFlag.RESET | DayFlag.RETURNED):
@@ -145,7 +145,7 @@ def _starts_from_reported(intake: Intake, state: ProjectState) -> bool:
 
 def _note(intake: Intake, project_id: int, flag: DayFlag, kind: NoteKind, amount: int = 0, *, detail: str = "") -> None:
     intake.flag(project_id, flag)
-    intake.notes.append(Note(kind, project_id, amount=amount, detail=detail))
+    intake.notes.append(ReportNote(kind, project_id, amount=amount, detail=detail))
 
 
 def _is_too_much(intake: Intake, delta: Totals) -> bool:

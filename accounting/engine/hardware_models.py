@@ -47,7 +47,7 @@ class Replaced(NamedTuple):
     assumed: int
 
 
-class Seen(NamedTuple):
+class ReportedSpeed(NamedTuple):
     """The speed of one processor of a model as one of the owner's computers reports it."""
 
     model: Model
@@ -94,7 +94,7 @@ def _believed(
     return assumed
 
 
-def usual_speeds(seen: Iterable[Seen], shipped: Speeds, *, min_owners: int, factor: float) -> dict[Model, int]:
+def usual_speeds(seen: Iterable[ReportedSpeed], shipped: Speeds, *, min_owners: int, factor: float) -> dict[Model, int]:
     """The usual speed of each model: the median over owners of the median of each owner's computers.
 
     So one account counts once, however many computers it has. A model needs ``min_owners``, of whom three quarters

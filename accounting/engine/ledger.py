@@ -60,11 +60,11 @@ from accounting.engine.states import (
     DayFlag,
     HostState,
     Intake,
-    Note,
+    LedgerChanges,
     NoteKind,
     ProjectState,
     Report,
-    Settlement,
+    ReportNote,
 )
 
 STALE_WITHIN_US: Final = HOUR_US
@@ -98,7 +98,7 @@ def settle(
     honours_handed: bool,
     ceilings: Ceilings,
     usual: Usual = NOTHING_USUAL,
-) -> Settlement:
+) -> LedgerChanges:
     """What a request with these reports changes; the arguments stay as they are.
 
     ``projects`` has every row of the host, also of projects that the request does not list. ``old`` and
@@ -110,7 +110,7 @@ def settle(
     if client_now is not None and not isfinite(client_now):
         client_now = None
     if _is_stale(host, now_us, client_now):
-        return Settlement(True, host)
+        return LedgerChanges(True, host)
     old, replaced_before = judge(old, usual)
     new, replaced = judge(new, usual)
     current = old if new is None else new
@@ -128,7 +128,7 @@ def settle(
     if current is not None and current.p_fpops == DEFAULT_FPOPS:
         for project_id in credits:
             intake.flag(project_id, DayFlag.SPEED_UNKNOWN)
-    return Settlement(
+    return LedgerChanges(
         False,
         HostState(now_us, client_now if client_now is not None else host.client_now, level),
         [row for project_id, row in intake.rows.items() if row != projects.get(project_id)],
@@ -146,7 +146,7 @@ def _tell_replaced(intake: Intake, replaced: Sequence[Replaced], credits: Mappin
         intake.flag(project_id, DayFlag.SPEED_REPLACED)
     for each in replaced:
         detail = f"{each.processor.value}|{each.reported}|{each.assumed}|{each.model}"
-        intake.notes.append(Note(NoteKind.SPEED_REPLACED, None, detail=detail))
+        intake.notes.append(ReportNote(NoteKind.SPEED_REPLACED, None, detail=detail))
 
 
 def _is_stale(host: HostState, now_us: int, client_now: float | None) -> bool:
@@ -216,7 +216,7 @@ def _without_totals(intake: Intake, state: ProjectState, fault: str | None) -> P
     But not if they are another client's. This one's first totals will be where it starts.
     """
     if fault is not None:
-        intake.notes.append(Note(NoteKind.INVALID, state.project_id, detail=fault))
+        intake.notes.append(ReportNote(NoteKind.INVALID, state.project_id, detail=fault))
     if intake.is_same_client:
         # A faulty first report of an attachment does not move its base: what the client did may be ours.
         return state if fault is not None else replace(state, listed=True)
@@ -251,4 +251,4 @@ def _note_excess(
     intake: Intake, project_id: int, flag: DayFlag, note: NoteKind, kind_of_amount: str, excess: int
 ) -> None:
     intake.flag(project_id, flag)
-    intake.notes.append(Note(note, project_id, kind_of_amount, excess, kind_of_amount))
+    intake.notes.append(ReportNote(note, project_id, kind_of_amount, excess, kind_of_amount))

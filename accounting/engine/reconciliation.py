@@ -45,7 +45,7 @@ class DayStand:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class SettledCredit:
     """What is known of one computer at a project whose statistics have had it.
 
     ``seen_on``: the day on which they were first read with it; ``read_on``: the day of the last ones that were read.
@@ -75,7 +75,7 @@ class Seen:
 
 
 def open_days(
-    seen: Seen, estimates: Mapping[dt.date, int], grants: Mapping[dt.date, int], today: dt.date
+    seen: SettledCredit, estimates: Mapping[dt.date, int], grants: Mapping[dt.date, int], today: dt.date
 ) -> dict[dt.date, DayStand]:
     """What of each open day's estimate no grant has paid, in the order of days.
 
@@ -96,7 +96,7 @@ def open_days(
 
 
 def stand(
-    seen: Seen | None, estimates: Mapping[dt.date, int], grants: Mapping[dt.date, int], today: dt.date
+    seen: SettledCredit | None, estimates: Mapping[dt.date, int], grants: Mapping[dt.date, int], today: dt.date
 ) -> dict[dt.date, DayStand]:
     """What each day's credit counts as, in the order of days; ``seen`` None: no statistics have had the computer."""
     found = {}

@@ -11,7 +11,7 @@ from typing import Final
 
 from accounting.engine.amounts import KINDS, NO_WORK, Totals
 from accounting.engine.machine import DAY_US, SECOND_US, Allowance, allowance
-from accounting.engine.states import DayFlag, Intake, Note, NoteKind, ProjectState
+from accounting.engine.states import DayFlag, Intake, NoteKind, ProjectState, ReportNote
 
 PENDING_KEPT_US: Final = DAY_US
 # Credit and run time; jobs are credited at once or dropped.
@@ -159,7 +159,7 @@ def _apply(intake: Intake, ids: list[int], splits: list[_Split]) -> dict[int, To
     for kind, split in zip(KINDS, splits, strict=True):
         lost = sum(split.dropped)
         if lost:
-            intake.notes.append(Note(NoteKind.DROPPED, None, kind, lost, kind))
+            intake.notes.append(ReportNote(NoteKind.DROPPED, None, kind, lost, kind))
     return credits
 
 

@@ -46,7 +46,7 @@ class NoteKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
+class ReportNote:
     """Something for the owner to see.
 
     ``project_id`` is None if it is about the whole host. ``amount`` is what does not count, of the kind named
@@ -107,7 +107,7 @@ class Report(NamedTuple):
 
 
 @dataclass(slots=True)
-class Settlement:
+class LedgerChanges:
     """What a request changes: the host, the projects' rows that differ, and what to add to today's rows.
 
     ``credits`` has only projects that are credited something; ``flags`` may have others (a reset, for one).
@@ -118,7 +118,7 @@ class Settlement:
     changed: list[ProjectState] = field(default_factory=list)
     credits: dict[int, Totals] = field(default_factory=dict)
     flags: dict[int, int] = field(default_factory=dict)
-    notes: list[Note] = field(default_factory=list)
+    notes: list[ReportNote] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -132,7 +132,7 @@ class Intake:
     rows: dict[int, ProjectState]
     deltas: dict[int, Totals] = field(default_factory=dict)
     flags: dict[int, int] = field(default_factory=dict)
-    notes: list[Note] = field(default_factory=list)
+    notes: list[ReportNote] = field(default_factory=list)
     has_replaced_gpu: bool = False
 
     def flag(self, project_id: int, flag: DayFlag) -> None:

@@ -14,7 +14,7 @@ from django.db import transaction
 from django.db.models import Q
 
 from accounting.engine.amounts import Processor
-from accounting.engine.hardware_models import Model, Seen, Usual, model_name, usual_speeds
+from accounting.engine.hardware_models import Model, ReportedSpeed, Usual, model_name, usual_speeds
 from accounting.models import HostProject, ModelSpeed
 from portal.models import Host
 
@@ -62,7 +62,7 @@ def learn(now: dt.datetime) -> int:
     return len(rows)
 
 
-def _seen(now: dt.datetime) -> Iterator[Seen]:
+def _seen(now: dt.datetime) -> Iterator[ReportedSpeed]:
     """Each processor of each computer that was in contact lately, at the speed that it reports.
 
     Only of computers and accounts of some age that were credited something: new ones are made up in minutes.
@@ -77,8 +77,8 @@ def _seen(now: dt.datetime) -> Iterator[Seen]:
     columns = hosts.values_list("owner_id", "p_model", "p_fpops", "coprocs").iterator(chunk_size=2000)
     for owner_id, cpu, flops, coprocs in columns:
         if cpu and flops and 0 < flops < MAX_FLOPS:
-            yield Seen((Processor.CPU, model_name(cpu)), owner_id, flops)
+            yield ReportedSpeed((Processor.CPU, model_name(cpu)), owner_id, flops)
         for gpu in coprocs:
             peak = gpu.get("peak_flops") or 0
             if gpu.get("name") and 0 < peak < MAX_FLOPS:
-                yield Seen((Processor.GPU, model_name(str(gpu["name"]))), owner_id, peak)
+                yield ReportedSpeed((Processor.GPU, model_name(str(gpu["name"]))), owner_id, peak)

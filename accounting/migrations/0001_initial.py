@@ -572,7 +572,10 @@ class Migration(migrations.Migration):
                 ("name", models.CharField(max_length=255)),
                 ("first_seen_at", models.DateTimeField(default=django.utils.timezone.now)),
                 ("last_seen_at", models.DateTimeField(default=django.utils.timezone.now)),
-                ("standing", models.PositiveSmallIntegerField(default=accounting.engine.client_tasks.Standing["OPEN"])),
+                (
+                    "standing",
+                    models.PositiveSmallIntegerField(default=accounting.engine.client_tasks.TaskCreditState["OPEN"]),
+                ),
                 ("granted_credit", models.FloatField(null=True)),
                 ("asks", models.PositiveSmallIntegerField(default=0)),
                 ("unknowns", models.PositiveSmallIntegerField(default=0)),
@@ -595,12 +598,12 @@ class Migration(migrations.Migration):
                             (
                                 "standing__in",
                                 [
-                                    accounting.engine.client_tasks.Standing["OPEN"],
-                                    accounting.engine.client_tasks.Standing["PENDING"],
-                                    accounting.engine.client_tasks.Standing["GRANTED"],
-                                    accounting.engine.client_tasks.Standing["REFUSED"],
-                                    accounting.engine.client_tasks.Standing["FAILED"],
-                                    accounting.engine.client_tasks.Standing["UNKNOWN"],
+                                    accounting.engine.client_tasks.TaskCreditState["OPEN"],
+                                    accounting.engine.client_tasks.TaskCreditState["PENDING"],
+                                    accounting.engine.client_tasks.TaskCreditState["GRANTED"],
+                                    accounting.engine.client_tasks.TaskCreditState["REFUSED"],
+                                    accounting.engine.client_tasks.TaskCreditState["FAILED"],
+                                    accounting.engine.client_tasks.TaskCreditState["UNKNOWN"],
                                 ],
                             )
                         ),
@@ -618,11 +621,12 @@ class Migration(migrations.Migration):
                         condition=models.Q(
                             models.Q(
                                 ("granted_credit__isnull", False),
-                                ("standing", accounting.engine.client_tasks.Standing["GRANTED"]),
+                                ("standing", accounting.engine.client_tasks.TaskCreditState["GRANTED"]),
                             ),
                             models.Q(
                                 models.Q(
-                                    ("standing", accounting.engine.client_tasks.Standing["GRANTED"]), _negated=True
+                                    ("standing", accounting.engine.client_tasks.TaskCreditState["GRANTED"]),
+                                    _negated=True,
                                 ),
                                 ("granted_credit__isnull", True),
                             ),

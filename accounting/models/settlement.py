@@ -14,7 +14,7 @@ from portal.models import Host
 
 
 class Settlement(models.Model):
-    """A computer at a project whose statistics have had it: the fields of the engine's ``Seen``.
+    """A computer at a project whose statistics have had it: the fields of the engine's ``SettledCredit``.
 
     Without such a row, all credit of the computer at the project is estimated, and is its total.
     """

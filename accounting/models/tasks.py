@@ -9,17 +9,17 @@ from django.db.models import CheckConstraint, Q
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from accounting.engine.client_tasks import MAX_CREDIT, Standing
+from accounting.engine.client_tasks import MAX_CREDIT, TaskCreditState
 from portal.languages.sentences import MessageField
 from portal.models import Host
 
 STANDINGS: Final = {
-    Standing.OPEN: _("not finished"),
-    Standing.PENDING: _("not decided yet"),
-    Standing.GRANTED: _("granted"),
-    Standing.REFUSED: _("refused"),
-    Standing.FAILED: _("failed"),
-    Standing.UNKNOWN: _("not known to the project"),
+    TaskCreditState.OPEN: _("not finished"),
+    TaskCreditState.PENDING: _("not decided yet"),
+    TaskCreditState.GRANTED: _("granted"),
+    TaskCreditState.REFUSED: _("refused"),
+    TaskCreditState.FAILED: _("failed"),
+    TaskCreditState.UNKNOWN: _("not known to the project"),
 }
 
 
@@ -63,7 +63,7 @@ class FollowedTask(models.Model):
     name = models.CharField(max_length=255)
     first_seen_at = models.DateTimeField(default=timezone.now)
     last_seen_at = models.DateTimeField("last in the list", default=timezone.now)
-    standing = models.PositiveSmallIntegerField(choices=STANDINGS, default=Standing.OPEN)
+    standing = models.PositiveSmallIntegerField(choices=STANDINGS, default=TaskCreditState.OPEN)
     granted_credit = models.FloatField(null=True)
     asks = models.PositiveSmallIntegerField("times that the project was asked", default=0)
     unknowns = models.PositiveSmallIntegerField("times in a row that it did not know the task", default=0)
@@ -74,14 +74,14 @@ class FollowedTask(models.Model):
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["host", "project", "name"], name="followedtask_once"),
-            CheckConstraint(condition=Q(standing__in=list(Standing)), name="followedtask_standing"),
+            CheckConstraint(condition=Q(standing__in=list(TaskCreditState)), name="followedtask_standing"),
             CheckConstraint(
                 condition=Q(granted_credit__isnull=True) | Q(granted_credit__gte=0, granted_credit__lte=MAX_CREDIT),
                 name="followedtask_credit_range",
             ),
             CheckConstraint(
-                condition=Q(standing=Standing.GRANTED, granted_credit__isnull=False)
-                | (~Q(standing=Standing.GRANTED) & Q(granted_credit__isnull=True)),
+                condition=Q(standing=TaskCreditState.GRANTED, granted_credit__isnull=False)
+                | (~Q(standing=TaskCreditState.GRANTED) & Q(granted_credit__isnull=True)),
                 name="followedtask_credit_when_granted",
             ),
         ]

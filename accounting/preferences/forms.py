@@ -86,7 +86,7 @@ class Hours:
 
 
 @dataclass(frozen=True, slots=True)
-class Day:
+class DayLine:
     """A line of the form."""
 
     name: str
@@ -157,7 +157,7 @@ class DaysForm(forms.Form):
         return days
 
     @property
-    def days(self) -> list[Day]:
+    def days(self) -> list[DayLine]:
         """The lines, Monday first."""
         lines = []
         for day, name in DAYS.items():
@@ -165,7 +165,7 @@ class DaysForm(forms.Form):
             for kind in _KINDS:
                 field = f"d{day}_{kind}"
                 hours.append((str(_LABELS[kind]), Hours(self[field], self[f"{field}_from"], self[f"{field}_until"])))
-            lines.append(Day(str(name), any(each.mode.value() for _mode, each in hours), hours))
+            lines.append(DayLine(str(name), any(each.mode.value() for _mode, each in hours), hours))
         return lines
 
     @property

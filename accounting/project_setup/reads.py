@@ -95,7 +95,7 @@ def _counts(profile: ProjectProfile | None) -> list[tuple[str, str]]:
 
 
 @dataclass(slots=True)
-class ProjectLine:
+class ProjectTroubles:
     """A project on the page of trouble. Counts are of computers that were in contact within a day."""
 
     project: Project
@@ -130,12 +130,12 @@ class ProjectLine:
         return bool(found) or has_problem or 2 * self.failing > self.computers
 
 
-def read_troubles(now: dt.datetime) -> list[ProjectLine]:
+def read_troubles(now: dt.datetime) -> list[ProjectTroubles]:
     """All projects, those that need attention first. Six statements, two of them at most once a minute."""
     lines = {}
     for project in Project.objects.select_related("profile").prefetch_related("troubles"):
         profile = getattr(project, "profile", None)
-        lines[project.pk] = ProjectLine(
+        lines[project.pk] = ProjectTroubles(
             project,
             profile,
             unseen(profile) if profile is not None else [],

@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy as _
 from accounting.models import Project
 from accounting.rpc import catalogue
 from portal.audit.proposals import Proposal
-from portal.audit.two_persons import Kind, Payload, StepRefused
+from portal.audit.two_persons import Payload, StepKind, StepRefused
 from portal.models import SignedEntry, User
 from portal.wire.sealing import origin
 
@@ -66,4 +66,4 @@ def is_move(row: Model, proposal: Proposal) -> bool:
     return isinstance(row, Project) and "master_url" in changes and needs_two(row, str(changes["master_url"][1]))
 
 
-STEPS: Final = {KIND: Kind(_("Address of a project"), "accounting.change_project", _carry_out, _lines)}
+STEPS: Final = {KIND: StepKind(_("Address of a project"), "accounting.change_project", _carry_out, _lines)}

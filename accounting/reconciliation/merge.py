@@ -7,7 +7,7 @@ import datetime as dt
 from django.db.models import BigIntegerField, F, Sum
 from django.db.models.functions import Cast
 
-from accounting.engine.reconciliation import Seen
+from accounting.engine.reconciliation import SettledCredit
 from accounting.ledger.sql import MOST_CREDIT
 from accounting.models import Day, HostProject, Settlement
 from portal.models import Host
@@ -57,9 +57,9 @@ def _merge_one(
     kept.save()
 
 
-def _seen(row: Settlement) -> Seen:
+def _seen(row: Settlement) -> SettledCredit:
     estimated = row.estimated_before + _estimated_on(row.seen_on, [row.host], row.project_id)
-    return Seen(row.seen_on, row.read_on, estimated, row.granted, row.is_whole)
+    return SettledCredit(row.seen_on, row.read_on, estimated, row.granted, row.is_whole)
 
 
 def _estimated_on(day: dt.date, hosts: list[Host], project_id: int) -> int:

@@ -15,7 +15,7 @@ from django.db import connection
 from django.utils.formats import date_format
 from django.utils.translation import gettext, gettext_noop
 
-from accounting.engine.reconciliation import DayStand, Seen, expected_range, open_days, ratio
+from accounting.engine.reconciliation import DayStand, SettledCredit, expected_range, open_days, ratio
 from accounting.ledger.months import closed_until, split
 from accounting.ledger.partitions import month_of
 from accounting.reconciliation import sql
@@ -42,7 +42,7 @@ class ReconciledHost:
     host_id: int
     project_id: int
     estimated: int
-    seen: Seen | None
+    seen: SettledCredit | None
     compared: int = 0
     low: float = 0.0
     high: float = 0.0
@@ -139,7 +139,7 @@ def _standing(
 ) -> ReconciledHost:
     if seen_on is None:
         return ReconciledHost(host_id, project_id, credited, None)
-    seen = Seen(seen_on, read_on, estimated, granted, is_whole)
+    seen = SettledCredit(seen_on, read_on, estimated, granted, is_whole)
     return ReconciledHost(host_id, project_id, credited, seen, compared, *expected_range(median, computers or 0))
 
 

@@ -25,7 +25,7 @@ from accounting.engine.choice.troubles import StoredTroubles, note_troubles
 from accounting.engine.hardware_models import Usual
 from accounting.engine.ledger import offer, settle
 from accounting.engine.machine import Ceilings, Machine
-from accounting.engine.states import Report, Settlement
+from accounting.engine.states import LedgerChanges, Report
 from accounting.ledger import partitions
 from accounting.ledger.locks import lock_ledgers
 from accounting.models import HostLedger
@@ -36,10 +36,10 @@ from accounting.rpc.recognise import Recognised, recognise
 from accounting.wire.client_tasks import ReportedTasks
 from accounting.wire.replies import AccountManagerReply, render_reply
 from accounting.wire.requests import AccountManagerRequest, ReportedProject
-from portal.clients import plain
+from portal.clients import sync_driver
+from portal.clients.effects import ExclusiveKey, in_thread
 from portal.clients.request_handler import best_effort
-from portal.clients.settings_cache import once
-from portal.clients.wants import Turn, in_thread
+from portal.clients.settings_cache import cached_setting
 from portal.computers.groups import join_group
 from portal.computers.host_changes import HostChangeRefused
 from portal.models import ClientKey, Host, JoinToken, User
@@ -109,7 +109,7 @@ async def answer(
     projects = await catalogue.fresh()
     listed = _listed(request, projects)
     if request.authenticator and request.host_token:
-        await Turn(("account manager", request.host_token))
+        await ExclusiveKey(("account manager", request.host_token))
         known = await _answer_known(request, request.host_token, listed, projects, now)
         if known is not None:
             return known
@@ -169,7 +169,7 @@ def _answer_unknown(
         if caller.key_id is not None:
             ClientKey.objects.filter(pk=caller.key_id).update(host=host, last_used_at=now)
         key = new_key or request.authenticator
-        done = plain.run(_settle_identified(request, recognised, key, listed, projects, now))
+        done = sync_driver.run(_settle_identified(request, recognised, key, listed, projects, now))
     log.info("computer_attached" if recognised.is_new else "computer_recognised", host=host.pk, user=caller.user_id)
     # The client sends it with all later requests.
     done.authenticator = new_key
@@ -291,10 +291,10 @@ def _settle(
     now_us: int,
     recognised: Recognised | None,
     usual: Usual,
-) -> Settlement:
+) -> LedgerChanges:
     """What the totals change; ``machine``: the hardware, if the request describes another one than before."""
     if recognised is not None and recognised.is_late:
-        return Settlement(True, account.state)
+        return LedgerChanges(True, account.state)
     own_last_at = recognised.own_last_at if recognised is not None else None
     return settle(
         account.state,
@@ -323,7 +323,7 @@ def _is_same_client(request: AccountManagerRequest, account: store.Account) -> b
 
 
 def _rows_after(
-    account: store.Account, settlement: Settlement, listed: Listed, shares: dict[int, float]
+    account: store.Account, settlement: LedgerChanges, listed: Listed, shares: dict[int, float]
 ) -> dict[int, Any]:
     """The host's rows after this request, including projects that the reply offers and the request did not list."""
     after = dict(account.projects)
@@ -391,7 +391,7 @@ def _own_key(
     return {"own_key": account_keys.seal_reported(account.host_id, id_, project.url, key)}
 
 
-def _tasks(reported: ReportedTasks | None, projects: catalogue.Catalogue) -> writes.KeptTasks | None:
+def _tasks(reported: ReportedTasks | None, projects: catalogue.Catalogue) -> writes.StoredTaskList | None:
     """The list to keep: tasks of projects that this site knows. Others are none of its business, and only counted."""
     if reported is None:
         return None
@@ -413,7 +413,7 @@ def _tasks(reported: ReportedTasks | None, projects: catalogue.Catalogue) -> wri
             }
         )
     left_out = reported.left_out + len(reported.tasks) - len(kept)
-    return writes.KeptTasks(orjson.dumps(kept).decode(), left_out)
+    return writes.StoredTaskList(orjson.dumps(kept).decode(), left_out)
 
 
 def _is_key_use_new(account: store.Account, now: dt.datetime) -> bool:
@@ -425,7 +425,7 @@ def _note_key_use(key_id: int, host_id: int, now: dt.datetime) -> None:
     ClientKey.objects.filter(pk=key_id).update(last_used_at=now, host_id=host_id)
 
 
-@once
+@cached_setting
 def _ceilings() -> Ceilings:
     return Ceilings(
         settings.AM_MAX_NCPUS, int(settings.AM_MAX_CPU_FLOPS), settings.AM_MAX_GPUS, int(settings.AM_MAX_GPU_FLOPS)

@@ -8,8 +8,8 @@ from django.utils import timezone
 
 from accounting.rpc import answer as rpc_answer
 from accounting.wire.requests import credentials_of, parse_request
+from portal.clients.effects import LONG_NBYTES, Steps, in_thread, parsed
 from portal.clients.messages import ClientReply, ClientRequest, refusal, xml_reply
-from portal.clients.wants import LONG_NBYTES, Steps, in_thread, parsed
 from portal.wire.boinc_errors import ERR_GENERIC
 
 

@@ -25,14 +25,14 @@ from accounting.engine.choice.rules import choose_shares
 from accounting.engine.choice.troubles import StoredTroubles, current_troubles
 from accounting.engine.host_wishes import NO_WISHES
 from accounting.engine.returns import smallest_remaining
-from accounting.engine.states import NoteKind, ProjectState, Settlement
+from accounting.engine.states import LedgerChanges, NoteKind, ProjectState
 from accounting.rpc import catalogue
 from accounting.rpc.attachments import Attachments, account_key, is_key_of_owner
 from accounting.rpc.feed_addresses import feed_path
 from accounting.rpc.store import Account, to_us
 from accounting.wire.replies import AccountEntry, AccountManagerReply, Preferences, PreferenceSet, RssFeed
 from accounting.wire.requests import AccountManagerRequest, ReportedProject
-from portal.clients.settings_cache import once
+from portal.clients.settings_cache import cached_setting
 from portal.languages.messages import VERBATIM, Message
 
 # The first client version that starts its counters from the totals in the reply. Older ones do not know these elements.
@@ -48,7 +48,7 @@ class Outcome(NamedTuple):
     client came to those that it has.
     """
 
-    settlement: Settlement
+    settlement: LedgerChanges
     rows: dict[int, ProjectState]
     listed: dict[int, ReportedProject]
     shares: dict[int, float]
@@ -121,7 +121,7 @@ class _Site(NamedTuple):
     asks_tasks: str
 
 
-@once
+@cached_setting
 def _site() -> _Site:
     return _Site(
         settings.SITE_NAME,

@@ -14,8 +14,8 @@ from functools import lru_cache
 from typing import Final
 
 from accounting.ledger.partitions import partition_of
+from portal.clients.effects import Statement
 from portal.clients.sql_files import statement
-from portal.clients.wants import Statement
 from portal.computers.host_columns import HOST_COLUMNS
 
 READ: Final = statement(__file__, "read")

@@ -18,12 +18,12 @@ from accounting.engine.choice.facts import Wish, device_types
 from accounting.engine.choice.troubles import StoredTroubles
 from accounting.engine.host_wishes import HostWishes
 from accounting.engine.machine import Machine
-from accounting.engine.states import NO_KINDS, HostState, ProjectState, Settlement
+from accounting.engine.states import NO_KINDS, HostState, LedgerChanges, ProjectState
 from accounting.rpc import sql as rpc_sql
 from accounting.rpc.contact_log import NOTHING_ANSWERED, LastAnswer
 from accounting.rpc.rows import ACCOUNT, AccountRow, ChoiceRow, ProjectRow
+from portal.clients.effects import Query, Row, Step
 from portal.clients.json_rows import decode
-from portal.clients.wants import Query, Row, Step
 
 EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _MICROSECOND: Final = dt.timedelta(microseconds=1)
@@ -95,7 +95,7 @@ class Account:
     no_project_notices: bool = False
     sends_tasks: bool = True
 
-    def unsummed(self, project_id: int, settlement: Settlement) -> int:
+    def unsummed(self, project_id: int, settlement: LedgerChanges) -> int:
         """This computer's micro-credits at a project that the volunteer's total does not have yet."""
         summed_at, amount = self.unsummed_since.get(project_id, (None, 0))
         return settlement.credits.get(project_id, NO_WORK).credit + (

@@ -15,13 +15,13 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from accounting.engine.amounts import NO_WORK, Totals
-from accounting.engine.states import ProjectState, Settlement
+from accounting.engine.states import LedgerChanges, ProjectState
 from accounting.ledger.partitions import month_of
 from accounting.rpc import sql as rpc_sql
 from accounting.rpc.contact_log import LastAnswer
 from accounting.rpc.description import Description
 from accounting.rpc.store import Account, from_us, texts
-from portal.clients.wants import APART, Query, Row, Step
+from portal.clients.effects import RUN_ALONE, Query, Row, Step
 
 _SIX: Final = '"{%s,%s,%s,%s,%s,%s}"'
 _SIX_EACH: Final = _SIX.strip('"')
@@ -46,7 +46,7 @@ def _array(values: Sequence[float | None]) -> str:
 _project_id: Final = attrgetter("project_id")
 
 
-class KeptTasks(NamedTuple):
+class StoredTaskList(NamedTuple):
     """A list of tasks as `accounting.models.TaskList` has it; ``tasks`` as JSON."""
 
     tasks: str
@@ -65,14 +65,14 @@ class Write(Query["bool | None"]):
     """
 
     account: Account
-    settlement: Settlement
+    settlement: LedgerChanges
     rows: Sequence[ProjectState]
     states: Mapping[int, dict[str, Any]]
     now: dt.datetime
     contact: dict[str, object]
     answer: str
     described: Description | None = None
-    tasks: KeptTasks | None = None
+    tasks: StoredTaskList | None = None
 
     is_write = True
 
@@ -115,7 +115,7 @@ class Write(Query["bool | None"]):
     def results(several: Sequence[Write], rows: Sequence[Row]) -> Sequence[Any]:
         written = {host_id for (host_id,) in rows}
         # Another transaction may hold the rows of the missing ones, or may have written them.
-        return [each.account.host_id in written or APART for each in several]
+        return [each.account.host_id in written or RUN_ALONE for each in several]
 
     def suspensions(self) -> set[int]:
         """Suspended projects that the client was told of; it has to be told of the end of each suspension.

@@ -16,7 +16,7 @@ import structlog
 from django.db import transaction
 from django.db.models import Q
 
-from accounting.engine.client_tasks import FIRST_WAIT, LONGEST_WAIT, Standing
+from accounting.engine.client_tasks import FIRST_WAIT, LONGEST_WAIT, TaskCreditState
 from accounting.models import FollowedTask, Project, TaskSource
 from accounting.running_tasks.follow import due_tasks, note_answers
 from accounting.running_tasks.links import web_base
@@ -24,7 +24,7 @@ from accounting.wire.project_replies import ProjectRefused
 from accounting.wire.task_status import LIMITS as REPLY_LIMITS
 from accounting.wire.task_status import TaskStatus, parse_task_statuses
 from portal.fetch.errors import FetchError, StatusError
-from portal.fetch.fetcher import Limits, fetch
+from portal.fetch.fetcher import FetchLimits, fetch
 from portal.languages.messages import Message
 from portal.wire.scanner import ProtocolError
 
@@ -37,7 +37,7 @@ QUERY_CHARS: Final = 3500
 QUESTIONS_PER_RUN: Final = 5
 WITHOUT_FOR: Final = dt.timedelta(days=30)
 PROJECTS_PER_RUN: Final = 100
-_LIMITS: Final = Limits(wire_bytes=REPLY_LIMITS.body_bytes, body_bytes=REPLY_LIMITS.body_bytes, total_secs=20)
+_LIMITS: Final = FetchLimits(wire_bytes=REPLY_LIMITS.body_bytes, body_bytes=REPLY_LIMITS.body_bytes, total_secs=20)
 # The addresses at which a server says that it has no such thing; anything else may pass.
 _NOT_THERE: Final = frozenset({401, 403, 404, 405, 410})
 
@@ -102,7 +102,7 @@ def _ask_about(project: Project, names: list[str], now: dt.datetime) -> int:
     with transaction.atomic():
         due = due_tasks(project.pk, now).filter(name__in=names).select_for_update(skip_locked=True)
         # What the answer leaves out stays as it is, but waits, so that it does not keep others waiting.
-        note_answers(due, lambda task: statuses.get(task.name, TaskStatus(Standing(task.standing))), now)
+        note_answers(due, lambda task: statuses.get(task.name, TaskStatus(TaskCreditState(task.standing))), now)
     return len(statuses)
 
 

@@ -9,7 +9,7 @@ from typing import Final
 from django.db import connection, transaction
 from django.db.models import QuerySet
 
-from accounting.engine.client_tasks import ASKED_AFTER, FINAL, UNKNOWN_MAX, Standing, wait_before
+from accounting.engine.client_tasks import ASKED_AFTER, FINAL, UNKNOWN_MAX, TaskCreditState, wait_before
 from accounting.models import FollowedTask, Project, TaskList
 from accounting.running_tasks import sql
 from accounting.wire.task_status import TaskStatus, status_of
@@ -88,8 +88,8 @@ def _note(task: FollowedTask, status: TaskStatus | None, now: dt.datetime) -> No
     if status is not None:
         task.standing, task.granted_credit = status.standing, status.granted_credit
     elif task.unknowns >= UNKNOWN_MAX:
-        task.standing, task.granted_credit = Standing.UNKNOWN, None
-    if task.standing in FINAL or task.standing == Standing.UNKNOWN:
+        task.standing, task.granted_credit = TaskCreditState.UNKNOWN, None
+    if task.standing in FINAL or task.standing == TaskCreditState.UNKNOWN:
         task.ask_after, task.settled_at = None, now
 
 

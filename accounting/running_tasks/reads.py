@@ -11,7 +11,7 @@ import orjson
 from django.db import connection
 from django.utils.translation import gettext, gettext_noop
 
-from accounting.engine.client_tasks import FINAL, Standing, TaskState
+from accounting.engine.client_tasks import FINAL, TaskCreditState, TaskState
 from accounting.models import FollowedTask, HostLedger, Project, TaskList
 from accounting.running_tasks import sql
 from accounting.running_tasks.follow import own_status
@@ -38,11 +38,11 @@ _ORDER: Final = {state: place for place, state in enumerate(_STATES)}
 """In which order pages show them."""
 
 _STANDINGS: Final = {
-    Standing.OPEN: gettext_noop("not reported yet"),
-    Standing.PENDING: gettext_noop("pending"),
-    Standing.REFUSED: gettext_noop("refused by the project"),
-    Standing.FAILED: gettext_noop("failed"),
-    Standing.UNKNOWN: gettext_noop("not known to the project"),
+    TaskCreditState.OPEN: gettext_noop("not reported yet"),
+    TaskCreditState.PENDING: gettext_noop("pending"),
+    TaskCreditState.REFUSED: gettext_noop("refused by the project"),
+    TaskCreditState.FAILED: gettext_noop("failed"),
+    TaskCreditState.UNKNOWN: gettext_noop("not known to the project"),
 }
 _BY_STATISTICS: Final = gettext_noop("counts with the project’s statistics")
 """Of a project that does not say what became of single tasks."""
@@ -185,7 +185,7 @@ def _read_ended(host: Host, listed: Collection[tuple[int, str]]) -> list[EndedLi
     ended = []
     for task in tasks:
         now_known = own_status(known.get(task.name), host.owner_id) if task.name in open_here else None
-        standing = now_known.standing if now_known is not None else Standing(task.standing)
+        standing = now_known.standing if now_known is not None else TaskCreditState(task.standing)
         ended.append(
             EndedLine(
                 name=task.name,
@@ -200,8 +200,8 @@ def _read_ended(host: Host, listed: Collection[tuple[int, str]]) -> list[EndedLi
     return ended
 
 
-def _text(project: Project, standing: Standing) -> str:
+def _text(project: Project, standing: TaskCreditState) -> str:
     source = getattr(project, "task_source", None)
-    if standing == Standing.OPEN and not project.is_served_here and (source is None or source.problem):
+    if standing == TaskCreditState.OPEN and not project.is_served_here and (source is None or source.problem):
         return gettext(_BY_STATISTICS)
     return gettext(_STANDINGS[standing]) if standing in _STANDINGS else ""

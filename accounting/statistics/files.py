@@ -19,7 +19,7 @@ from django.conf import settings
 from accounting.statistics.store import Source
 from accounting.wire.statistics import Kind, records, unpack
 from portal.fetch.errors import NotKept, StatusError
-from portal.fetch.fetcher import Download, Limits, Version, fetch
+from portal.fetch.fetcher import Download, FetchLimits, Version, fetch
 
 SECS: Final = 240.0
 """Of one attempt for one file: a worker does other things, too. The next attempt goes on."""
@@ -75,7 +75,7 @@ def _download(project_id: int, url: str) -> Path:
     about = _read_about(path)
     if about.url != url or not path.exists():
         about = _About(url)
-    limits = Limits(
+    limits = FetchLimits(
         wire_bytes=settings.STATISTICS_IMPORT_MAX_BYTES, read_secs=30.0, total_secs=SECS, redirects=_REDIRECTS
     )
     with path.open("r+b" if about.etag else "w+b") as file:

@@ -39,7 +39,7 @@ from accounting.wire.statistics import (
 from credit.export.granted import granted_to_all
 from portal.databases.params import psycopg_params
 from portal.fetch.errors import FetchError, TimeIsUp
-from portal.fetch.fetcher import Limits, Version, fetch
+from portal.fetch.fetcher import FetchLimits, Version, fetch
 from portal.languages.messages import VERBATIM, Message, MessageError
 from portal.maintenance.jobs import Job
 
@@ -57,7 +57,7 @@ _ATTEMPTS: Final = 30
 """For one download: two hours of transfer in all. A server that is still slower has to wait as others that fail."""
 # So that not all projects are asked at once, nor one at the same second each day.
 _JITTER: Final = 0.1
-_TABLES_LIMITS: Final = Limits(wire_bytes=MAX_TABLES_BYTES, body_bytes=MAX_TABLES_BYTES)
+_TABLES_LIMITS: Final = FetchLimits(wire_bytes=MAX_TABLES_BYTES, body_bytes=MAX_TABLES_BYTES)
 
 
 def follow_projects(now: dt.datetime) -> None:

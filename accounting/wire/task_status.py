@@ -11,7 +11,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
-from accounting.engine.client_tasks import MAX_CREDIT, Standing, standing_of
+from accounting.engine.client_tasks import MAX_CREDIT, TaskCreditState, standing_of
 from accounting.wire.project_replies import MAX_TEXT, ProjectRefused
 from portal.wire.scanner import Limits, ProtocolError, TagScanner, as_int, clip, float_or_none
 
@@ -23,7 +23,7 @@ _MAX_STATE: Final = 1000
 class TaskStatus:
     """What became of a task; ``granted_credit`` only for one that was granted."""
 
-    standing: Standing
+    standing: TaskCreditState
     granted_credit: float | None = None
 
 
@@ -69,7 +69,7 @@ def _error_num(fields: dict[bytes, bytes]) -> int:
 def status_of(server_state: int, outcome: int, validate_state: int, credit: float | None) -> TaskStatus | None:
     """None: a credit was granted, but it is no sane number."""
     standing = standing_of(server_state, outcome, validate_state)
-    if standing != Standing.GRANTED:
+    if standing != TaskCreditState.GRANTED:
         return TaskStatus(standing)
     if credit is None or not 0 <= credit <= MAX_CREDIT:
         return None

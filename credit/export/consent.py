@@ -13,9 +13,9 @@ from credit.export import sql
 from credit.models import ExportConsent
 from portal.models import ConsentEvent, User
 from portal.people import consents
-from portal.people.consents import Kind, Wording
+from portal.people.consents import ConsentKind, Wording
 
-STATISTICS: Final = Kind(
+STATISTICS: Final = ConsentKind(
     "statistics",
     _("Name and credit on statistics sites"),
     "statistics_consent",
@@ -29,7 +29,7 @@ STATISTICS: Final = Kind(
         ),
     ),
 )
-HOSTS: Final = Kind(
+HOSTS: Final = ConsentKind(
     "statistics_hosts",
     _("Computers on statistics sites"),
     "statistics_consent",
@@ -66,7 +66,7 @@ def save(
     with transaction.atomic():
         User.objects.select_for_update(no_key=True).only("pk").get(pk=user.pk)
         choice = read(user)
-        leave(user.pk, now)
+        withdraw(user.pk, now)
         if exports_statistics is not None and exports_statistics != choice.exports_statistics:
             choice.exports_statistics, choice.changed_at = exports_statistics, now
             consents.record(user.pk, STATISTICS, is_given=exports_statistics, now=now, origin=origin)
@@ -76,7 +76,7 @@ def save(
         choice.save()
 
 
-def leave(user_id: int, now: dt.datetime) -> None:
+def withdraw(user_id: int, now: dt.datetime) -> None:
     """List a volunteer and their computers as gone, as far as they are published now. Inside a transaction."""
     with connection.cursor() as cursor:
         cursor.execute(sql.USER_GONE, {"user": user_id, "now": now})

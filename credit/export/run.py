@@ -19,7 +19,7 @@ from django.utils.translation import gettext_lazy as _
 from psycopg import Connection, IsolationLevel
 
 from credit.export import files, sql, writers
-from credit.export.writers import Kind, Sums
+from credit.export.writers import FileKind, ProjectSums
 from credit.models import GoneHost, GoneUser, StatisticsExport
 from portal.databases.params import psycopg_params
 from portal.maintenance.jobs import Job
@@ -115,7 +115,7 @@ def _write(made: StatisticsExport) -> None:
         taken_at, nusers, nhosts, total = _first(snapshot, sql.SUMS)
         with files.new_set(made, dt.datetime.fromtimestamp(taken_at, dt.UTC)) as folder:
             counts = {kind: _write_kind(snapshot, kind, folder, made) for kind in writers.KINDS}
-            sums = Sums(
+            sums = ProjectSums(
                 update_time=int(taken_at),
                 nusers=nusers,
                 nteams=counts[writers.TEAMS],
@@ -129,7 +129,7 @@ def _write(made: StatisticsExport) -> None:
     made.nusers, made.nteams, made.nhosts = (counts[kind] for kind in (writers.USERS, writers.TEAMS, writers.HOSTS))
 
 
-def _write_kind(snapshot: Connection[Any], kind: Kind, folder: Path, made: StatisticsExport) -> int:
+def _write_kind(snapshot: Connection[Any], kind: FileKind, folder: Path, made: StatisticsExport) -> int:
     """Write one of the compressed files; how many records it has."""
     before = made.nrecords
     with snapshot.cursor() as cursor, cursor.copy(_STATEMENTS[kind]) as rows:
@@ -138,7 +138,7 @@ def _write_kind(snapshot: Connection[Any], kind: Kind, folder: Path, made: Stati
     return made.nrecords - before
 
 
-def _records(kind: Kind, rows: Iterator[bytes], tell: Callable[[int], None]) -> Iterator[bytes]:
+def _records(kind: FileKind, rows: Iterator[bytes], tell: Callable[[int], None]) -> Iterator[bytes]:
     record = kind.record
     count = 0
     yield kind.begin

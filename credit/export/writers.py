@@ -118,7 +118,7 @@ def gone_host(row: bytes) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class FileKind:
     """One of the compressed files: its name, its outer element, what makes a record of a row."""
 
     name: str
@@ -134,18 +134,18 @@ class Kind:
         return f"</{self.root}>\n".encode()
 
 
-USERS: Final = Kind("user.gz", "users", user)
-TEAMS: Final = Kind("team.gz", "teams", team)
-HOSTS: Final = Kind("host.gz", "hosts", host)
-GONE_USERS: Final = Kind("user_deleted.gz", "users_deleted", gone_user)
-GONE_HOSTS: Final = Kind("host_deleted.gz", "hosts_deleted", gone_host)
+USERS: Final = FileKind("user.gz", "users", user)
+TEAMS: Final = FileKind("team.gz", "teams", team)
+HOSTS: Final = FileKind("host.gz", "hosts", host)
+GONE_USERS: Final = FileKind("user_deleted.gz", "users_deleted", gone_user)
+GONE_HOSTS: Final = FileKind("host_deleted.gz", "hosts_deleted", gone_host)
 KINDS: Final = (USERS, TEAMS, HOSTS, GONE_USERS, GONE_HOSTS)
 TABLES: Final = "tables.xml"
 NAMES: Final = (TABLES, *(kind.name for kind in KINDS))
 
 
 @dataclass(frozen=True, slots=True)
-class Sums:
+class ProjectSums:
     """What tables.xml says of the whole project. Volunteers, computers, credit: also those that are not published."""
 
     update_time: int
@@ -157,7 +157,7 @@ class Sums:
     total_credit: float
 
 
-def tables(sums: Sums, apps: Iterable[str]) -> bytes:
+def tables(sums: ProjectSums, apps: Iterable[str]) -> bytes:
     """tables.xml; ``apps``: the names that people know."""
     counts = {
         "nusers_total": sums.nusers,

@@ -23,11 +23,11 @@ from portal.dashboard.reads import bucket_secs
 from portal.dashboard.registry import (
     Daemon,
     Figure,
+    FigureQuery,
     History,
     Marker,
     Metric,
     Part,
-    Query,
     Rows,
     Sample,
     Table,
@@ -375,37 +375,41 @@ def _apps(now: dt.datetime) -> Rows:
 
 
 JOB_READINGS: Final = (
-    Query(sql.UNSENT, by_short_name),
-    Query(sql.IN_PROGRESS, by_short_name),
-    Query(
+    FigureQuery(sql.UNSENT, by_short_name),
+    FigureQuery(sql.IN_PROGRESS, by_short_name),
+    FigureQuery(
         sql.TO_VALIDATE,
         by_short_name,
         metrics=(Metric("jobs.to_validate", "cobblestone_workunits_to_validate", "Workunits that wait.", "app"),),
     ),
-    Query(sql.OLDEST_TO_VALIDATE, by_short_name),
-    Query(sql.NOT_COMPARABLE, by_short_name),
-    Query(
+    FigureQuery(sql.OLDEST_TO_VALIDATE, by_short_name),
+    FigureQuery(sql.NOT_COMPARABLE, by_short_name),
+    FigureQuery(
         sql.TO_ASSIMILATE,
         by_short_name,
         metrics=(Metric("jobs.to_assimilate", "cobblestone_workunits_to_assimilate", "Workunits that wait.", "app"),),
     ),
-    Query(sql.OLDEST_TO_ASSIMILATE, by_short_name),
-    Query(sql.TO_DELETE),
-    Query(sql.TO_TRANSITION),
-    Query(sql.ROWS),
+    FigureQuery(sql.OLDEST_TO_ASSIMILATE, by_short_name),
+    FigureQuery(sql.TO_DELETE),
+    FigureQuery(sql.TO_TRANSITION),
+    FigureQuery(sql.ROWS),
     read_ended,
 )
-EXPORT: Final = Query(sql.EXPORT)
+EXPORT: Final = FigureQuery(sql.EXPORT)
 CREDIT_READINGS: Final = (
-    Query(sql.VERSIONS, by_version, is_sparse=True),
-    Query(sql.SPREAD, by_version, is_sparse=True),
-    Query(sql.LEAST_AVERAGES, by_short_name, is_sparse=True),
-    Query(sql.CLAIMS, by_short_name, is_sparse=True),
-    Query(sql.ON_PROBATION, by_short_name),
-    Query(sql.LISTED_PAIRS, by_short_name),
+    FigureQuery(sql.VERSIONS, by_version, is_sparse=True),
+    FigureQuery(sql.SPREAD, by_version, is_sparse=True),
+    FigureQuery(sql.LEAST_AVERAGES, by_short_name, is_sparse=True),
+    FigureQuery(sql.CLAIMS, by_short_name, is_sparse=True),
+    FigureQuery(sql.ON_PROBATION, by_short_name),
+    FigureQuery(sql.LISTED_PAIRS, by_short_name),
     EXPORT,
 )
-_STATUS_READINGS: Final = (Query(sql.USERS_CREDITED), Query(sql.HOSTS_CREDITED), Query(sql.RESULTS_TO_DELETE))
+_STATUS_READINGS: Final = (
+    FigureQuery(sql.USERS_CREDITED),
+    FigureQuery(sql.HOSTS_CREDITED),
+    FigureQuery(sql.RESULTS_TO_DELETE),
+)
 _FAILING_HOSTS: Final = Table(
     "jobs.failing_hosts",
     failing_hosts,

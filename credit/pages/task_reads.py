@@ -115,7 +115,7 @@ def recent_credit(of: UserCredit | AppVersion | None, now: dt.datetime) -> float
 
 
 @dataclass(frozen=True, slots=True)
-class Sums:
+class TaskSums:
     """The figures above the list: credits granted in all, recent credits a day, and jobs in progress."""
 
     total_credit: float
@@ -123,11 +123,11 @@ class Sums:
     in_progress: int
 
 
-def read_sums(user: User, now: dt.datetime) -> Sums:
+def read_sums(user: User, now: dt.datetime) -> TaskSums:
     """Two statements; only jobs in progress are counted (by their index), so its cost does not grow with history."""
     credit = UserCredit.objects.filter(user=user).first()
     total = credit.total_credit if credit is not None else 0.0
-    return Sums(
+    return TaskSums(
         total,
         recent_credit(credit, now),
         Result.objects.filter(host__owner=user, server_state=ServerState.IN_PROGRESS).count(),

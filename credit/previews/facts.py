@@ -9,7 +9,7 @@ from credit.engine.averages import Average, AverageWithVariance
 from credit.engine.facts import HostVersionFacts
 from credit.models import App, AppVersion, HostAppVersion, StatisticsSnapshot, VersionAverage
 from credit.previews.replay import Replay
-from credit.previews.run import Kept, Settings, VersionState
+from credit.previews.run import ReplacedStatistics, Settings, VersionState
 from credit.previews.settings import Changes, as_set
 from credit.statistics import pass_log
 from credit.statistics.facts import app_facts, version_facts
@@ -35,7 +35,7 @@ def _settings(app: App, versions: list[AppVersion]) -> Settings:
     return Settings(app_facts(app), facts, app.version_average == VersionAverage.MEDIAN)
 
 
-def _kept(snapshots: Iterable[int]) -> dict[int, Kept]:
+def _kept(snapshots: Iterable[int]) -> dict[int, ReplacedStatistics]:
     """Statistics that are put back, by version."""
     found = {}
     for kept in StatisticsSnapshot.objects.filter(pk__in=list(snapshots)).prefetch_related("host_records"):
@@ -53,7 +53,7 @@ def _kept(snapshots: Iterable[int]) -> dict[int, Kept]:
             for row in kept.host_records.all()
         }
         state = VersionState(kept.pfc_n, kept.pfc_avg, kept.pfc_scale, kept.is_counted)
-        found[kept.app_version_id] = Kept(kept.taken_at.timestamp(), state, records)
+        found[kept.app_version_id] = ReplacedStatistics(kept.taken_at.timestamp(), state, records)
     return found
 
 

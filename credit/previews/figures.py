@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from math import log2
 from typing import Any, Final
 
-from credit.previews.replay import Guesses, Outcome
+from credit.previews.replay import Guesses, ReplayedResult
 from credit.previews.run import Decided
 
 EXACT: Final = 1e-9
@@ -28,7 +28,7 @@ NO_CLASS: Final = "no longer known"
 
 
 @dataclass(slots=True)
-class Sums:
+class CreditSums:
     """Of some results: the credit as it is and as it would be, and what the mean of all results of their sizes is."""
 
     before: float = 0.0
@@ -38,7 +38,7 @@ class Sums:
     nresults: int = 0
     hosts: set[int] = field(default_factory=set)
 
-    def add(self, outcome: Outcome, mean: tuple[float, float]) -> None:
+    def add(self, outcome: ReplayedResult, mean: tuple[float, float]) -> None:
         self.before += outcome.before.credit or 0.0
         self.after += outcome.after.credit or 0.0
         self.mean_before += mean[0]
@@ -68,7 +68,7 @@ class Sums:
 
 
 def figures(
-    outcomes: Sequence[Outcome],
+    outcomes: Sequence[ReplayedResult],
     guesses: Guesses,
     version_names: Mapping[int, str],
     class_of_host: Mapping[int, str],
@@ -77,15 +77,15 @@ def figures(
     decided = [o for o in outcomes if o.before.credit is not None and o.after.credit is not None]
     means = _means_by_size(decided)
 
-    def grouped(key: Callable[[Outcome], Hashable]) -> dict[Any, Sums]:
-        groups: dict[Any, Sums] = defaultdict(Sums)
+    def grouped(key: Callable[[ReplayedResult], Hashable]) -> dict[Any, CreditSums]:
+        groups: dict[Any, CreditSums] = defaultdict(CreditSums)
         for outcome in decided:
             groups[key(outcome)].add(outcome, means[_size(outcome)])
         return dict(sorted(groups.items()))
 
     versions = grouped(lambda o: version_names.get(o.version, NO_VERSION))
     classes = grouped(lambda o: class_of_host.get(o.host, NO_CLASS))
-    total = Sums()
+    total = CreditSums()
     for outcome in decided:
         total.add(outcome, (0.0, 0.0))
     days = max(1 / 24, (max(o.at for o in outcomes) - min(o.at for o in outcomes)) / 86400)
@@ -105,19 +105,19 @@ def figures(
     }
 
 
-def _size(outcome: Outcome) -> int:
+def _size(outcome: ReplayedResult) -> int:
     return round(_SIZES_PER_DOUBLING * log2(max(1.0, outcome.workunit_facts.fpops_est)))
 
 
-def _means_by_size(outcomes: Sequence[Outcome]) -> dict[int, tuple[float, float]]:
+def _means_by_size(outcomes: Sequence[ReplayedResult]) -> dict[int, tuple[float, float]]:
     """The mean credit of all results of a size: as it is, and as it would be."""
-    sums: dict[int, Sums] = defaultdict(Sums)
+    sums: dict[int, CreditSums] = defaultdict(CreditSums)
     for outcome in outcomes:
         sums[_size(outcome)].add(outcome, (0.0, 0.0))
     return {size: (s.before / s.nresults, s.after / s.nresults) for size, s in sums.items()}
 
 
-def _window(outcomes: Sequence[Outcome], days: float) -> dict[str, Any]:
+def _window(outcomes: Sequence[ReplayedResult], days: float) -> dict[str, Any]:
     return {
         "begin": min(o.at for o in outcomes),
         "end": max(o.at for o in outcomes),
@@ -127,7 +127,7 @@ def _window(outcomes: Sequence[Outcome], days: float) -> dict[str, Any]:
     }
 
 
-def _exactness(outcomes: Sequence[Outcome], guesses: Guesses) -> dict[str, int]:
+def _exactness(outcomes: Sequence[ReplayedResult], guesses: Guesses) -> dict[str, int]:
     """How many workunits the replay of the settings as they are grants as they were granted, and what it guessed."""
     different = {
         o.workunit for o in outcomes if abs((o.before.credit or 0.0) - o.granted) > EXACT * max(o.granted, 1e-9)
@@ -141,7 +141,7 @@ def _exactness(outcomes: Sequence[Outcome], guesses: Guesses) -> dict[str, int]:
     }
 
 
-def _waiting(outcomes: Iterable[Outcome]) -> dict[str, Any]:
+def _waiting(outcomes: Iterable[ReplayedResult]) -> dict[str, Any]:
     """Single results that would have waited for a second one."""
     before = {o.workunit for o in outcomes if o.before.credit is None}
     after = {o.workunit for o in outcomes if o.after.credit is None}
@@ -152,7 +152,7 @@ def _waiting(outcomes: Iterable[Outcome]) -> dict[str, Any]:
     }
 
 
-def _spread(outcomes: Iterable[Outcome]) -> list[int]:
+def _spread(outcomes: Iterable[ReplayedResult]) -> list[int]:
     """How many computers' credit changes by how much: below the first edge, between each two, from the last one up."""
     hosts = _by_host(outcomes)
     counts: Counter[int] = Counter()
@@ -164,19 +164,19 @@ def _spread(outcomes: Iterable[Outcome]) -> list[int]:
     return [counts[place] for place in range(len(EDGES) + 1)]
 
 
-def _by_host(outcomes: Iterable[Outcome]) -> dict[int, list[Outcome]]:
-    hosts: dict[int, list[Outcome]] = defaultdict(list)
+def _by_host(outcomes: Iterable[ReplayedResult]) -> dict[int, list[ReplayedResult]]:
+    hosts: dict[int, list[ReplayedResult]] = defaultdict(list)
     for outcome in outcomes:
         if outcome.host:
             hosts[outcome.host].append(outcome)
     return hosts
 
 
-def _change(outcome: Outcome) -> float:
+def _change(outcome: ReplayedResult) -> float:
     return (outcome.after.credit or 0.0) - (outcome.before.credit or 0.0)
 
 
-def _most_affected(outcomes: Iterable[Outcome]) -> list[dict[str, Any]]:
+def _most_affected(outcomes: Iterable[ReplayedResult]) -> list[dict[str, Any]]:
     """Those whose credit changes most, each with the job that changes most and what it is granted."""
     changes = {host: (abs(sum(map(_change, results))), results) for host, results in _by_host(outcomes).items()}
     first = sorted(changes.items(), key=lambda item: (-item[1][0], item[0]))[:MOST_HOSTS]

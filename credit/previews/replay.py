@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from credit.engine.averages import Average, AverageWithVariance
 from credit.engine.facts import HostVersionFacts, WorkunitFacts
-from credit.previews.run import Batch, Decided, Run, Settings, VersionState
+from credit.previews.run import Decided, ReplayedPass, Run, Settings, VersionState
 from credit.statistics.pass_arrays import PassFacts
 
 _OVERLAPPING: Final = 16
@@ -23,7 +23,7 @@ _OVERLAPPING: Final = 16
 
 
 @dataclass(slots=True)
-class Outcome:
+class ReplayedResult:
     """A valid result. ``type``: the number of its processor type, from 1; ``at``: when it was granted."""
 
     result: int
@@ -67,7 +67,7 @@ class Replay:
         self._pairs: dict[int, deque[tuple[VersionState, VersionState]]] = {}
         self._least: deque[tuple[float | None, float | None]] = deque(maxlen=_OVERLAPPING)
 
-    def step(self, logged: PassFacts) -> list[Outcome]:
+    def step(self, logged: PassFacts) -> list[ReplayedResult]:
         """The valid results of a pass; none of a run of the feeder."""
         read = {state[0]: self._meet_version(state, logged.at) for state in logged.versions.tolist()}
         least = self._meet_least(logged.min_avg_pfc)
@@ -76,7 +76,7 @@ class Replay:
                 run.feed()
             self._remember()
             return []
-        batch = Batch(logged)
+        batch = ReplayedPass(logged)
         rows = logged.records.tolist()
         for row in rows:
             self._meet_record(row, logged.at)
@@ -161,15 +161,15 @@ def _store(run: Run, rows: Sequence[Sequence[Any]]) -> None:
 
 
 def _outcomes(
-    batch: Batch, rows: Sequence[Sequence[Any]], before: Sequence[Decided], after: Sequence[Decided]
-) -> Iterable[Outcome]:
+    batch: ReplayedPass, rows: Sequence[Sequence[Any]], before: Sequence[Decided], after: Sequence[Decided]
+) -> Iterable[ReplayedResult]:
     facts = [WorkunitFacts(*row[1:6]) for row in batch.workunits]
     for place, result in enumerate(batch.results):
         if not batch.is_valid[place]:
             continue
         row = rows[result[2]] if result[2] >= 0 else None
         workunit = batch.workunits[result[1]]
-        yield Outcome(
+        yield ReplayedResult(
             result[0],
             workunit[0],
             0 if row is None else row[1],

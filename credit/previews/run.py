@@ -35,7 +35,7 @@ class VersionState(NamedTuple):
     is_received: bool = False
 
 
-class Kept(NamedTuple):
+class ReplacedStatistics(NamedTuple):
     """A version's statistics as they were at a time (Unix time) when they were replaced, and its records' by number."""
 
     at: float
@@ -55,9 +55,9 @@ class Settings:
     versions: Mapping[int, VersionFacts]
     uses_medians: bool = False
     reset: frozenset[int] = frozenset()
-    restored: Mapping[int, Kept] = field(default_factory=dict)
+    restored: Mapping[int, ReplacedStatistics] = field(default_factory=dict)
 
-    def kept(self, version: int, at: float) -> Kept | None:
+    def kept(self, version: int, at: float) -> ReplacedStatistics | None:
         """What is put back of this version, if it was replaced before then."""
         found = self.restored.get(version)
         return found if found is not None and at >= found.at else None
@@ -171,7 +171,11 @@ class Run:
             )
 
     def decide(
-        self, batch: Batch, records: Sequence[HostVersionFacts], read: Mapping[int, VersionFacts], least: float | None
+        self,
+        batch: ReplayedPass,
+        records: Sequence[HostVersionFacts],
+        read: Mapping[int, VersionFacts],
+        least: float | None,
     ) -> list[Decided]:
         """A pass of the validator: what becomes of each result; of one that is wrong or waits, nothing.
 
@@ -196,7 +200,7 @@ class Run:
         return by_place
 
 
-class Batch:
+class ReplayedPass:
     """A logged pass as lists; the results of workunit ``n`` are from ``bounds[n]`` to ``bounds[n + 1]``."""
 
     def __init__(self, logged: PassFacts) -> None:

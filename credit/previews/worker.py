@@ -14,7 +14,7 @@ from credit.models import App, AppVersion, Preview
 from credit.models.apps import PROCESSOR_TYPES
 from credit.previews.facts import replay_of
 from credit.previews.figures import figures
-from credit.previews.replay import Outcome, Replay
+from credit.previews.replay import Replay, ReplayedResult
 from credit.previews.texts import NO_GPU, OTHER_GPU
 from credit.statistics import pass_log
 from portal.languages.messages import VERBATIM, Message
@@ -72,8 +72,10 @@ def _found(preview: Preview) -> dict[str, Any] | None:
     return figures(outcomes, replay.guesses, _version_names(app), _classes({o.host for o in outcomes}))
 
 
-def _replayed(preview: Preview, app: App, replay: Replay, first: int, last: int, nworkunits: int) -> list[Outcome]:
-    outcomes: list[Outcome] = []
+def _replayed(
+    preview: Preview, app: App, replay: Replay, first: int, last: int, nworkunits: int
+) -> list[ReplayedResult]:
+    outcomes: list[ReplayedResult] = []
     ndone = 0
     reported_at = time.monotonic()
     for logged in pass_log.read(app.pk, first, last):

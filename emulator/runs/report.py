@@ -23,7 +23,7 @@ _SHORT: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Experiment:
+class ExperimentResults:
     """All runs: of each variant one per seed, in the order of the seeds."""
 
     days: float
@@ -53,7 +53,7 @@ def _known(figures: Mapping[str, float | None]) -> dict[str, float]:
     return {name: value for name, value in figures.items() if value is not None}
 
 
-def as_json(found: Experiment, notes: Sequence[str]) -> dict[str, Any]:
+def as_json(found: ExperimentResults, notes: Sequence[str]) -> dict[str, Any]:
     """A single run as it always was; several with each variant's figures and differences beside the runs."""
     if len(found.variants) == 1 and len(found.seeds) == 1:
         outcome = found.outcomes[0][0]
@@ -93,7 +93,7 @@ def as_json(found: Experiment, notes: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def as_csv(found: Experiment) -> str:
+def as_csv(found: ExperimentResults) -> str:
     """One line for each run: its variant, its figures, and what part of the work each project got."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
@@ -128,7 +128,7 @@ def run_table(outcome: RunOutcome, days: float) -> str:
     return "\n".join(lines)
 
 
-def comparison_table(found: Experiment) -> str:
+def comparison_table(found: ExperimentResults) -> str:
     """Each variant's mean figures; below, the differences over the seeds with their confidence intervals."""
     compared, names = found.compared(), found.names()
     width = 2 + max(len(variant.label) for variant in found.variants)

@@ -27,7 +27,7 @@ class BadgesConfig(extras.SiteApp):
         return [Audited(Badge)]
 
     def links(self) -> Sequence[extras.Link]:
-        return [extras.Link("history_badges", _("Badges"), (extras.Place.HISTORY,))]
+        return [extras.Link("history_badges", _("Badges"), (extras.LinkPlace.HISTORY,))]
 
     def periodic_tasks(self) -> Mapping[str, extras.Periodic]:
         return {"award-badges": extras.Periodic("extras.badges.tasks.award_badges", 600)}

@@ -10,7 +10,7 @@ from django.utils.translation import gettext_lazy as _
 from portal import extras
 
 if TYPE_CHECKING:
-    from portal.dashboard.navigation import Page
+    from portal.dashboard.navigation import AdminPage
 
 
 class CentralFactorsConfig(extras.SiteApp):
@@ -21,10 +21,10 @@ class CentralFactorsConfig(extras.SiteApp):
     def periodic_tasks(self) -> Mapping[str, extras.Periodic]:
         return {"collect-factors": extras.Periodic("extras.central_factors.tasks.collect_factors", 3600)}
 
-    def admin_pages(self) -> Sequence[Page]:
-        from portal.dashboard.navigation import Page
+    def admin_pages(self) -> Sequence[AdminPage]:
+        from portal.dashboard.navigation import AdminPage
 
-        return [Page(_("Apps and credit"), self.verbose_name, "admin:version_factors", "credit.view_appversion")]
+        return [AdminPage(_("Apps and credit"), self.verbose_name, "admin:version_factors", "credit.view_appversion")]
 
     def rights(self) -> Mapping[str, Sequence[str]]:
         return {role: ["central_factors.view_collectedexport"] for role in ("Project administrator", "Read only")}

@@ -22,7 +22,7 @@ from credit.statistics.facts import rules_of
 from extras.central_factors.models import MAX_PROBLEM, CollectedExport, FactorList
 from extras.central_factors.wire import MAX_BODY_BYTES, parse_export, parse_factors
 from portal.fetch.errors import FetchError
-from portal.fetch.fetcher import Limits, fetch
+from portal.fetch.fetcher import FetchLimits, fetch
 from portal.languages.messages import Message
 from portal.wire.scanner import ProtocolError
 
@@ -36,7 +36,7 @@ MAX_RUN_SECS: Final = 300.0
 DOCUMENT: Final = "version_factors.xml"
 AVERAGED_HERE: Final = ""
 _USUAL_PORTS: Final = (80, 443)
-_LIMITS: Final = Limits(wire_bytes=MAX_BODY_BYTES, body_bytes=MAX_BODY_BYTES)
+_LIMITS: Final = FetchLimits(wire_bytes=MAX_BODY_BYTES, body_bytes=MAX_BODY_BYTES)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ class CertificatesConfig(extras.SiteApp):
     room = "account_manager"
 
     def links(self) -> Sequence[extras.Link]:
-        return [extras.Link("certificates", _("Certificates"), (extras.Place.MENU, extras.Place.HISTORY))]
+        return [extras.Link("certificates", _("Certificates"), (extras.LinkPlace.MENU, extras.LinkPlace.HISTORY))]
 
     def make_demo(self, volunteer: User, now: dt.datetime) -> None:
         from extras.certificates.demo import issue_one

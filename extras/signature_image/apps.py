@@ -19,7 +19,7 @@ class SignatureImageConfig(extras.SiteApp):
     room = "account_manager"
 
     def links(self) -> Sequence[extras.Link]:
-        places = (extras.Place.ACCOUNT_TABS, extras.Place.MENU)
+        places = (extras.LinkPlace.ACCOUNT_TABS, extras.LinkPlace.MENU)
         return [extras.Link("signature_image", _("Signature image"), places)]
 
     def copied_files(self, user: User) -> Iterable[extras.CopiedFile]:

@@ -24,15 +24,15 @@ CACHED_SECS: Final = 600
 """For this long browsers and other sites may show a picture without asking again."""
 
 
-def told(what: str) -> str:
-    """What was done, and how long others may not notice: their copies cannot be taken away."""
+def message(action: str) -> str:
+    """What was done, and for how long others may not notice: their copies cannot be taken away."""
     minutes = CACHED_SECS // 60
     later = ngettext(
         "Pages that have shown the picture may show it for up to %(count)d minute more.",
         "Pages that have shown the picture may show it for up to %(count)d minutes more.",
         minutes,
     )
-    return f"{what} {later % {'count': minutes}}"
+    return f"{action} {later % {'count': minutes}}"
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -43,11 +43,11 @@ def signature_image(request: HttpRequest) -> HttpResponse:
     image = SignatureImage.objects.filter(user=user).first()
     if request.method == "POST" and "revoke" in request.POST:
         links.revoke(user)
-        messages.success(request, told(_("Revoked. The link shows nothing any more.")))
+        messages.success(request, message(_("Revoked. The link shows nothing any more.")))
         return redirect("signature_image")
     if request.method == "POST" and "renew" in request.POST:
         links.renew(user, now)
-        messages.success(request, told(_("You have a new link. The old one shows nothing any more.")))
+        messages.success(request, message(_("You have a new link. The old one shows nothing any more.")))
         return redirect("signature_image")
     form = SignatureImageForm(request.POST if request.method == "POST" else None, instance=image)
     if request.method == "POST" and form.is_valid():

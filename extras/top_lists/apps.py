@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 from django.utils.translation import gettext_lazy as _
 
 from portal import extras
-from portal.extras import Link, Periodic, Place
+from portal.extras import Link, LinkPlace, Periodic
 
 if TYPE_CHECKING:
     from portal.models import User
-    from portal.people.consents import Kind as Consent
+    from portal.people.consents import ConsentKind
 
 
 class TopListsConfig(extras.SiteApp):
@@ -23,10 +23,10 @@ class TopListsConfig(extras.SiteApp):
 
     def links(self) -> Sequence[Link]:
         return [
-            Link("top_lists_consent", _("Top lists"), (Place.ACCOUNT_TABS,)),
-            Link("teams", _("Team"), (Place.ACCOUNT_TABS,)),
-            Link("top_volunteers", _("Top lists"), (Place.PROJECT,)),
-            Link("teams", _("Teams"), (Place.PROJECT,)),
+            Link("top_lists_consent", _("Top lists"), (LinkPlace.ACCOUNT_TABS,)),
+            Link("teams", _("Team"), (LinkPlace.ACCOUNT_TABS,)),
+            Link("top_volunteers", _("Top lists"), (LinkPlace.PROJECT,)),
+            Link("teams", _("Teams"), (LinkPlace.PROJECT,)),
         ]
 
     def periodic_tasks(self) -> Mapping[str, Periodic]:
@@ -35,7 +35,7 @@ class TopListsConfig(extras.SiteApp):
             "count-top-lists-of-apps": Periodic("extras.top_lists.tasks.count_top_lists_of_apps", 24 * 3600),
         }
 
-    def consents(self) -> Sequence[Consent]:
+    def consents(self) -> Sequence[ConsentKind]:
         from extras.top_lists.consent import TOP_LISTS
 
         return [TOP_LISTS]

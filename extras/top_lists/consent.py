@@ -12,9 +12,9 @@ from extras.top_lists import sql
 from extras.top_lists.models import ListedVolunteer
 from portal.models import User
 from portal.people import consents
-from portal.people.consents import Kind, Wording
+from portal.people.consents import ConsentKind, Wording
 
-TOP_LISTS: Final = Kind(
+TOP_LISTS: Final = ConsentKind(
     "top_lists",
     _("Shown in top lists"),
     "top_lists_consent",

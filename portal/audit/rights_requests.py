@@ -9,7 +9,7 @@ from django.contrib.auth.models import Group, Permission
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from portal.audit.two_persons import Kind, Payload, StepRefused
+from portal.audit.two_persons import Payload, StepKind, StepRefused
 from portal.languages.messages import Message
 from portal.models import User
 from portal.people.change_mails import tell_of_rights
@@ -75,4 +75,4 @@ def _words(rights: Payload) -> str:
     return ", ".join(found) or "–"
 
 
-STEPS: Final = {KIND: Kind(_("Rights of a person"), "", _carry_out, _lines)}
+STEPS: Final = {KIND: StepKind(_("Rights of a person"), "", _carry_out, _lines)}

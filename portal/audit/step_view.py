@@ -29,7 +29,7 @@ from portal.people.access import signed_in
 __all__ = ["may_change", "may_see", "step"]
 
 
-class ReasonForm(forms.Form):
+class ChangeReasonForm(forms.Form):
     """Why, and for an undo of what was changed again later: that it is meant."""
 
     reason = forms.CharField(
@@ -90,7 +90,7 @@ def step(request: HttpRequest, key: str) -> HttpResponse:
     if not _may_carry_out(request, proposal, row):
         raise PermissionDenied
     again = _changed_again(proposal, row)
-    form = ReasonForm(
+    form = ChangeReasonForm(
         request.POST if request.POST.get("do") in ("save", "preview", "renew") else None,
         is_changed_again=bool(again),
     )
@@ -101,7 +101,7 @@ def step(request: HttpRequest, key: str) -> HttpResponse:
     return _page(request, key, proposal, row, form, again)
 
 
-def _act(request: HttpRequest, key: str, proposal: Proposal, row: Model, form: ReasonForm) -> HttpResponse | None:
+def _act(request: HttpRequest, key: str, proposal: Proposal, row: Model, form: ChangeReasonForm) -> HttpResponse | None:
     """None: the page is shown again."""
     wish = request.POST.get("do", "")
     if wish == "cancel":
@@ -135,7 +135,7 @@ def _ask(request: HttpRequest, key: str, proposal: Proposal, row: Model) -> Http
     return redirect("admin:portal_change_step", key)
 
 
-def _save(request: HttpRequest, key: str, proposal: Proposal, form: ReasonForm) -> HttpResponse | None:
+def _save(request: HttpRequest, key: str, proposal: Proposal, form: ChangeReasonForm) -> HttpResponse | None:
     try:
         change = carry_out(proposal, signed_in(request), form.cleaned_data["reason"])
     except ChangedMeanwhile:
@@ -159,7 +159,7 @@ def _save(request: HttpRequest, key: str, proposal: Proposal, form: ReasonForm) 
 
 
 def _page(
-    request: HttpRequest, key: str, proposal: Proposal, row: Model, form: ReasonForm, again: list[Line]
+    request: HttpRequest, key: str, proposal: Proposal, row: Model, form: ChangeReasonForm, again: list[Line]
 ) -> HttpResponse:
     model = type(row)
     operation = operation_named(proposal.operation)

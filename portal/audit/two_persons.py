@@ -34,7 +34,7 @@ class StepRefused(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class StepKind:
     """A kind of step.
 
     ``carry_out`` does it within a transaction, with what it needs and who asked; raises StepRefused if it is not
@@ -47,7 +47,7 @@ class Kind:
     lines: Callable[[Payload], list[tuple[str, str]]]
 
 
-def kind_named(name: str) -> Kind | None:
+def kind_named(name: str) -> StepKind | None:
     return next((found for app in site_apps() if (found := app.two_person_steps().get(name))), None)
 
 

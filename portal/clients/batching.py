@@ -25,17 +25,17 @@ import psycopg
 from psycopg_pool import AsyncConnectionPool, TooManyRequests
 
 from portal.clients.connections import BatchConnection, Connection, fetch
-from portal.clients.wants import (
-    APART,
+from portal.clients.effects import (
+    RUN_ALONE,
     Busy,
     Call,
+    ExclusiveKey,
     Fetch,
-    Once,
     Query,
     ReadBody,
+    SingleFlight,
     Steps,
     Transaction,
-    Turn,
     Value,
 )
 from portal.databases import deadline
@@ -166,7 +166,7 @@ class _QueryQueue:
             outcomes = list(zip(batch, results, strict=True))
         except Exception as error:
             # Of whatever kind: one query alone may have caused it.
-            outcomes = [(each, APART) for each in batch]
+            outcomes = [(each, RUN_ALONE) for each in batch]
             if isinstance(error, _CONNECTION_IS_STALE) or not connection.is_clean:
                 await connection.release().close()
         except BaseException:
@@ -178,7 +178,7 @@ class _QueryQueue:
         finally:
             self._kept.append(connection)
         for (query, future), its in outcomes:
-            if its is APART:
+            if its is RUN_ALONE:
                 self._start(self._again(query, future))
             elif not future.done():
                 future.set_result(its)
@@ -274,9 +274,9 @@ class Batcher:
                 return await self._transaction(steps)
             case Fetch(steps):
                 return await self._repeat_if_lost(partial(fetch, steps=steps))
-            case Turn(key):
+            case ExclusiveKey(key):
                 return await self._take_turn(key, held)
-            case Once(key, begin):
+            case SingleFlight(key, begin):
                 return await self._share(key, begin)
             case ReadBody(nbytes):
                 assert read_part is not None  # only use cases of streams ask for it
@@ -440,4 +440,4 @@ async def _wanted_in_transaction(connection: Connection, want: Any) -> Any:
 async def _execute_apart(connection: Connection, query: Query[Any]) -> Any:
     rows = await fetch(connection, query.steps([query], apart=True))
     (result,) = query.results([query], rows)
-    return None if result is APART else result
+    return None if result is RUN_ALONE else result

@@ -14,7 +14,7 @@ from psycopg.generators import fetch as fetch_one
 from psycopg.generators import fetch_many
 from psycopg.waiting import Ready
 
-from portal.clients.wants import Row, Statement, Step, Then
+from portal.clients.effects import Row, Statement, Step, Then
 
 Connection = psycopg.AsyncConnection[Row]
 Value = TypeVar("Value")

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from portal.clients.wants import Row, Value
+from portal.clients.effects import Row, Value
 
 
 class JsonRow(msgspec.Struct, forbid_unknown_fields=True):

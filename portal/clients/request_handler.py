@@ -12,9 +12,9 @@ from typing import Any, Final
 import structlog
 from django.core.signals import got_request_exception
 
+from portal.clients.effects import Busy, Steps
 from portal.clients.messages import BUSY, NO_DATABASE, TRY_LATER, ClientReply, ClientRequest, refusal
 from portal.clients.paths import ClientPath
-from portal.clients.wants import Busy, Steps
 from portal.databases.errors import is_database_lost, is_worth_repeating
 from portal.ops import metrics
 from portal.ops.logs import USER_AGENT_CHARS, log_request

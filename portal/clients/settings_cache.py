@@ -11,7 +11,7 @@ from django.core.signals import setting_changed
 Made = TypeVar("Made")
 
 
-def once(make: Callable[[], Made]) -> Callable[[], Made]:
+def cached_setting(make: Callable[[], Made]) -> Callable[[], Made]:
     """A function that calls this one at its first call only, and again after a test has changed a setting."""
     made = lru_cache(maxsize=1)(make)
     setting_changed.connect(lambda **_: made.cache_clear(), weak=False)

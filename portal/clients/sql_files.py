@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Final
 
-from portal.clients.wants import Statement
+from portal.clients.effects import Statement
 
 _COMMENT: Final = re.compile(r"^\s*--.*\n", re.MULTILINE)
 _CONSTANT: Final = re.compile(r"(?<!:):([A-Z]\w*)")

@@ -7,15 +7,15 @@ import time
 from collections.abc import Callable
 from typing import Final, Generic, NamedTuple, TypeVar
 
-from portal.clients.wants import Once, in_thread
+from portal.clients.effects import SingleFlight, in_thread
 from portal.databases import deadline
 
 Value = TypeVar("Value")
 WAIT_SECS: Final = 3.0
-"""For another request that reads it; then a request reads by itself."""
+"""How long to wait for another request's load."""
 
 
-class _Kept(NamedTuple, Generic[Value]):
+class _Loaded(NamedTuple, Generic[Value]):
     value: Value
     read_at: float
 
@@ -31,8 +31,8 @@ class TimedCache(Generic[Value]):
         self._name: Final = name
         self._load: Final = load
         self.kept_secs = kept_secs
-        self._kept: _Kept[Value] | None = None
-        self._being_renewed: _Kept[Value] | None = None
+        self._kept: _Loaded[Value] | None = None
+        self._being_renewed: _Loaded[Value] | None = None
         self._nforgotten = 0
         self._reading: Final = threading.Lock()
         self._changing: Final = threading.Lock()
@@ -44,7 +44,7 @@ class TimedCache(Generic[Value]):
             return kept.value
         self._being_renewed = kept
         # The number keeps a request that comes after a change from getting a value read before it.
-        reading = Once((self._name, self._nforgotten), lambda: in_thread(self._read_again, kept))
+        reading = SingleFlight((self._name, self._nforgotten), lambda: in_thread(self._read_again, kept))
         try:
             return await reading
         except Exception:
@@ -66,11 +66,11 @@ class TimedCache(Generic[Value]):
             self._nforgotten += 1
             self._kept = None
 
-    def _may_be_used(self, kept: _Kept[Value]) -> bool:
+    def _may_be_used(self, kept: _Loaded[Value]) -> bool:
         age_secs = time.monotonic() - kept.read_at
         return age_secs <= self.kept_secs or (kept is self._being_renewed and age_secs <= 2 * self.kept_secs)
 
-    def _read_again(self, before: _Kept[Value] | None) -> Value:
+    def _read_again(self, before: _Loaded[Value] | None) -> Value:
         """Read it, unless another thread did just before."""
         request = deadline.current()
         is_ours = self._reading.acquire(timeout=WAIT_SECS if request is None else min(WAIT_SECS, request.left_secs()))
@@ -79,7 +79,7 @@ class TimedCache(Generic[Value]):
                 kept, nforgotten = self._kept, self._nforgotten
                 if kept is not None and kept is not before:
                     return kept.value
-                read = _Kept(read_at=time.monotonic(), value=self._load())
+                read = _Loaded(read_at=time.monotonic(), value=self._load())
                 with self._changing:
                     # What was changed in the meantime may not be in it; and who waited too long may have read it later.
                     is_newest = self._kept is None or self._kept.read_at <= read.read_at

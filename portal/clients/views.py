@@ -20,7 +20,7 @@ from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
-from portal.clients import plain, request_handler
+from portal.clients import request_handler, sync_driver
 from portal.clients.bodies import MAX_DROPPED_NBYTES
 from portal.clients.messages import ClientReply, ClientRequest, cut_off, refused_by_head
 from portal.clients.paths import ClientPath
@@ -113,7 +113,7 @@ def _reply(route: ClientPath, request: HttpRequest, length: int) -> ClientReply:
             return cut_off(route)
     address = request.META.get("REMOTE_ADDR", "")
     asked = ClientRequest(method, route.path, request.META.get("QUERY_STRING", ""), content, length, address)
-    reply = plain.run(request_handler.steps(route, asked), body.read)
+    reply = sync_driver.run(request_handler.steps(route, asked), body.read)
     body.drop(MAX_DROPPED_NBYTES)
     return reply
 

@@ -15,8 +15,8 @@ from django.db import transaction
 from django.http import QueryDict
 
 from portal import __version__
+from portal.clients.effects import in_thread
 from portal.clients.messages import ClientReply, ClientRequest, document, xml_reply
-from portal.clients.wants import in_thread
 from portal.models import ClientKey, User
 from portal.people import accounts
 from portal.people.key_mails import tell_of_key

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
 
 
-class Page(NamedTuple):
+class AdminPage(NamedTuple):
     """A page of a group; without a permission ("app.view_model") every operator sees it."""
 
     group: StrOrPromise
@@ -30,18 +30,18 @@ class Page(NamedTuple):
 
 OVERVIEW: Final = _("Overview")
 _PAGES: Final = (
-    Page(OVERVIEW, _("Dashboard"), "admin:index"),
-    Page(OVERVIEW, _("Public status"), "status"),
-    Page(OVERVIEW, _("Figures taken"), "admin:portal_operatingfigure_changelist", "portal.view_operatingfigure"),
-    Page(OVERVIEW, _("Maintenance"), "admin:portal_maintenancerun_changelist", "portal.view_maintenancerun"),
-    Page(OVERVIEW, _("Changes of settings"), "admin:portal_change_changelist", "portal.view_change"),
-    Page(
+    AdminPage(OVERVIEW, _("Dashboard"), "admin:index"),
+    AdminPage(OVERVIEW, _("Public status"), "status"),
+    AdminPage(OVERVIEW, _("Figures taken"), "admin:portal_operatingfigure_changelist", "portal.view_operatingfigure"),
+    AdminPage(OVERVIEW, _("Maintenance"), "admin:portal_maintenancerun_changelist", "portal.view_maintenancerun"),
+    AdminPage(OVERVIEW, _("Changes of settings"), "admin:portal_change_changelist", "portal.view_change"),
+    AdminPage(
         OVERVIEW,
         _("Steps to confirm"),
         "admin:portal_confirmationrequest_changelist",
         "portal.view_confirmationrequest",
     ),
-    Page(OVERVIEW, _("Signed log"), "admin:portal_signedentry_changelist", "portal.view_signedentry"),
+    AdminPage(OVERVIEW, _("Signed log"), "admin:portal_signedentry_changelist", "portal.view_signedentry"),
 )
 _MODELS: Final[dict[StrOrPromise, tuple[str, ...]]] = {
     _("Jobs"): (

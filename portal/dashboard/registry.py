@@ -124,11 +124,11 @@ per_hour = partial(Figure, per_secs=3600, per=_("per hour"))
 
 
 Reading = Callable[[dt.datetime], Iterable[Sample]]
-"""Reads figures together, in a task, so it may take seconds: a `Query`, or a function where SQL does not do."""
+"""Reads figures together, in a task, so it may take seconds: a `FigureQuery`, or a function where SQL does not do."""
 
 
 @dataclass(frozen=True, slots=True)
-class Query(Collector):
+class FigureQuery(Collector):
     """A statement that reads figures; its parameter is ``now``.
 
     Each of its columns has the name of a figure, but for ``key``, which tells several rows apart. NULL is no value.
@@ -236,9 +236,9 @@ def panels() -> dict[str, Panel]:
     return found
 
 
-def collectors() -> list[Query]:
+def collectors() -> list[FigureQuery]:
     """The statements with metrics, which Prometheus reads, too."""
-    return [each for part in parts() for each in part.readings if isinstance(each, Query) and each.metrics]
+    return [each for part in parts() for each in part.readings if isinstance(each, FigureQuery) and each.metrics]
 
 
 def figure(name: str) -> Figure | None:

@@ -16,7 +16,7 @@ from django.utils.translation import gettext_noop
 
 from portal.celery import queue_length
 from portal.dashboard import registry, sql
-from portal.dashboard.registry import Combine, Daemon, Figure, Part, Query, Rows, Sample, Table, Unit, per_hour
+from portal.dashboard.registry import Combine, Daemon, Figure, FigureQuery, Part, Rows, Sample, Table, Unit, per_hour
 from portal.dashboard.rules import above, below, first_of, grows
 from portal.ops import heartbeats, metrics
 
@@ -175,13 +175,13 @@ def _daemons(now: dt.datetime) -> Rows:
 
 _READINGS: Final = (
     *(_processes, _tasks, _valkey, _storage),
-    *(Query(sql.DATABASE), Query(sql.STANDBYS), Query(sql.REQUESTED)),
+    *(FigureQuery(sql.DATABASE), FigureQuery(sql.STANDBYS), FigureQuery(sql.REQUESTED)),
 )
 PARTS: Final = (
     Part("services", FIGURES, _READINGS, words=[gettext_noop("other")]),
     Part(
         "status",
-        readings=[Query(sql.REGISTERED)],
+        readings=[FigureQuery(sql.REGISTERED)],
         tables=[Table("status.daemons", _daemons)],
         daemons=[Daemon("web server")],
     ),

@@ -30,7 +30,7 @@ Found = tuple[socket.AddressFamily, tuple[Any, ...]]
 """An address as `socket.connect` takes it."""
 
 
-class Deadline:
+class FetchDeadline:
     """When a request has to be done."""
 
     def __init__(self, secs: float) -> None:
@@ -48,7 +48,7 @@ class Deadline:
         return TimeIsUp(host, "fetch_time_limit", secs=self.secs)
 
 
-def look_up(host: str, port: int, allowed: Sequence[Network], deadline: Deadline) -> list[Found]:
+def look_up(host: str, port: int, allowed: Sequence[Network], deadline: FetchDeadline) -> list[Found]:
     """The addresses of a name, all of them checked: one that may not be used makes the name unusable."""
     found: list[Found] = []
     for family, sockaddr in _resolve(host, port, deadline):
@@ -59,7 +59,7 @@ def look_up(host: str, port: int, allowed: Sequence[Network], deadline: Deadline
     return found[:MAX_ADDRESSES]
 
 
-def _resolve(host: str, port: int, deadline: Deadline) -> list[Found]:
+def _resolve(host: str, port: int, deadline: FetchDeadline) -> list[Found]:
     """In a thread, as the resolver has time limits of its own, which may be long."""
     answers: queue.SimpleQueue[list[Found] | OSError | ValueError] = queue.SimpleQueue()
 
@@ -81,7 +81,7 @@ def _resolve(host: str, port: int, deadline: Deadline) -> list[Found]:
     return answer
 
 
-def connect(host: str, addresses: Sequence[Found], connect_secs: float, deadline: Deadline) -> socket.socket:
+def connect(host: str, addresses: Sequence[Found], connect_secs: float, deadline: FetchDeadline) -> socket.socket:
     """A connection to the first of the addresses that answers."""
     problem: OSError | None = None
     for family, sockaddr in addresses:

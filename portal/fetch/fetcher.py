@@ -23,7 +23,7 @@ from urllib3.connection import HTTPConnection
 from urllib3.exceptions import HTTPError, LocationParseError
 from urllib3.util import Url, parse_url
 
-from portal.fetch.connections import Deadline, EndedInTime, connect, http_connection, look_up
+from portal.fetch.connections import EndedInTime, FetchDeadline, connect, http_connection, look_up
 from portal.fetch.errors import AddressRefused, FetchError, NotKept, StatusError, TimeIsUp, TooLarge
 
 MAX_URL_CHARS: Final = 4096
@@ -37,7 +37,7 @@ Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class FetchLimits:
     """``wire_bytes``: as transferred; ``body_bytes``: after decompression; ``total_secs``: FETCH_TIMEOUT_SECS if None.
 
     ``redirects``: how many are followed. A request with data follows none.
@@ -88,7 +88,7 @@ class Fetched:
     is_unchanged: bool = False
 
 
-DEFAULT_LIMITS: Final = Limits()
+DEFAULT_LIMITS: Final = FetchLimits()
 
 
 def fetch(
@@ -97,14 +97,14 @@ def fetch(
     data: bytes | None = None,
     into: BinaryIO | Download | None = None,
     known: Version | None = None,
-    limits: Limits = DEFAULT_LIMITS,
+    limits: FetchLimits = DEFAULT_LIMITS,
 ) -> Fetched:
     """The document at ``url``. Blocks, so call it in no transaction. Raises FetchError.
 
     ``data``: is sent by POST, as XML. ``into``: where the body goes; after an error it has a part of it. Of a
     `Download` nothing is decompressed. ``known``: the version one has, for ``is_unchanged``.
     """
-    deadline = Deadline(settings.FETCH_TIMEOUT_SECS if limits.total_secs is None else limits.total_secs)
+    deadline = FetchDeadline(settings.FETCH_TIMEOUT_SECS if limits.total_secs is None else limits.total_secs)
     target = parse_address(url)
     for _ in range(limits.redirects + 1):
         answer = _ask(target, data, into, known, limits, deadline)
@@ -154,15 +154,15 @@ def _ask(
     data: bytes | None,
     into: BinaryIO | Download | None,
     known: Version | None,
-    limits: Limits,
-    deadline: Deadline,
+    limits: FetchLimits,
+    deadline: FetchDeadline,
 ) -> Fetched | str:
     """Ask one address; the text is where it redirects to."""
     return over_connection(url, limits, deadline, partial(_exchange, url, data, into, known, limits))
 
 
 def over_connection(
-    url: Url, limits: Limits, deadline: Deadline, exchange: Callable[[HTTPConnection], Answer]
+    url: Url, limits: FetchLimits, deadline: FetchDeadline, exchange: Callable[[HTTPConnection], Answer]
 ) -> Answer:
     """What ``exchange`` makes of a connection to this address, which is checked, and ended at the deadline."""
     host = host_of(url)
@@ -186,7 +186,7 @@ def over_connection(
     return answer
 
 
-def _problem(host: str, error: Exception, limits: Limits) -> FetchError:
+def _problem(host: str, error: Exception, limits: FetchLimits) -> FetchError:
     if isinstance(error, TimeoutError) or "timed out" in str(error):
         return TimeIsUp(host, "fetch_read_limit", secs=limits.read_secs)
     cause: BaseException | None = error
@@ -206,7 +206,7 @@ def _exchange(
     data: bytes | None,
     into: BinaryIO | Download | None,
     known: Version | None,
-    limits: Limits,
+    limits: FetchLimits,
     connection: HTTPConnection,
 ) -> Fetched | str:
     connection.request(
@@ -223,7 +223,7 @@ def _exchange(
 
 
 def _read(
-    response: BaseHTTPResponse, url: Url, into: BinaryIO | Download | None, known: Version | None, limits: Limits
+    response: BaseHTTPResponse, url: Url, into: BinaryIO | Download | None, known: Version | None, limits: FetchLimits
 ) -> Fetched | str:
     host = host_of(url)
     location = response.headers.get("Location", "")
@@ -251,7 +251,7 @@ def _read(
     return Fetched(url.url, bytes(kept), nbytes, version)
 
 
-def _save(response: BaseHTTPResponse, host: str, download: Download, version: Version, limits: Limits) -> int:
+def _save(response: BaseHTTPResponse, host: str, download: Download, version: Version, limits: FetchLimits) -> int:
     """Write the body as it is transferred, behind what is there or in its place; how much there is then."""
     if response.status == _PART and download.goes_on:
         there = _RANGE.fullmatch(response.headers.get("Content-Range", ""))
@@ -310,7 +310,7 @@ def _headers(data: bytes | None, into: BinaryIO | Download | None, known: Versio
     return headers
 
 
-def _pieces(response: BaseHTTPResponse, host: str, limits: Limits) -> Iterator[bytes]:
+def _pieces(response: BaseHTTPResponse, host: str, limits: FetchLimits) -> Iterator[bytes]:
     """The body, decompressed, in pieces of limited size: a small answer may stand for gigabytes of zeros."""
     encoding = response.headers.get("Content-Encoding", "").strip().lower()
     if encoding not in ("", "identity", "gzip", "x-gzip"):

@@ -16,13 +16,13 @@ from django.conf import settings
 from urllib3.connection import HTTPConnection
 from urllib3.util import Url
 
-from portal.fetch.connections import Deadline, look_up
+from portal.fetch.connections import FetchDeadline, look_up
 from portal.fetch.errors import AddressRefused
-from portal.fetch.fetcher import Limits, host_of, over_connection, own_headers, parse_address
+from portal.fetch.fetcher import FetchLimits, host_of, over_connection, own_headers, parse_address
 
 MAX_BODY_BYTES: Final = 1 << 16
 MAX_RETRY_SECS: Final = 86_400
-SEND_LIMITS: Final = Limits(total_secs=10.0, read_secs=8.0)
+SEND_LIMITS: Final = FetchLimits(total_secs=10.0, read_secs=8.0)
 LOOK_UP_SECS: Final = 3.0
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
@@ -39,7 +39,7 @@ class Sent:
         return 200 <= self.status < 300
 
 
-def send(url: str, body: bytes, headers: Mapping[str, str], limits: Limits = SEND_LIMITS) -> Sent:
+def send(url: str, body: bytes, headers: Mapping[str, str], limits: FetchLimits = SEND_LIMITS) -> Sent:
     """Post ``body``. Blocks, so call it in no transaction. Raises FetchError; any status is an answer, redirects too.
 
     Of the answer's body nothing is read.
@@ -47,7 +47,7 @@ def send(url: str, body: bytes, headers: Mapping[str, str], limits: Limits = SEN
     if len(body) > MAX_BODY_BYTES:
         raise ValueError(f"a body may have at most {MAX_BODY_BYTES} bytes")
     target = parse_address(url)
-    deadline = Deadline(settings.FETCH_TIMEOUT_SECS if limits.total_secs is None else limits.total_secs)
+    deadline = FetchDeadline(settings.FETCH_TIMEOUT_SECS if limits.total_secs is None else limits.total_secs)
     return over_connection(target, limits, deadline, partial(_post, target, body, {**headers, **own_headers()}))
 
 
@@ -73,5 +73,5 @@ def check_address(url: str, schemes: tuple[str, ...]) -> str:
     if target.scheme not in schemes:
         raise AddressRefused(host, "fetch_other_scheme", schemes=[f"{scheme}://" for scheme in schemes])
     port = target.port or _DEFAULT_PORTS[target.scheme]
-    look_up(host, port, settings.FETCH_ALLOWED_NETWORKS, Deadline(LOOK_UP_SECS))
+    look_up(host, port, settings.FETCH_ALLOWED_NETWORKS, FetchDeadline(LOOK_UP_SECS))
     return host

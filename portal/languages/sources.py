@@ -20,7 +20,7 @@ TEMPLATE_SUFFIXES: Final = frozenset({".html", ".txt"})
 
 
 @dataclass(frozen=True)
-class Place:
+class Catalogue:
     """A catalogue: the texts of an app's pages (``django``) or of its scripts (``djangojs``)."""
 
     app: str
@@ -30,8 +30,8 @@ class Place:
         return root / self.app / "locale" / language / "LC_MESSAGES" / f"{self.domain}.po"
 
 
-def places(apps: tuple[str, ...] = APPS) -> list[Place]:
-    return [Place(app, domain) for app in apps for domain in DOMAINS]
+def places(apps: tuple[str, ...] = APPS) -> list[Catalogue]:
+    return [Catalogue(app, domain) for app in apps for domain in DOMAINS]
 
 
 def modules(root: Path, app: str) -> Iterator[Path]:

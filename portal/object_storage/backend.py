@@ -113,7 +113,7 @@ class ObjectStorage(S3Storage):
     def _open(self, name: str, mode: str = "rb") -> File[bytes]:
         if mode != "rb":
             raise ValueError(f"Files are opened to be read, not with {mode!r}.")
-        reader = _Reader(self, name)
+        reader = _ObjectReader(self, name)
         return File(io.BufferedReader(reader, _BUFFER_NBYTES), name)
 
     def _save(self, name: str, content: File[Any]) -> str:
@@ -237,7 +237,7 @@ class ObjectStorage(S3Storage):
             ) from error
 
 
-class _Reader(io.RawIOBase):
+class _ObjectReader(io.RawIOBase):
     """The content of an object, as it comes; after a jump it is asked for anew from there."""
 
     def __init__(self, storage: ObjectStorage, name: str) -> None:

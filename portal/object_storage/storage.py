@@ -31,14 +31,14 @@ FOLDERS: Final = ("drafts", "files", "outputs", "statistics")
 _SYNCED_AT_ONCE: Final = 16
 
 
-class Content(NamedTuple):
+class ContentDigest(NamedTuple):
     """What tells one content from another; ``md5``: 32 hexadecimal digits."""
 
     nbytes: int
     md5: str
 
 
-def content_of(file: IO[bytes] | File[bytes]) -> Content:
+def content_of(file: IO[bytes] | File[bytes]) -> ContentDigest:
     """Of a file, which is read from its beginning."""
     file.seek(0)
     digest = hashlib.md5(usedforsecurity=False)
@@ -46,16 +46,16 @@ def content_of(file: IO[bytes] | File[bytes]) -> Content:
     while chunk := file.read(256 * 1024):
         digest.update(chunk)
         nbytes += len(chunk)
-    return Content(nbytes, digest.hexdigest())
+    return ContentDigest(nbytes, digest.hexdigest())
 
 
-def kept_content(path: str, where: Storage = default_storage) -> Content:
+def kept_content(path: str, where: Storage = default_storage) -> ContentDigest:
     """Of what the storage has under this path; FileNotFoundError if it has nothing."""
     with where.open(path, "rb") as file:
         return content_of(file)
 
 
-def has(path: str, content: Content, where: Storage = default_storage) -> bool:
+def has(path: str, content: ContentDigest, where: Storage = default_storage) -> bool:
     """Whether the storage has this content under the path; FileNotFoundError if it has nothing there."""
     if isinstance(where, ObjectStorage):
         nbytes, md5 = where.as_server_says(path)
@@ -64,7 +64,7 @@ def has(path: str, content: Content, where: Storage = default_storage) -> bool:
     return kept_content(path, where) == content
 
 
-def check(path: str, content: Content) -> None:
+def check(path: str, content: ContentDigest) -> None:
     """OSError if the storage has something else there."""
     if not has(path, content):
         raise OSError(errno.EIO, "the storage has something else than it was given", path)
@@ -81,7 +81,7 @@ def forget(paths: Iterable[str]) -> bool:
     return True
 
 
-def keep(wanted: str, file: File[Any], content: Content) -> str:
+def keep(wanted: str, file: File[Any], content: ContentDigest) -> str:
     """The path under which the storage has the file now, for good.
 
     Raises OSError if it could not be kept whole; nothing is left then.

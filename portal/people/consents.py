@@ -32,7 +32,7 @@ class Wording:
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class ConsentKind:
     """Something that a volunteer can agree to; ``view``: the page where. Wordings count from 1, the last is shown."""
 
     key: str
@@ -55,14 +55,14 @@ class Past:
 
 
 @cache
-def kinds() -> dict[str, Kind]:
+def kinds() -> dict[str, ConsentKind]:
     """By key; of the apps that are in use."""
     return {kind.key: kind for app in apps_in_use() for kind in app.consents()}
 
 
 def record(
     user_id: int,
-    kind: Kind,
+    kind: ConsentKind,
     *,
     is_given: bool,
     now: dt.datetime,
@@ -89,7 +89,7 @@ def history(user: User) -> list[Past]:
     return [_past(event) for event in ConsentEvent.objects.filter(user=user)[:HISTORY_SHOWN]]
 
 
-def standing(user: User) -> list[tuple[Kind, ConsentEvent | None]]:
+def standing(user: User) -> list[tuple[ConsentKind, ConsentEvent | None]]:
     """Each kind with the last that the volunteer said of it."""
     said = ConsentEvent.objects.filter(user=user).order_by("kind", "-id").distinct("kind")
     last = {event.kind: event for event in said}

@@ -9,7 +9,7 @@ from django.urls import NoReverseMatch, reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
-from portal.extras import Place, apps_in_use
+from portal.extras import LinkPlace, apps_in_use
 
 register = template.Library()
 
@@ -42,10 +42,10 @@ def menu_link(context: dict[str, Any], name: str, label: str) -> SafeString:
 
 @register.simple_tag(takes_context=True)
 def app_links(context: dict[str, Any], place: str) -> SafeString:
-    """Links of a place to pages of other apps, extras above all (`portal.extras.Place`)."""
-    links = [link for app in apps_in_use() for link in app.links() if Place(place) in link.places]
-    below = place == Place.ACCOUNT_TABS
-    between = " · " if place == Place.PROJECT else "\n"
+    """Links of a place to pages of other apps, extras above all (`portal.extras.LinkPlace`)."""
+    links = [link for app in apps_in_use() for link in app.links() if LinkPlace(place) in link.places]
+    below = place == LinkPlace.ACCOUNT_TABS
+    between = " · " if place == LinkPlace.PROJECT else "\n"
     return format_html_join(
         between, "{}", ((_link(context, link.view, str(link.title), below=below),) for link in links)
     )

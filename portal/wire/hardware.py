@@ -110,7 +110,7 @@ class Hardware:
     faults: tuple[Message, ...]
 
 
-class _Reader:
+class _FieldReader:
     """Reads typed values from one element's fields and collects their faults."""
 
     def __init__(self, fields: Fields, faults: list[Message], prefix: str = "") -> None:
@@ -196,7 +196,7 @@ def parse_hardware(host_info: bytes) -> Hardware:
     """Return the hardware that the inside of a <host_info> describes, with any faults in its `faults`."""
     faults: list[Message] = []
     fields, coprocs = _split(host_info, faults)
-    read = _Reader(fields, faults)
+    read = _FieldReader(fields, faults)
     return Hardware(
         timezone=read.integer(b"timezone", -86_400, 86_400),
         ncpus=read.integer(b"p_ncpus", 1, 65_535),
@@ -245,7 +245,7 @@ def _split(host_info: bytes, faults: list[Message]) -> tuple[Fields, tuple[Copro
 
 def _coproc(kind: str, fields: Fields, faults: list[Message]) -> Coproc | None:
     """Return the coprocessor, or None if the computer has none of this type (clients list those too)."""
-    read = _Reader(fields, faults, prefix="coproc ")
+    read = _FieldReader(fields, faults, prefix="coproc ")
     kind = kind or read.text(b"type", 64)
     if read.fields.get(b"count", b"").strip() == b"0":
         return None
@@ -264,7 +264,7 @@ def _coproc(kind: str, fields: Fields, faults: list[Message]) -> Coproc | None:
     )
 
 
-def _ram_bytes(read: _Reader, opencl: bytes) -> int | None:
+def _ram_bytes(read: _FieldReader, opencl: bytes) -> int | None:
     """Memory of one device: NVIDIA's in bytes, ATI's in MiB, else what OpenCL says."""
     if ram := read.nbytes(b"totalGlobalMem"):
         return ram
@@ -274,7 +274,7 @@ def _ram_bytes(read: _Reader, opencl: bytes) -> int | None:
     return read.nbytes(b"global_mem_size", match[1]) if match else None
 
 
-def _driver_version(read: _Reader, opencl: bytes) -> str:
+def _driver_version(read: _FieldReader, opencl: bytes) -> str:
     """NVIDIA's driver number 53504 is version 535.04; ATI's is text; else what OpenCL says."""
     if number := read.integer(b"drvVersion", 0, 2**31 - 1):
         return f"{number // 100}.{number % 100:02d}"

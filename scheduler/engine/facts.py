@@ -51,7 +51,7 @@ class AppFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class PlanClass:
+class PlanClassRules:
     """Which computers can run the versions of a plan class, and what their jobs use (scheduler document)."""
 
     name: str

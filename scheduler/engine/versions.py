@@ -14,7 +14,7 @@ from credit.engine import probation
 from credit.engine.facts import HostVersionFacts
 from credit.engine.flops import Ceilings, GpuUse, knows_speed, peak_flops, projected_flops
 from scheduler.engine.containers import DOCKER
-from scheduler.engine.facts import AppFacts, Choice, Computer, PlanClass, RecordKey, Records, Usage, Version
+from scheduler.engine.facts import AppFacts, Choice, Computer, PlanClassRules, RecordKey, Records, Usage, Version
 from scheduler.engine.reasons import Reason
 from scheduler.engine.request import CPU, ClientVersion
 
@@ -22,7 +22,9 @@ Choices = dict[str, Choice]
 """The best version by processor type."""
 
 
-def usage_of(version: Version, plan_class: PlanClass | None, computer: Computer, ceilings: Ceilings) -> Usage | None:
+def usage_of(
+    version: Version, plan_class: PlanClassRules | None, computer: Computer, ceilings: Ceilings
+) -> Usage | None:
     """The devices that a job of this version gets on this computer; None if it cannot run there.
 
     A plan class says what its versions use; with more than one processor at most, a job takes as many as there are. A
@@ -109,7 +111,7 @@ def newer(records: Records, key: RecordKey, versions: Collection[Version]) -> li
 def choose(
     app: AppFacts,
     versions: Iterable[Version],
-    plan_classes: Mapping[str, PlanClass],
+    plan_classes: Mapping[str, PlanClassRules],
     computer: Computer,
     wanted_types: Collection[str],
     records: Records,
@@ -144,7 +146,7 @@ def choose(
     return choices, reasons
 
 
-def _why_not(plan_class: PlanClass | None, computer: Computer) -> Reason:
+def _why_not(plan_class: PlanClassRules | None, computer: Computer) -> Reason:
     lacking = plan_class.needs_containers - computer.containers if plan_class is not None else frozenset()
     return Reason.DOCKER if DOCKER in lacking else Reason.WSL if lacking else Reason.PLAN_CLASS
 

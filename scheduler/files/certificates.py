@@ -10,7 +10,7 @@ import hmac
 
 from django.conf import settings
 
-from portal.clients.settings_cache import once
+from portal.clients.settings_cache import cached_setting
 
 
 def upload_certificate(name: str, max_nbytes: int) -> str:
@@ -35,7 +35,7 @@ def is_size_key(name: str, key: str) -> bool:
     return hmac.compare_digest(key.encode(), size_key(name).encode())
 
 
-@once
+@cached_setting
 def _begun_digest() -> hmac.HMAC:
     return hmac.new(settings.UPLOAD_SECRET.encode(), digestmod="sha256")
 

@@ -36,7 +36,7 @@ from django.core.files import File
 from django.db import connection, transaction
 from django.utils import timezone
 
-from portal.clients.wants import Call, Value
+from portal.clients.effects import Call, Value
 from portal.object_storage import storage
 from scheduler.files import sql, uploads
 from scheduler.files.uploads import Place, UploadError
@@ -142,7 +142,7 @@ class IncomingFile:
         """Put the file into the storage, which may take long: no connection to the database is used meanwhile."""
         assert self._file is not None and self._pending is not None
         with _offered(self._path, self._file) as offered:
-            storage.keep(self._pending.path, offered, storage.Content(self._asked.nbytes, self._asked.md5))
+            storage.keep(self._pending.path, offered, storage.ContentDigest(self._asked.nbytes, self._asked.md5))
 
     def complete(self) -> None:
         """Say in the row that the file is here. UploadError if it is not needed, or if another one is, by now."""

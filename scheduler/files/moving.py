@@ -15,7 +15,7 @@ from django.db.models import QuerySet
 
 from credit.engine.states import FileDeleteState
 from portal.object_storage import storage
-from portal.object_storage.storage import Content
+from portal.object_storage.storage import ContentDigest
 from scheduler.models import DraftFile, KeptOutput, StoredFile, SubmissionDraft, Upload
 
 _ROWS_AT_ONCE: Final = 1000
@@ -25,7 +25,7 @@ class Named(NamedTuple):
     """A file that a row names; ``content``: None if the row does not know it."""
 
     path: str
-    content: Content | None
+    content: ContentDigest | None
     rows: QuerySet[Any]
 
 
@@ -76,7 +76,7 @@ def _move(named: Named, source: Storage, target: Storage) -> Moved:
     return Moved(named.path, here.nbytes, was_there=False)
 
 
-def _has(where: Storage, path: str, content: Content) -> bool:
+def _has(where: Storage, path: str, content: ContentDigest) -> bool:
     try:
         return storage.has(path, content, where)
     except FileNotFoundError:
@@ -103,5 +103,5 @@ def _named(rows: QuerySet[Any]) -> Iterator[Named]:
     while page := list(rows.filter(pk__gt=after).order_by("pk")[:_ROWS_AT_ONCE]):
         after = page[-1].pk
         for row in page:
-            content = Content(row.nbytes, row.md5) if hasattr(row, "md5") else None
+            content = ContentDigest(row.nbytes, row.md5) if hasattr(row, "md5") else None
             yield Named(row.path, content, rows.filter(pk=row.pk))

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from portal.clients.wants import ReadBody
+from portal.clients.effects import ReadBody
 from portal.object_storage import storage
 from scheduler.files import incoming, uploads
 from scheduler.files.incoming import IncomingFile

@@ -6,8 +6,8 @@ from functools import partial
 
 import structlog
 
+from portal.clients.effects import Call
 from portal.clients.messages import ClientReply, ClientRequest
-from portal.clients.wants import Call
 from portal.wire.scanner import ProtocolError
 from scheduler.files import receive
 from scheduler.files.certificates import is_size_key

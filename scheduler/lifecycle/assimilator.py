@@ -88,7 +88,7 @@ def _run_app(app: App, this: _Pass) -> None:
     take: Take = partial(_keep, this.now)
     if app.assimilation_function:
         try:
-            function: Function = functions.load(functions.Kind.ASSIMILATION, app.assimilation_function)
+            function: Function = functions.load(functions.FunctionKind.ASSIMILATION, app.assimilation_function)
         except Exception as error:  # not only ImportError: a module may fail in any way while it is read
             _note_missing(app, error, this.now)
             return

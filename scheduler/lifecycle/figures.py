@@ -6,7 +6,7 @@ from typing import Final
 
 from django.utils.translation import gettext_lazy as _
 
-from portal.dashboard.registry import Daemon, Figure, Metric, Part, Query
+from portal.dashboard.registry import Daemon, Figure, FigureQuery, Metric, Part
 from portal.dashboard.rules import above, grows
 from portal.languages.sentences import in_english
 from scheduler.models import Step
@@ -41,7 +41,7 @@ def _steps() -> dict[str, str]:
     return {step.value: in_english(step.label) for step in Step}
 
 
-RETRY_QUEUE: Final = Query(
+RETRY_QUEUE: Final = FigureQuery(
     'SELECT step AS key, count(*) AS "services.retry_queue" FROM scheduler_retryentry GROUP BY step',
     _steps,
     metrics=(
@@ -53,7 +53,7 @@ RETRY_QUEUE: Final = Query(
         ),
     ),
 )
-TRICKLES: Final = Query(
+TRICKLES: Final = FigureQuery(
     'SELECT count(*) AS "services.trickles" FROM scheduler_trickle WHERE handled_at IS NULL',
     metrics=(Metric("services.trickles", "cobblestone_trickles_to_handle", "Messages of jobs that wait."),),
 )

@@ -14,7 +14,7 @@ from portal.models import Host
 from scheduler.models import ArchivedTask, HostRecord
 
 
-def follow(older_id: int, newer_id: int) -> None:
+def merge_records(older_id: int, newer_id: int) -> None:
     """Move the older record's data to the newer one; safe to repeat."""
     # A scheduler RPC writes only if the computer's row is still the one that it has read (`rpc.writes.write`).
     Host.objects.filter(pk=newer_id).update(last_contact_at=F("last_contact_at"))

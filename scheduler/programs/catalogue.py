@@ -14,18 +14,18 @@ from django.db import connection
 from credit.engine.averages import Average
 from credit.models import App, AppVersion, ProcessorType
 from credit.statistics.facts import rules_of
+from portal.clients.effects import in_thread
 from portal.clients.timed_cache import TimedCache
-from portal.clients.wants import in_thread
 from portal.wire import keywords
 from scheduler.engine.containers import DOCKER, WSL
-from scheduler.engine.facts import AppFacts, PlanClass, Version
+from scheduler.engine.facts import AppFacts, PlanClassRules, Version
 from scheduler.files import addresses
 from scheduler.models import AppKeyword, BetaTester, Generation
 from scheduler.models import PlanClass as PlanClassRow
 from scheduler.programs import code_signing
 from scheduler.programs.sql import READ_QUEUES
 from scheduler.wire.replies import (
-    VersionFile,
+    ClientFile,
     VersionRefs,
     render_app,
     render_gui_urls,
@@ -62,7 +62,7 @@ class Catalogue:
     apps: dict[int, AppFacts] = field(default_factory=dict)
     versions: dict[int, Version] = field(default_factory=dict)
     versions_by_app: dict[int, list[Version]] = field(default_factory=dict)
-    plan_classes: dict[str, PlanClass] = field(default_factory=dict)
+    plan_classes: dict[str, PlanClassRules] = field(default_factory=dict)
     app_names: dict[int, str] = field(default_factory=dict)
     app_xml: dict[int, str] = field(default_factory=dict)
     version_files: dict[int, VersionRefs] = field(default_factory=dict)
@@ -85,7 +85,7 @@ class Catalogue:
             self.heads[app_id] = head
 
 
-async def suiting(held_key: str) -> Catalogue:
+async def catalogue_for_key(held_key: str) -> Catalogue:
     """The catalogue for a client that holds this key: read again if it is the project's since a moment ago.
 
     Another process may have told the client; this one would refuse it as a client with a foreign key.
@@ -136,7 +136,7 @@ def _read() -> Catalogue:
         catalogue.versions[row.pk] = version
         catalogue.versions_by_app.setdefault(row.app_id, []).append(version)
         files = [
-            VersionFile(
+            ClientFile(
                 each.file.name,
                 each.file.nbytes,
                 each.file.md5,
@@ -216,9 +216,9 @@ def version_facts(row: AppVersion, volunteers: frozenset[int] = frozenset()) -> 
     )
 
 
-def plan_class_facts(row: PlanClassRow) -> PlanClass:
+def plan_class_facts(row: PlanClassRow) -> PlanClassRules:
     """What the rules of sending know of a plan class."""
-    return PlanClass(
+    return PlanClassRules(
         name=row.name,
         processor_type=row.processor_type,
         min_ncpus=row.min_ncpus,

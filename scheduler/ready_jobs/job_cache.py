@@ -22,8 +22,8 @@ from typing import Any, Final
 
 import msgspec
 
+from portal.clients.effects import SingleFlight, Step, fetch
 from portal.clients.json_rows import JsonRow, decode
-from portal.clients.wants import Once, Step, fetch
 from scheduler.engine.facts import Job, JobDetails, JobQuery
 from scheduler.programs.catalogue import BEFORE_ALL, KEPT_SECS, Catalogue
 from scheduler.ready_jobs.sql import LEASE_JOBS
@@ -105,7 +105,7 @@ class JobCache:
         if is_urgent or not self._is_filling:
             # Set now: the filling begins only when the event loop runs it.
             self._is_filling = True
-            await Once(("ready jobs", self.app_id), lambda: self._fill_alone(known))
+            await SingleFlight(("ready jobs", self.app_id), lambda: self._fill_alone(known))
 
     async def _fill_alone(self, known: Catalogue) -> None:
         if not self._fill_lock.acquire(blocking=False):

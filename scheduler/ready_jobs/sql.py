@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from credit.engine.states import ServerState
-from portal.clients.wants import Statement
+from portal.clients.effects import Statement
 
 # The order of the queue: the index of unsent results has it, so a place in the queue is found at once.
 RANK: Final = "(priority * -1)"

@@ -15,7 +15,7 @@ from credit.engine.flops import Ceilings
 from portal.models import Host
 from portal.wire.hardware import Containers, Distro
 from scheduler.engine.containers import usable
-from scheduler.engine.facts import Computer, PlanClass, Version
+from scheduler.engine.facts import Computer, PlanClassRules, Version
 from scheduler.engine.request import CPU, GPU_TYPES, Gpu
 from scheduler.engine.versions import usage_of
 from scheduler.models import BetaTester
@@ -55,7 +55,7 @@ class Audience:
 
 
 def read_audience(
-    version: Version, plan_class: PlanClass | None, api_version: str, user_id: int, now: dt.datetime
+    version: Version, plan_class: PlanClassRules | None, api_version: str, user_id: int, now: dt.datetime
 ) -> Audience:
     """Who would get this version if it were sent to all now."""
     counts: Counter[str] = Counter()
@@ -90,7 +90,7 @@ def _active(now: dt.datetime) -> list[Host]:
     return list(found.only(*columns, *more).order_by("-scheduler_record__last_rpc_at")[:MAX_HOSTS])
 
 
-def _verdict(host: Host, version: Version, plan_class: PlanClass | None, api_version: str) -> str:
+def _verdict(host: Host, version: Version, plan_class: PlanClassRules | None, api_version: str) -> str:
     if version.platform not in (host.platform_name, *ALSO_RUN.get(host.platform_name, ())):
         return "other"
     needed = max(KNOWN_SINCE.get(version.processor_type, (0, 0)), SHARED_MEMORY_SINCE if api_version else (0, 0))

@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy as _
 
 from credit.models import AppVersion
 from portal.audit.proposals import Proposal
-from portal.audit.two_persons import Kind, Payload, StepRefused
+from portal.audit.two_persons import Payload, StepKind, StepRefused
 from portal.languages.sentences import sentence
 from portal.models import User
 from scheduler.engine.release_states import NotPossible, ReleaseAction
@@ -101,6 +101,6 @@ def is_release(row: Model, proposal: Proposal) -> bool:
 
 
 STEPS: Final = {
-    RELEASE: Kind(_("Release to all"), "scheduler.release_appversion", _release, _release_lines),
-    NEW_KEY: Kind(_("New code-signing key"), "scheduler.add_keychange", _take_key, _key_lines),
+    RELEASE: StepKind(_("Release to all"), "scheduler.release_appversion", _release, _release_lines),
+    NEW_KEY: StepKind(_("New code-signing key"), "scheduler.add_keychange", _take_key, _key_lines),
 }

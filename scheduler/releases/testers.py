@@ -10,10 +10,10 @@ from django.utils.translation import gettext_lazy as _
 
 from portal.models import User
 from portal.people import consents
-from portal.people.consents import Kind, Wording
+from portal.people.consents import ConsentKind, Wording
 from scheduler.models import BetaTester
 
-TESTING: Final = Kind(
+TESTING: Final = ConsentKind(
     "testing",
     _("Testing of new versions"),
     "testing",

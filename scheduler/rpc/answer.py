@@ -29,8 +29,8 @@ from credit.engine import probation
 from credit.engine.facts import HostVersionFacts
 from credit.engine.flops import believed_benchmark
 from credit.engine.states import ServerState
+from portal.clients.effects import ExclusiveKey, Transaction, in_thread
 from portal.clients.request_handler import best_effort
-from portal.clients.wants import Transaction, Turn, in_thread
 from portal.models import ClientKey, User
 from portal.people.accounts import ClientAuthError
 from portal.wire import credentials
@@ -82,8 +82,8 @@ async def answer(request: SchedulerRequest, *, now: dt.datetime, draw: random.Ra
     """Answer one request of a client. Raises ProtocolError or ClientAuthError, whose sentence the client is to show."""
     if request.hostid:
         # With the key, as anybody can name a computer's number.
-        await Turn(("scheduler", request.hostid, request.authenticator))
-    known = await catalogue.suiting(request.code_sign_key)
+        await ExclusiveKey(("scheduler", request.hostid, request.authenticator))
+    known = await catalogue.catalogue_for_key(request.code_sign_key)
     host_id, is_enrolled = request.hostid, False
     # A request that reports jobs writes before everything is known. One that finds no ready job searches the queue.
     is_locked = bool(request.results)

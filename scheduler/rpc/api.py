@@ -10,8 +10,8 @@ from django.conf import settings
 from django.db import DatabaseError
 from django.utils import timezone
 
+from portal.clients.effects import LONG_NBYTES, Steps, in_thread, parsed
 from portal.clients.messages import ClientReply, ClientRequest, document, xml_reply
-from portal.clients.wants import LONG_NBYTES, Steps, in_thread, parsed
 from portal.clients.web_rpc import site_config
 from portal.people.accounts import ClientAuthError
 from portal.wire.boinc_errors import ERR_PROJECT_DOWN

@@ -16,7 +16,7 @@ from typing import Final
 from django.conf import settings
 
 from credit.engine.flops import Ceilings
-from portal.clients.settings_cache import once
+from portal.clients.settings_cache import cached_setting
 from scheduler.engine import containers, keywords, versions
 from scheduler.engine.facts import AppFacts, Choice, Computer, JobQuery, RecordKey, Records, Usage, Version
 from scheduler.engine.needs import Needs
@@ -74,13 +74,13 @@ def computer_of(request: SchedulerRequest) -> Computer:
     )
 
 
-@once
+@cached_setting
 def ceilings() -> Ceilings:
     """The most that a computer may claim to be: the same as for the account manager."""
     return Ceilings(settings.AM_MAX_NCPUS, settings.AM_MAX_CPU_FLOPS, settings.AM_MAX_GPUS, settings.AM_MAX_GPU_FLOPS)
 
 
-@once
+@cached_setting
 def _limits() -> Limits:
     return Limits(settings.MAX_JOBS_IN_PROGRESS, settings.MAX_GPU_JOBS_IN_PROGRESS, settings.MAX_JOBS_PER_RPC)
 

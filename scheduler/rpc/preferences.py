@@ -11,7 +11,7 @@ from typing import Final
 
 from django.db import connection
 
-from portal.clients.wants import in_thread
+from portal.clients.effects import in_thread
 from scheduler.engine.request import SchedulerRequest
 from scheduler.rpc import sql as rpc_sql
 from scheduler.rpc.store import Account

@@ -184,7 +184,7 @@ def _fault_of(trickle: Trickle, path: str, now: dt.datetime) -> Message | None:
     """Call the function; return its error, if there is one. SoftTimeLimitExceeded if the task's time is up."""
     try:
         with transaction.atomic():
-            handler: Handler = functions.load(functions.Kind.TRICKLE, path)
+            handler: Handler = functions.load(functions.FunctionKind.TRICKLE, path)
             handler(trickle, now)
     except TrickleError as error:
         return error.message

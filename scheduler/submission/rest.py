@@ -173,7 +173,7 @@ class CancelView(JobsView):
         return Response(_batch_result(batch, batches.read_progress([batch])[0]))
 
 
-class NotFinished(APIException):
+class NotFinishedConflict(APIException):
     """What needs all of a batch's jobs to be over came too early."""
 
     status_code = 409
@@ -192,7 +192,7 @@ class RetireView(JobsView):
         try:
             batches.retire(batch)
         except batches.NotFinished as error:
-            raise NotFinished(str(error)) from error
+            raise NotFinishedConflict(str(error)) from error
         return Response(_batch_result(batch, batches.read_progress([batch])[0]))
 
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 from django.utils import timezone
 
+from portal.clients.effects import Steps, in_thread
 from portal.clients.messages import ClientReply, ClientRequest
-from portal.clients.wants import Steps, in_thread
 from portal.clients.web_rpc import parameters
 from portal.people.accounts import ClientAuthError
 from portal.sign_in import throttle

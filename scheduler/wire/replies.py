@@ -55,7 +55,7 @@ class HostCard:
 
 
 @dataclass(frozen=True, slots=True)
-class VersionFile:
+class ClientFile:
     """A file of an app version, as clients download and use it."""
 
     name: str
@@ -236,7 +236,7 @@ def render_app(name: str, user_friendly_name: str, is_non_cpu_intensive: bool) -
     )
 
 
-def render_version_files(files: Iterable[VersionFile], download_url: str) -> str:
+def render_version_files(files: Iterable[ClientFile], download_url: str) -> str:
     """The <file_info> elements of a version's files."""
     return "".join(
         f"<file_info>\n<name>{file.name}</name>\n<url>{download_url}{file.name}</url>\n"
@@ -247,7 +247,7 @@ def render_version_files(files: Iterable[VersionFile], download_url: str) -> str
     )
 
 
-def render_version_refs(files: Iterable[VersionFile], api_version: str, cmdline: str) -> VersionRefs:
+def render_version_refs(files: Iterable[ClientFile], api_version: str, cmdline: str) -> VersionRefs:
     """Without <api_version> a client makes no shared memory for a program: no CPU time, progress nor checkpoints.
 
     Both are left out where empty (BOINC protocol, job description and what a job program must do).

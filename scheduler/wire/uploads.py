@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 from xml.sax.saxutils import escape
 
-from portal.clients.wants import ReadBody
+from portal.clients.effects import ReadBody
 from portal.wire.scanner import Limits, ProtocolError, TagScanner, as_int, as_text
 from scheduler.engine.limits import MAX_FILE_NBYTES
 

@@ -16,7 +16,7 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from credit.models import FileDeleteState, Outcome, Result, ServerState, Workunit
-from portal.clients import plain
+from portal.clients import sync_driver
 from portal.object_storage import storage
 from scheduler.files import incoming, leftovers, receive, uploads
 from scheduler.files.uploads import UploadError
@@ -58,7 +58,7 @@ def upload(task: Result, server: str, content: bytes = CONTENT) -> Work:
     def work() -> str:
         machine.name = server
         try:
-            plain.run(receive.receive(asked_of(upload_body(f"{task.name}_0", content)), content))
+            sync_driver.run(receive.receive(asked_of(upload_body(f"{task.name}_0", content)), content))
         except UploadError as error:
             return {TRY_AGAIN: "try again", REFUSED: "refused"}[error.status]
         return "acknowledged"

@@ -11,7 +11,7 @@ import pytest
 from accounting.computers.merge import merge
 from credit.models import Result, ServerState, UserCredit, Workunit
 from credit.validator.passes import run_pass
-from portal.clients import plain
+from portal.clients import sync_driver
 from portal.models import Host, RequestedWork
 from portal.requested_work import queue
 from scheduler.lifecycle import transitioner
@@ -182,7 +182,8 @@ def test_two_processes_lease_different_jobs() -> None:
     def make() -> Scene:
         app = app_with_jobs(40, 1)
         leases = [
-            lambda holder=holder: plain.run(lease_jobs(app.pk, holder, (-(2**31), 0), 16, 10.0)) for holder in (1, 2)
+            lambda holder=holder: sync_driver.run(lease_jobs(app.pk, holder, (-(2**31), 0), 16, 10.0))
+            for holder in (1, 2)
         ]
 
         def check_(leased: list[Any]) -> None:

@@ -14,8 +14,8 @@ from accounting.engine.amounts import MICRO
 from accounting.models import Day, HostLedger, HostProject, Note, Project
 from accounting.rpc import answer as rpc_answer
 from accounting.wire.requests import parse_request
-from portal.clients import plain
-from portal.clients.wants import Steps
+from portal.clients import sync_driver
+from portal.clients.effects import Steps
 from portal.models import Host, User
 from tools.simulation.client import Device, SimulatedComputer
 
@@ -99,7 +99,7 @@ def call(computer: SimulatedComputer, now: dt.datetime, *, is_lost: bool = False
 
 
 def answer(message: bytes, now: dt.datetime) -> Reply:
-    return Reply(plain.run(asked(message, now)))
+    return Reply(sync_driver.run(asked(message, now)))
 
 
 def asked(message: bytes, now: dt.datetime) -> Steps[bytes]:

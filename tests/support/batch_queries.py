@@ -10,9 +10,8 @@ from typing import Any, ClassVar, TypeVar
 from django.db import close_old_connections
 
 from portal.clients.batching import Batcher
-from portal.clients.factory import connection_params
-from portal.clients.wants import (
-    APART,
+from portal.clients.effects import (
+    RUN_ALONE,
     Query,
     Row,
     Statement,
@@ -20,6 +19,7 @@ from portal.clients.wants import (
     Steps,
     Transaction,
 )
+from portal.clients.factory import connection_params
 
 PATIENCE_SECS = 20
 Result = TypeVar("Result")
@@ -62,7 +62,10 @@ class Calculate(Query[Any]):
     @staticmethod
     def results(several: Sequence[Calculate], rows: Sequence[Row]) -> Sequence[Any]:
         by_number = {number: (result, nbatch) for number, result, nbatch in rows}
-        return [APART if each.left_out and len(several) > 1 else by_number.get(each.number, APART) for each in several]
+        return [
+            RUN_ALONE if each.left_out and len(several) > 1 else by_number.get(each.number, RUN_ALONE)
+            for each in several
+        ]
 
 
 class Rename(Calculate):
@@ -77,7 +80,7 @@ class Rename(Calculate):
 
     @staticmethod
     def results(several: Sequence[Calculate], rows: Sequence[Row]) -> Sequence[Any]:
-        return [name for (name,) in rows] or [APART]
+        return [name for (name,) in rows] or [RUN_ALONE]
 
 
 async def once(want: Any) -> Any:

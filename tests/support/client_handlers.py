@@ -8,8 +8,8 @@ from urllib.parse import parse_qs
 import orjson
 from django.contrib.contenttypes.models import ContentType
 
+from portal.clients.effects import Call, ReadBody, in_thread
 from portal.clients.messages import ClientReply, ClientRequest
-from portal.clients.wants import Call, ReadBody, in_thread
 
 goes_on = threading.Event()
 

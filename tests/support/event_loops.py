@@ -12,8 +12,8 @@ from typing import Any, Self, TypeVar
 from django.db import close_old_connections
 
 from portal.clients.batching import Batcher
+from portal.clients.effects import Steps
 from portal.clients.factory import connection_params
-from portal.clients.wants import Steps
 
 Result = TypeVar("Result")
 PATIENCE_SECS = 60

@@ -23,7 +23,7 @@ import pytest
 from django.db import Error, connection
 
 from credit.validator import binary
-from portal.clients import plain
+from portal.clients import sync_driver
 from portal.clients.factory import connection_params
 
 PATIENCE_SECS = 30
@@ -154,7 +154,7 @@ def _every_way_to_the_database() -> Iterator[None]:
         return step_then
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(plain, "fetch", stepping(plain.fetch))
+        patch.setattr(sync_driver, "fetch", stepping(sync_driver.fetch))
         patch.setattr(binary.Statement, "run", stepping(binary.Statement.run))
         patch.setattr(binary, "_drain", stepping(binary._drain))
         patch.setattr(psycopg.Connection, "execute", stepping(psycopg.Connection.execute))

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from accounting.engine.amounts import NO_WORK, Totals
 from accounting.engine.ledger import offer, settle
 from accounting.engine.machine import Ceilings, Machine
-from accounting.engine.states import HostState, Note, ProjectState, Report, Settlement
+from accounting.engine.states import HostState, LedgerChanges, ProjectState, Report, ReportNote
 
 MICRO = 1_000_000
 HOUR = 3_600
@@ -45,7 +45,7 @@ class Books:
         self.honours_handed = honours_handed
         self.host = HostState()
         self.rows: dict[int, ProjectState] = {}
-        self.notes: list[Note] = []
+        self.notes: list[ReportNote] = []
         self.days: dict[int, Totals] = {}
 
     def rpc(
@@ -58,7 +58,7 @@ class Books:
         client_now: float | None = None,
         same: bool = True,
         own_last_at_secs: float | None = None,
-    ) -> Settlement:
+    ) -> LedgerChanges:
         """A request ``at_secs`` after the start that lists projects with totals or without (None), or reports.
 
         The reply offers the projects in ``offers`` that the request did not list. ``same``: it is the client whose

@@ -14,7 +14,7 @@ from accounting.ledger import check
 from accounting.models import Day, HostLedger, HostProject, Project
 from accounting.rpc import answer as rpc_answer
 from accounting.wire.requests import parse_request
-from portal.clients import plain
+from portal.clients import sync_driver
 from portal.models import ClientKey, Host, User
 from portal.people.accounts import ClientAuthError
 from portal.wire import credentials
@@ -60,7 +60,7 @@ def report(computer: Computer, secs: int) -> Work:
         asked = Computer(computer.id, computer.owner, computer.key, computer.token, secs=secs)
         request = parse_request(asked.report())
         try:
-            return plain.run(rpc_answer.answer(request, now=timezone.now(), address="192.0.2.1"))
+            return sync_driver.run(rpc_answer.answer(request, now=timezone.now(), address="192.0.2.1"))
         except ClientAuthError as refused:
             return refused
 

@@ -12,7 +12,7 @@ from django.conf import settings
 
 from credit.models import App, LoggedPass, Result
 from credit.previews.facts import replay_of
-from credit.previews.replay import Outcome, Replay
+from credit.previews.replay import Replay, ReplayedResult
 from credit.previews.settings import checked
 from credit.statistics import pass_log
 from credit.statistics.feeder import feed
@@ -64,7 +64,7 @@ class Site:
             if not run_pass(self.app.pk, now + number * dt.timedelta(seconds=1), 15).nworkunits:
                 return
 
-    def replay(self, **changes: Any) -> tuple[list[Outcome], Replay]:
+    def replay(self, **changes: Any) -> tuple[list[ReplayedResult], Replay]:
         wanted = checked(self.app, changes)
         window = pass_log.window(self.app.pk, settings.PREVIEW_WORKUNITS)
         assert window is not None

@@ -18,10 +18,10 @@ from django.db import connections
 from django.test import Client
 from django.utils import timezone
 
-from portal.clients import plain
+from portal.clients import sync_driver
 from portal.clients.batching import Batcher
+from portal.clients.effects import Steps
 from portal.clients.factory import connection_params
-from portal.clients.wants import Steps
 from portal.models import ClientKey, User
 from portal.people.accounts import issue_client_key
 from scheduler.files.certificates import size_key
@@ -162,7 +162,7 @@ class Computer:
 
     def ask(self, *args: Any, **kwargs: Any) -> str:
         """Send a request past HTTP, and take note of what the reply says."""
-        return plain.run(self.asks(*args, **kwargs))
+        return sync_driver.run(self.asks(*args, **kwargs))
 
     async def asks(
         self, *args: Any, now: dt.datetime | None = None, draw: random.Random | None = None, **kwargs: Any
@@ -228,16 +228,16 @@ def at_once(*cases: Steps[Any]) -> list[Any]:
 
 def one_by_one(*cases: Steps[Any]) -> list[Any]:
     """The same, one after the other."""
-    return [plain.run(case) for case in cases]
+    return [sync_driver.run(case) for case in cases]
 
 
 def known_apps() -> catalogue.Catalogue:
     """What the scheduler knows of apps just now."""
-    return plain.run(catalogue.fresh())
+    return sync_driver.run(catalogue.fresh())
 
 
 def fill_ready_jobs() -> None:
-    plain.run(job_cache.fill(known_apps()))
+    sync_driver.run(job_cache.fill(known_apps()))
 
 
 def elsewhere(work: Callable[[], object]) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from credit.models import App, Result, Workunit
 from credit.statistics import check
-from portal.clients import plain
+from portal.clients import sync_driver
 from portal.models import Host, User
 from scheduler.models import Upload
 from scheduler.programs import catalogue
@@ -49,7 +49,7 @@ def asks(computer: Computer, njobs: int, now: dt.datetime = NOON, results: str =
     async def steps() -> str:
         return await computer.asks(0, njobs, now=now, results=results)
 
-    return lambda: plain.run(steps())
+    return lambda: sync_driver.run(steps())
 
 
 def delivered(name: str) -> str:

@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from accounting.rpc import answer as rpc_answer
 from accounting.wire.requests import parse_request
-from portal.clients import plain
+from portal.clients import sync_driver
 from tools.benchmarks import am_fleet as fleet
 from tools.benchmarks.floors import am_rpc as floor
 from tools.benchmarks.harness import cpu, load, nginx
@@ -83,7 +83,7 @@ def _statements(member: fleet.Member) -> int:
     """What one request of a known computer sends to the database, once this process knows the projects."""
 
     def answer() -> None:
-        plain.run(rpc_answer.answer(parse_request(member.request()), now=timezone.now(), address="127.0.0.1"))
+        sync_driver.run(rpc_answer.answer(parse_request(member.request()), now=timezone.now(), address="127.0.0.1"))
 
     answer()
     return statements(answer)

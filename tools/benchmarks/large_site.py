@@ -18,7 +18,7 @@ from django.utils import timezone
 
 from accounting.rpc import answer as rpc_answer
 from accounting.wire.requests import parse_request
-from portal.clients import plain
+from portal.clients import sync_driver
 from portal.models import Host
 from tools.benchmarks import am_fleet as fleet
 from tools.benchmarks import am_rpc
@@ -60,7 +60,7 @@ def measure() -> dict[str, Any]:
     """Rates in turns, medians; ``all_to_few`` of the rates of each turn."""
     first = fleet.create(1)[0]
     for _ in range(REPORTS):
-        plain.run(rpc_answer.answer(parse_request(first.request()), now=timezone.now(), address="127.0.0.1"))
+        sync_driver.run(rpc_answer.answer(parse_request(first.request()), now=timezone.now(), address="127.0.0.1"))
     copied = Host.objects.get()
     _copy()
     floor.create()

@@ -61,7 +61,7 @@ UPDATE credit_result
 
 
 @dataclass(slots=True)
-class Member:
+class QueueMember:
     """A computer of the fleet: its state and its messages."""
 
     key: str
@@ -144,7 +144,7 @@ class Member:
 """.encode()
 
 
-def create() -> tuple[App, list[Member]]:
+def create() -> tuple[App, list[QueueMember]]:
     """An app with a version, and computers of as many volunteers."""
     code_signing.make_if_missing()
     app = App.objects.create(name="bench", user_friendly_name="Bench", max_jobs_per_day_init=10_000)
@@ -171,7 +171,7 @@ def create() -> tuple[App, list[Member]]:
         for host, key in zip(hosts, clear, strict=True)
     )
     code_key = code_signing.code_signing_key_text()
-    return app, [Member(key, host.pk, code_key) for host, key in zip(hosts, clear, strict=True)]
+    return app, [QueueMember(key, host.pk, code_key) for host, key in zip(hosts, clear, strict=True)]
 
 
 def fill(app: App, njobs: int) -> None:
@@ -183,7 +183,7 @@ def fill(app: App, njobs: int) -> None:
     _vacuum()
 
 
-def take_back(members: list[Member]) -> None:
+def take_back(members: list[QueueMember]) -> None:
     """Mark the sent jobs as done and reported."""
     execute(_REPORT)
     for member in members:

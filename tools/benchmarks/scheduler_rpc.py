@@ -11,7 +11,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from credit.models import App
-from portal.clients import plain
+from portal.clients import sync_driver
 from scheduler.rpc import answer as rpc_answer
 from scheduler.wire.requests import parse_request
 from tools.benchmarks import scheduler_queue as queue
@@ -45,7 +45,7 @@ def measure() -> dict[str, Any]:
     return report
 
 
-def _measured(port: int, app: App, members: list[queue.Member], njobs: int) -> dict[str, float]:
+def _measured(port: int, app: App, members: list[queue.QueueMember], njobs: int) -> dict[str, float]:
     """With this many jobs waiting. A short queue lasts a moment: new jobs come as others are sent, of the floor too."""
 
     def ours() -> Measured:
@@ -58,7 +58,7 @@ def _measured(port: int, app: App, members: list[queue.Member], njobs: int) -> d
     return beside_floor(*in_turns(ROUNDS, ours, lambda: floor.measure(CONCURRENCY, SECS, njobs)))
 
 
-def _client(port: int, members: list[queue.Member], number: int) -> Callable[[], None]:
+def _client(port: int, members: list[queue.QueueMember], number: int) -> Callable[[], None]:
     client = load.Client(port, "/project/scheduler")
     mine = itertools.cycle(members[number::CONCURRENCY])
 
@@ -71,11 +71,11 @@ def _client(port: int, members: list[queue.Member], number: int) -> Callable[[],
     return step
 
 
-def _statements(member: queue.Member) -> int:
+def _statements(member: queue.QueueMember) -> int:
     """The statements of one request of a known computer, once this process has ready jobs."""
 
     def answer() -> None:
-        member.read(plain.run(rpc_answer.answer(parse_request(member.request()), now=timezone.now())))
+        member.read(sync_driver.run(rpc_answer.answer(parse_request(member.request()), now=timezone.now())))
 
     settings.MIN_SENDWORK_INTERVAL_SECS = 0  # as the server has it
     # The server's processes still hold leases of the jobs that they had ready while computers were introduced.

@@ -15,7 +15,7 @@ from babel.messages.catalog import Catalog, Message
 from babel.messages.plurals import get_plural
 from babel.messages.pofile import PoFileError, read_po, write_po
 
-from portal.languages.sources import APPS, DOMAINS, Place
+from portal.languages.sources import APPS, DOMAINS, Catalogue
 from tools.catalogues.extraction import extracted
 
 _HEADER: Final = """msgid ""
@@ -48,13 +48,13 @@ def entries(catalog: Catalog) -> list[Message]:
     return [message for message in catalog if message.id]
 
 
-def up_to_date(root: Path, place: Place, language: str) -> Catalog:
+def up_to_date(root: Path, place: Catalogue, language: str) -> Catalog:
     """The site's present texts with their translations.
 
     A text that this catalogue does not translate gets the translation of another app that has the same text.
     """
     known = [parse(place.path(root, language), language)]
-    known += [parse(Place(app, domain).path(root, language), language) for domain in DOMAINS for app in APPS]
+    known += [parse(Catalogue(app, domain).path(root, language), language) for domain in DOMAINS for app in APPS]
     catalog = Catalog(locale=language)
     for message in entries(extracted(root, place)):
         catalog.add(
@@ -94,7 +94,7 @@ def as_text(catalog: Catalog, language: str) -> str:
     return header + body.getvalue().decode().strip() + "\n"
 
 
-def update(root: Path, places: Iterable[Place], languages: Iterable[str]) -> list[Path]:
+def update(root: Path, places: Iterable[Catalogue], languages: Iterable[str]) -> list[Path]:
     """Bring the files up to date, and give those that changed. Entries whose text is gone are removed."""
     changed = []
     for language in languages:

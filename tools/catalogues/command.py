@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from portal.languages.sources import APPS, Place, places
+from portal.languages.sources import APPS, Catalogue, places
 from tools.catalogues.catalogues import CatalogueError
 
 
@@ -28,5 +28,5 @@ class CatalogueCommand(BaseCommand):
             raise CommandError(str(error)) from error
 
     @abstractmethod
-    def work(self, chosen: list[Place]) -> None:
+    def work(self, chosen: list[Catalogue]) -> None:
         """Do it for these catalogues. Raises CatalogueError, CommandError."""

@@ -31,7 +31,7 @@ _KEYWORDS: Final[dict[str, Any]] = {
 }
 
 
-def extracted(root: Path, place: sources.Place) -> Catalog:
+def extracted(root: Path, place: sources.Catalogue) -> Catalog:
     """All marked texts of a catalogue, without translations.
 
     Raises SyntaxError for a template that has other tags within a `blocktranslate`.

@@ -10,7 +10,7 @@ from typing import Final
 
 from babel.messages.catalog import Message
 
-from portal.languages.sources import Place
+from portal.languages.sources import Catalogue
 from tools.catalogues.catalogues import as_text, entries, parse, translations, up_to_date
 
 _PLACEHOLDER: Final = re.compile(r"%\(\w+\)[a-z]|%[sdf]|\{\w*\}")
@@ -18,7 +18,7 @@ _OTHER_THOUSANDS: Final = re.compile(r"(?<![\d.,])[1-9]\d{0,2}(?:[. \u00a0]\d{3}
 _TAG: Final = re.compile(r"</?[a-z][a-z0-9]*")
 
 
-def problems(root: Path, places: Iterable[Place], languages: Iterable[str]) -> list[str]:
+def problems(root: Path, places: Iterable[Catalogue], languages: Iterable[str]) -> list[str]:
     """One sentence for each problem, with the file's name first; none if all is well."""
     found: list[str] = []
     for language in languages:

@@ -16,7 +16,7 @@ from accounting.engine.choice.facts import CPU
 from accounting.rpc import answer as rpc_answer
 from accounting.rpc import catalogue
 from accounting.wire.requests import parse_request
-from portal.clients import plain
+from portal.clients import sync_driver
 from tools.simulation.client import Attachment, Device, SimulatedComputer, Task
 
 HOUR_SECS: Final = 3600.0
@@ -231,7 +231,7 @@ def play(
         request = parse_request(host.computer.request(moment.timestamp()))
         # One address each, as logins are limited by address.
         address = f"10.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}"
-        host.computer.apply_reply(plain.run(rpc_answer.answer(request, now=moment, address=address)))
+        host.computer.apply_reply(sync_driver.run(rpc_answer.answer(request, now=moment, address=address)))
         progress(done)
 
 

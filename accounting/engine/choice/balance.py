@@ -30,7 +30,7 @@ class Week(NamedTuple):
     days: float
 
 
-class Standing(NamedTuple):
+class ProjectBalance(NamedTuple):
     """A project's part of the processing, as it should be and as it was in the last week, and what it is given now."""
 
     target: float
@@ -63,7 +63,7 @@ def sum_up(weeks: Iterable[Week]) -> dict[int, float]:
 
 def rebalance(
     shares: Mapping[int, float], credit: Mapping[int, float], boosts: Mapping[int, float]
-) -> dict[int, Standing]:
+) -> dict[int, ProjectBalance]:
     """Where each project stands for one kind of processor, and its next boost.
 
     ``shares``: the operator's, of the projects that can have work for it. ``credit``: what they got in the last week.
@@ -73,7 +73,7 @@ def rebalance(
     all_shares = sum(able.values())
     all_credit = sum(credit.get(id_, 0.0) for id_ in able)
     if all_credit <= 0:
-        return {id_: Standing(share / all_shares, 0.0, boosts.get(id_, 1.0)) for id_, share in able.items()}
+        return {id_: ProjectBalance(share / all_shares, 0.0, boosts.get(id_, 1.0)) for id_, share in able.items()}
     found: dict[int, tuple[float, float, float]] = {}
     for id_, share in able.items():
         target, got = share / all_shares, credit.get(id_, 0.0) / all_credit
@@ -82,6 +82,6 @@ def rebalance(
         found[id_] = target, got, log(boosts.get(id_, 1.0)) + step
     middle = sum(target * level for target, _, level in found.values())
     return {
-        id_: Standing(target, got, exp(max(-LARGEST_BOOST, min(LARGEST_BOOST, level - middle))))
+        id_: ProjectBalance(target, got, exp(max(-LARGEST_BOOST, min(LARGEST_BOOST, level - middle))))
         for id_, (target, got, level) in found.items()
     }

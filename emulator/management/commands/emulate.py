@@ -182,7 +182,7 @@ class Command(BaseCommand):
 
     def _run(
         self, scenario: Scenario, variants: Sequence[Variant], days: float, seeds: list[int], options: dict[str, Any]
-    ) -> report.Experiment:
+    ) -> report.ExperimentResults:
         number = len(variants) * len(seeds)
         if number > RUNS_MAX:
             raise _wrong(f"that makes {number} runs; the limit is {RUNS_MAX}")
@@ -196,7 +196,7 @@ class Command(BaseCommand):
         ]
         outcomes = run_all(orders, options["jobs"] or _processors(), lambda done: self._progress(done, number))
         by_variant = [outcomes[first : first + len(seeds)] for first in range(0, number, len(seeds))]
-        return report.Experiment(days, seeds, variants, by_variant)
+        return report.ExperimentResults(days, seeds, variants, by_variant)
 
     def _progress(self, done: int, number: int) -> None:
         """On a terminal one line that changes; in a log a line for every tenth of the runs."""
@@ -207,7 +207,7 @@ class Command(BaseCommand):
         elif done == number or done * 10 // number > (done - 1) * 10 // number:
             self.stderr.write(f"{done} of {number} runs")
 
-    def _print(self, found: report.Experiment, scenario: Scenario, options: dict[str, Any]) -> None:
+    def _print(self, found: report.ExperimentResults, scenario: Scenario, options: dict[str, Any]) -> None:
         first = found.outcomes[0][0]
         notes = dict.fromkeys(note for each in found.variants for note in policy_notes(each.policy, scenario))
         if options["timeline"]:

@@ -24,7 +24,7 @@ from extras.alerts.apps import AlertsConfig
 from extras.alerts.kinds.webhook import new_secret
 from extras.alerts.models import AlertChannel, AlertMessage
 from extras.alerts.tests.receivers import HOST, Receiver, add_browser, add_ntfy, add_webhook, silent_server
-from portal.fetch.fetcher import Limits
+from portal.fetch.fetcher import FetchLimits
 from portal.fetch.sender import send
 from portal.models import User
 from portal.wire import web_push
@@ -169,7 +169,7 @@ def test_a_slow_channel_holds_up_nobody_else(
     alice: User, bob: User, tls: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """More slow ones of one volunteer than there are threads: only few of theirs are tried at once."""
-    monkeypatch.setattr(deliver, "SEND_LIMITS", Limits(total_secs=2.0))
+    monkeypatch.setattr(deliver, "SEND_LIMITS", FetchLimits(total_secs=2.0))
     monkeypatch.setattr(deliver, "THREADS", 2)
     monkeypatch.setattr(deliver, "RUN_SECS", 0.0)
     with silent_server(tls) as slow, Receiver(tls) as quick:

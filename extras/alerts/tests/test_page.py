@@ -21,7 +21,7 @@ from extras.alerts.models import AlertChannel, AlertMessage
 from extras.alerts.reads import WATCHED_FOR
 from extras.alerts.tests.receivers import HOST, Receiver, add_browser, add_ntfy, add_webhook, silent_server
 from extras.alerts.wire import MAX_URL_CHARS
-from portal.fetch.fetcher import Limits
+from portal.fetch.fetcher import FetchLimits
 from portal.models import User
 from portal.sign_in import throttle
 from portal.wire import web_push
@@ -195,7 +195,7 @@ def test_a_test_says_what_came_of_it(
 def test_a_test_of_a_server_that_is_silent_says_so(
     signed_in: Client, alice: User, tls: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(deliver, "SEND_LIMITS", Limits(total_secs=0.3))
+    monkeypatch.setattr(deliver, "SEND_LIMITS", FetchLimits(total_secs=0.3))
     with silent_server(tls) as server:
         channel = add_ntfy(alice, server.url)
         signed_in.post(f"{ALERTS}{channel.pk}/test/")

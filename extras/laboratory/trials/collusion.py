@@ -104,7 +104,7 @@ class _Queue:
 
 
 @dataclass(slots=True)
-class Gain:
+class GroupGain:
     """What a group got, in jobs: granted in all, and computed; and the pairs of it that were believed no more."""
 
     granted: float = 0.0
@@ -123,7 +123,7 @@ class Gain:
         return self.granted / self.njobs
 
 
-def collude(group: Group, seed: int) -> Gain:
+def collude(group: Group, seed: int) -> GroupGain:
     """Days of a population, on each of which the group asks for jobs at a time of its choice."""
     draw = random.Random(seed)
     queue = _Queue(draw, group.nhosts * JOBS_PER_DAY, is_shuffled=group.is_shuffled)
@@ -132,7 +132,7 @@ def collude(group: Group, seed: int) -> Gain:
     open_workunits: list[_Workunit] = []
     results: dict[int, list[Sequence[int]]] = defaultdict(list)
     pairs: set[Pair] = set()
-    gain = Gain()
+    gain = GroupGain()
     for day in range(max(MIN_DAYS, HOST_DAYS // group.nhosts)):
         draw.shuffle(honest)
         at = draw.randrange(len(honest))
@@ -158,7 +158,7 @@ def _report(
     colluders: range,
     pairs: set[Pair],
     results: list[Sequence[int]],
-    gain: Gain,
+    gain: GroupGain,
 ) -> list[_Workunit]:
     """What becomes of the group's workunits; those whose other copies nobody has yet."""
     still_open = {}

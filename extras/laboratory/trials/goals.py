@@ -58,7 +58,7 @@ _MEASURED_BY_SEVERAL: Final = frozenset({*TAKING_TURNS, Cheat.PICK_FEW})
 SEVERAL: Final = 5
 _IN_BATCHES: Final = frozenset({Cheat.HOLD_BACK, Cheat.HOLD_IN_TURNS, Cheat.FAIL_FIRST})
 HOLDING_JOBS_PER_DAY: Final = 20.0
-"""So many that a host that holds the long ones back has ten short ones of each version before its probation ends."""
+"""Enough that a host that holds the long ones back has ten short ones of each version before its probation ends."""
 OTHER_EFFICIENCY: Final = 0.5
 """Of another project's programs, over that here: there the same processor time does half as many FLOPs."""
 CPU_TIME: Final = "project neutrality: credit of CPU time here and at another project apart"

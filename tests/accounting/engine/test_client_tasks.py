@@ -6,7 +6,7 @@ import datetime as dt
 
 import pytest
 
-from accounting.engine.client_tasks import Standing, TaskState, standing_of, task_state, wait_before
+from accounting.engine.client_tasks import TaskCreditState, TaskState, standing_of, task_state, wait_before
 
 HOUR = dt.timedelta(hours=1)
 
@@ -41,24 +41,24 @@ def test_the_state_of_a_task_is_what_its_client_does_with_it(
 @pytest.mark.parametrize(
     ("server_state", "outcome", "validate_state", "standing"),
     [
-        (2, 0, 0, Standing.OPEN),
-        (4, 0, 0, Standing.OPEN),
+        (2, 0, 0, TaskCreditState.OPEN),
+        (4, 0, 0, TaskCreditState.OPEN),
         # The deadline has passed; it may still be reported.
-        (5, 4, 0, Standing.OPEN),
-        (5, 1, 0, Standing.PENDING),
-        (5, 1, 4, Standing.PENDING),
-        (5, 1, 1, Standing.GRANTED),
-        (5, 1, 2, Standing.REFUSED),
-        (5, 1, 5, Standing.REFUSED),
-        (5, 3, 0, Standing.FAILED),
-        (5, 6, 0, Standing.FAILED),
-        (5, 6, 2, Standing.REFUSED),
-        (5, 7, 0, Standing.FAILED),
-        (77, 77, 77, Standing.OPEN),
+        (5, 4, 0, TaskCreditState.OPEN),
+        (5, 1, 0, TaskCreditState.PENDING),
+        (5, 1, 4, TaskCreditState.PENDING),
+        (5, 1, 1, TaskCreditState.GRANTED),
+        (5, 1, 2, TaskCreditState.REFUSED),
+        (5, 1, 5, TaskCreditState.REFUSED),
+        (5, 3, 0, TaskCreditState.FAILED),
+        (5, 6, 0, TaskCreditState.FAILED),
+        (5, 6, 2, TaskCreditState.REFUSED),
+        (5, 7, 0, TaskCreditState.FAILED),
+        (77, 77, 77, TaskCreditState.OPEN),
     ],
 )
 def test_the_standing_of_a_task_follows_boincs_numbers(
-    server_state: int, outcome: int, validate_state: int, standing: Standing
+    server_state: int, outcome: int, validate_state: int, standing: TaskCreditState
 ) -> None:
     assert standing_of(server_state, outcome, validate_state) == standing
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from accounting.engine.amounts import Processor
-from accounting.engine.hardware_models import Replaced, Seen, Usual, judge, model_name, usual_speeds
+from accounting.engine.hardware_models import Replaced, ReportedSpeed, Usual, judge, model_name, usual_speeds
 from accounting.engine.machine import Machine
 from accounting.ledger.models_seen import SHIPPED
 from accounting.ledger.models_seen import shipped as shipped_speeds
@@ -51,12 +51,12 @@ def test_a_processor_gets_its_models_speed_before_its_first_benchmark(usual_flop
     assert replaced == ((Replaced(Processor.CPU, "Chip", 0, counts),) if usual_flops else ())
 
 
-def usual(seen: list[Seen], shipped: dict[tuple[Processor, str], int] | None = None) -> int | None:
+def usual(seen: list[ReportedSpeed], shipped: dict[tuple[Processor, str], int] | None = None) -> int | None:
     return usual_speeds(seen, shipped or {}, min_owners=5, factor=4).get(CARD)
 
 
-def owners(number: int, flops: float, first: int = 0, computers: int = 1) -> list[Seen]:
-    return [Seen(CARD, first + owner, flops) for owner in range(number) for _ in range(computers)]
+def owners(number: int, flops: float, first: int = 0, computers: int = 1) -> list[ReportedSpeed]:
+    return [ReportedSpeed(CARD, first + owner, flops) for owner in range(number) for _ in range(computers)]
 
 
 def test_a_model_is_not_judged_by_few_owners() -> None:
@@ -65,7 +65,7 @@ def test_a_model_is_not_judged_by_few_owners() -> None:
 
 
 def test_thousands_of_computers_of_one_account_move_nothing() -> None:
-    honest = [Seen(CARD, owner, flops * TERA) for owner, flops in enumerate([1.9, 2.0, 2.0, 2.1, 2.2])]
+    honest = [ReportedSpeed(CARD, owner, flops * TERA) for owner, flops in enumerate([1.9, 2.0, 2.0, 2.1, 2.2])]
     assert usual(honest) == 2 * TERA
     # Six owners: the middle lies between 2.0 and 2.1.
     assert usual(honest + owners(1, 500 * TERA, first=100, computers=5_000)) == 2_050_000_000_000

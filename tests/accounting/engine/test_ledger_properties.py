@@ -17,7 +17,7 @@ from accounting.engine.amounts import KINDS, NO_WORK, Processor, Totals
 from accounting.engine.hardware_models import Usual
 from accounting.engine.ledger import offer, settle
 from accounting.engine.machine import ALLOWANCE_KINDS, Ceilings, Machine
-from accounting.engine.states import DayFlag, HostState, ProjectState, Report, Settlement, Unreadable
+from accounting.engine.states import DayFlag, HostState, LedgerChanges, ProjectState, Report, Unreadable
 from tests.support.reference_ledger import Hardware, ReferenceHost, Row
 
 MICRO = 1_000_000
@@ -226,7 +226,7 @@ class Comparison:
         totals = totals._replace(**dict.fromkeys(kinds, 0))
         return Report(line.project, totals, None, tuple(Unreadable(kind, kind, kinds[kind]) for kind in kinds))
 
-    def settle(self, reports: list[Report], step: Step, client_now: float | None) -> Settlement:
+    def settle(self, reports: list[Report], step: Step, client_now: float | None) -> LedgerChanges:
         arguments = (self.host, self.rows, reports)
         before = copy.deepcopy(arguments)
         settlement = settle(
@@ -244,7 +244,7 @@ class Comparison:
         assert arguments == before, "settle changed its arguments"
         return settlement
 
-    def compare(self, got: Settlement, expected: dict[int, dict[str, int]] | None) -> None:
+    def compare(self, got: LedgerChanges, expected: dict[int, dict[str, int]] | None) -> None:
         assert got.stale == (expected is None)
         assert {i: as_dict(credit) for i, credit in got.credits.items()} == (expected or {})
         told = [(note.kind.value, note.project_id, note.amount_kind, note.amount) for note in got.notes]
@@ -257,7 +257,7 @@ class Comparison:
         after = self.rows | {row.project_id: row for row in got.changed}
         assert {i: plain(row) for i, row in after.items()} == self.reference.rows
 
-    def check_changed(self, got: Settlement) -> None:
+    def check_changed(self, got: LedgerChanges) -> None:
         """Rows that stay as they are need not be written."""
         assert all(row != self.rows.get(row.project_id) for row in got.changed)
         assert len({row.project_id for row in got.changed}) == len(got.changed)

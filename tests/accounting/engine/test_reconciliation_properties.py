@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from accounting.engine.reconciliation import SETTLING_DAYS, DayStand, Seen, stand
+from accounting.engine.reconciliation import SETTLING_DAYS, DayStand, SettledCredit, stand
 
 START = dt.date(2026, 1, 1)
 
@@ -75,11 +75,11 @@ class Books:
         self.read_on, self.last_total = made_on, total
 
     @property
-    def seen(self) -> Seen | None:
+    def seen(self) -> SettledCredit | None:
         if self.seen_on is None or self.read_on is None:
             return None
         estimated = sum(amount for day, amount in self.estimates.items() if day <= self.seen_on)
-        return Seen(self.seen_on, self.read_on, estimated, self.grants.total(), self.is_whole)
+        return SettledCredit(self.seen_on, self.read_on, estimated, self.grants.total(), self.is_whole)
 
     def stands(self) -> dict[dt.date, DayStand]:
         found = stand(self.seen, self.estimates, self.grants, self.today)

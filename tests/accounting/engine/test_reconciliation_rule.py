@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import datetime as dt
 
-from accounting.engine.reconciliation import LEAST_ESTIMATE, DayStand, Seen, expected_range, open_days, ratio, stand
+from accounting.engine.reconciliation import (
+    LEAST_ESTIMATE,
+    DayStand,
+    SettledCredit,
+    expected_range,
+    open_days,
+    ratio,
+    stand,
+)
 
 TODAY = 20
 
@@ -18,11 +26,11 @@ def days(amounts: dict[int, int]) -> dict[dt.date, int]:
     return {day(number): amount for number, amount in amounts.items()}
 
 
-def seen(on: int, read: int = TODAY, estimated: int = 0, granted: int = 0, *, is_whole: bool = False) -> Seen:
-    return Seen(day(on), day(read), estimated, granted, is_whole)
+def seen(on: int, read: int = TODAY, estimated: int = 0, granted: int = 0, *, is_whole: bool = False) -> SettledCredit:
+    return SettledCredit(day(on), day(read), estimated, granted, is_whole)
 
 
-def waiting(seen: Seen, estimates: dict[int, int], grants: dict[int, int], today: int = TODAY) -> list[int]:
+def waiting(seen: SettledCredit, estimates: dict[int, int], grants: dict[int, int], today: int = TODAY) -> list[int]:
     return [each.provisional for each in open_days(seen, days(estimates), days(grants), day(today)).values()]
 
 

@@ -12,7 +12,7 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
 from accounting.models import HostProject, Project, ProjectProfile, ProjectTrouble
-from accounting.project_setup.reads import ProjectLine, read_troubles
+from accounting.project_setup.reads import ProjectTroubles, read_troubles
 from accounting.wire.project_config import ProjectConfig
 from portal.languages.messages import VERBATIM, Message
 from portal.models import User
@@ -35,7 +35,7 @@ def reports(
     HostProject.objects.create(host=host, project=project, listed=True, state=said)
 
 
-def line_of(project: Project, now: dt.datetime) -> ProjectLine:
+def line_of(project: Project, now: dt.datetime) -> ProjectTroubles:
     cache.clear()
     return next(line for line in read_troubles(now) if line.project == project)
 

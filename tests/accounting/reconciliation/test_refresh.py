@@ -8,7 +8,7 @@ import random
 import pytest
 
 from accounting.computers.merge import merge
-from accounting.engine.reconciliation import Seen, stand
+from accounting.engine.reconciliation import SettledCredit, stand
 from accounting.ledger.partitions import create_months
 from accounting.models import (
     Day,
@@ -201,7 +201,7 @@ def test_pages_and_rule_agree(alice: User, alpha: Project) -> None:
             host=host, project=alpha, seen_on=seen_on, read_on=read_on, estimated_before=before,
             granted=sum(grants.values()), is_whole=is_whole,
         )  # fmt: skip
-        seen = Seen(seen_on, read_on, before + estimates.get(seen_on, 0), sum(grants.values()), is_whole)
+        seen = SettledCredit(seen_on, read_on, before + estimates.get(seen_on, 0), sum(grants.values()), is_whole)
         expected_total += seen.settled
         expected_provisional += sum(each.provisional for each in stand(seen, estimates, grants, today).values())
     starts, days = last_days(today, 90)

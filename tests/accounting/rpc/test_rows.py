@@ -12,8 +12,8 @@ from accounting import rpc
 from accounting.models import Project
 from accounting.rpc import sql as rpc_sql
 from accounting.rpc import store
-from portal.clients import plain
-from portal.clients.wants import Statement
+from portal.clients import sync_driver
+from portal.clients.effects import Statement
 from portal.models import Host, User
 from portal.wire.credentials import key_hash
 from tests.support.am_rpc import attach, sync
@@ -36,7 +36,7 @@ def account(read: store.ReadByKey, text: str, monkeypatch: pytest.MonkeyPatch) -
     async def steps() -> store.Account | None:
         return await read
 
-    found = plain.run(steps())
+    found = sync_driver.run(steps())
     assert found is not None
     return found
 

@@ -13,7 +13,7 @@ from pytest_django import Settings
 from pytest_django.live_server_helper import LiveServer
 
 from accounting import tasks as background
-from accounting.engine.client_tasks import Standing
+from accounting.engine.client_tasks import TaskCreditState
 from accounting.models import FollowedTask, Project, ProjectProfile, TaskSource
 from accounting.running_tasks import asking, follow
 from credit.models import ValidateState
@@ -93,10 +93,10 @@ def test_another_cobblestone_tells_what_it_granted(studio: Host, bob: User, live
     assert asking.due_projects(NOW) == [project.pk]
     assert asking.ask(project.pk, NOW) == 4
     assert set(FollowedTask.objects.values_list("name", "standing", "granted_credit")) == {
-        (granted.name, Standing.GRANTED, 12.5),
-        (refused.name, Standing.REFUSED, None),
-        (running.name, Standing.OPEN, None),
-        ("no_such_task_0", Standing.OPEN, None),
+        (granted.name, TaskCreditState.GRANTED, 12.5),
+        (refused.name, TaskCreditState.REFUSED, None),
+        (running.name, TaskCreditState.OPEN, None),
+        ("no_such_task_0", TaskCreditState.OPEN, None),
     }
     source = TaskSource.objects.get()
     assert (source.answered_at, source.problem) == (NOW, None)
@@ -113,7 +113,7 @@ def test_a_project_is_asked_about_forty_tasks_at_once_and_two_hundred_in_a_run(
         ended(studio, project, *[f"task_{part}_{n}" for n in range(150)], at=NOW - 2 * (1 - part) * HOUR)
     assert asking.ask(project.pk, NOW) == 200
     assert [len(names_of(request)) for request in elsewhere.requests] == [40] * 5
-    assert FollowedTask.objects.filter(standing=Standing.GRANTED, granted_credit=12.5).count() == 200
+    assert FollowedTask.objects.filter(standing=TaskCreditState.GRANTED, granted_credit=12.5).count() == 200
     # Not again at once, even if somebody starts it twice.
     assert asking.ask(project.pk, NOW) == 0 and len(elsewhere.requests) == 5
     assert asking.ask(project.pk, NOW + asking.EVERY) == 100
@@ -145,7 +145,7 @@ def test_a_project_that_has_no_such_answer_is_left_alone_for_a_month(
     source = TaskSource.objects.get()
     assert source.problem and source.ask_after == NOW + 30 * DAY
     task = FollowedTask.objects.get()
-    assert (task.standing, task.asks) == (Standing.OPEN, 0)
+    assert (task.standing, task.asks) == (TaskCreditState.OPEN, 0)
 
 
 @pytest.mark.parametrize(
@@ -207,7 +207,7 @@ def test_an_answer_with_strange_numbers_settles_nothing(studio: Host, elsewhere:
         TaskSource.objects.update(ask_after=NOW)
         asking.ask(project.pk, NOW)
     task = FollowedTask.objects.get()
-    assert (task.standing, task.granted_credit, task.asks) == (Standing.OPEN, None, 4)
+    assert (task.standing, task.granted_credit, task.asks) == (TaskCreditState.OPEN, None, 4)
 
 
 def test_addresses_inside_private_networks_are_not_asked(
@@ -230,7 +230,7 @@ def test_one_bad_project_keeps_no_other_from_being_asked(studio: Host, elsewhere
     for project_id in asking.due_projects(now):
         background.ask_about_tasks(project_id)
     found = dict(FollowedTask.objects.values_list("name", "standing"))
-    assert found == {"bad_0": Standing.OPEN, "good_0": Standing.GRANTED}
+    assert found == {"bad_0": TaskCreditState.OPEN, "good_0": TaskCreditState.GRANTED}
 
 
 def test_a_project_that_was_never_asked_what_it_is_is_not_asked_about_tasks(studio: Host, elsewhere: Elsewhere) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from accounting.account_data import erasure
 from accounting.computers.merge import merge
-from accounting.engine.client_tasks import Standing
+from accounting.engine.client_tasks import TaskCreditState
 from accounting.models import AccountSettings, FollowedTask, HostLedger, Project, TaskList
 from accounting.running_tasks import follow
 from credit.models import ValidateState
@@ -74,7 +74,7 @@ def test_tasks_that_are_decided_make_room_for_new_ones_the_oldest_first(studio: 
     for number in range(2):
         task_list(studio, NOW + number * HOUR, *[f"task_{number}_{n}" for n in range(200)], project=project)
         follow.take_lists()
-        FollowedTask.objects.update(standing=Standing.GRANTED, granted_credit=1, ask_after=None)
+        FollowedTask.objects.update(standing=TaskCreditState.GRANTED, granted_credit=1, ask_after=None)
     # 400 and 150 new ones are 50 too many.
     listed = [f"task_1_{n}" for n in range(100)] + [f"task_2_{n}" for n in range(150)]
     task_list(studio, NOW + 2 * HOUR, *listed, project=project)
@@ -107,9 +107,9 @@ def test_tasks_of_the_sites_own_project_are_settled_one_by_one(studio: Host, own
     task_list(studio, NOW + HOUR, running.name, project=own)
     follow.follow(NOW + HOUR)
     found = followed()
-    assert (found[granted.name].standing, found[granted.name].granted_credit) == (Standing.GRANTED, 12.5)
+    assert (found[granted.name].standing, found[granted.name].granted_credit) == (TaskCreditState.GRANTED, 12.5)
     assert (found[granted.name].ask_after, found[granted.name].settled_at) == (None, NOW + HOUR)
-    assert found[pending.name].standing == Standing.PENDING and found[pending.name].ask_after == NOW + 2 * HOUR
+    assert found[pending.name].standing == TaskCreditState.PENDING and found[pending.name].ask_after == NOW + 2 * HOUR
     assert found[running.name].asks == 0
 
     pending.validate_state, pending.granted_credit = ValidateState.VALID, 3.25
@@ -118,9 +118,9 @@ def test_tasks_of_the_sites_own_project_are_settled_one_by_one(studio: Host, own
     assert followed()[pending.name].granted_credit == 3.25
     # Unknown three times, after 1 and 2 hours more
     follow.follow(NOW + 2 * HOUR)
-    assert followed()["no_such_task"].standing == Standing.OPEN
+    assert followed()["no_such_task"].standing == TaskCreditState.OPEN
     follow.follow(NOW + 4 * HOUR)
-    assert followed()["no_such_task"].standing == Standing.UNKNOWN
+    assert followed()["no_such_task"].standing == TaskCreditState.UNKNOWN
     assert followed()["no_such_task"].ask_after is None
 
 
@@ -132,7 +132,7 @@ def test_somebody_elses_task_is_not_told_of(studio: Host, own: Project, bob: Use
     for hours in (24, 25, 27):
         follow.follow(NOW + hours * HOUR)
     task = FollowedTask.objects.get()
-    assert (task.standing, task.granted_credit) == (Standing.UNKNOWN, None)
+    assert (task.standing, task.granted_credit) == (TaskCreditState.UNKNOWN, None)
 
 
 def test_lists_are_forgotten_after_a_week_and_tasks_after_a_month(studio: Host) -> None:

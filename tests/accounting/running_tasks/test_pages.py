@@ -10,7 +10,7 @@ from django.urls import reverse
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
-from accounting.engine.client_tasks import Standing, TaskState
+from accounting.engine.client_tasks import TaskCreditState, TaskState
 from accounting.models import FollowedTask, HostLedger, ProjectProfile
 from accounting.running_tasks import follow
 from accounting.running_tasks.reads import MAX_ON_HOME, read_host_tasks, read_running
@@ -107,7 +107,7 @@ def test_the_computers_page_says_what_became_of_tasks(studio: Host, now: dt.date
         "unknown_0": (None, "not reported yet"),
         "far_0": (None, "counts with the project’s statistics"),
     }
-    FollowedTask.objects.filter(name="far_0").update(standing=Standing.REFUSED)
+    FollowedTask.objects.filter(name="far_0").update(standing=TaskCreditState.REFUSED)
     ended = {line.name: line.text for line in read_host_tasks(studio, now).ended}
     assert ended["far_0"] == "refused by the project"
 

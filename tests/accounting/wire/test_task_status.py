@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from accounting.engine.client_tasks import Standing
+from accounting.engine.client_tasks import TaskCreditState
 from accounting.wire.project_replies import ProjectRefused
 from accounting.wire.task_status import TaskStatus, parse_task_statuses
 from portal.wire.scanner import ProtocolError
@@ -40,14 +40,14 @@ def answer(*parts: bytes) -> bytes:
 
 def test_boincs_own_answer_is_read() -> None:
     assert parse_task_statuses(BOINC, {"wu_1_0", "wu_2_0", "wu_3_0"}) == {
-        "wu_1_0": TaskStatus(Standing.GRANTED, 12.5),
+        "wu_1_0": TaskStatus(TaskCreditState.GRANTED, 12.5),
         "wu_2_0": None,
     }
 
 
 def test_only_what_was_asked_about_counts_and_of_two_answers_the_first() -> None:
     said = answer(result("a_0", "1"), result("a_0", "2"), result("b_0"), b"<error>name a_0 unknown</error>")
-    assert parse_task_statuses(said, {"a_0"}) == {"a_0": TaskStatus(Standing.GRANTED, 1)}
+    assert parse_task_statuses(said, {"a_0"}) == {"a_0": TaskStatus(TaskCreditState.GRANTED, 1)}
 
 
 @pytest.mark.parametrize("credit", ["nan", "inf", "-1", "1e304", "1000000001", "", "much"])
@@ -63,7 +63,9 @@ def test_states_that_are_no_numbers_are_no_answer() -> None:
 
 
 def test_credit_of_what_was_not_granted_does_not_count() -> None:
-    assert parse_task_statuses(answer(result("a_0", "9", (4, 0, 0))), {"a_0"}) == {"a_0": TaskStatus(Standing.OPEN)}
+    assert parse_task_statuses(answer(result("a_0", "9", (4, 0, 0))), {"a_0"}) == {
+        "a_0": TaskStatus(TaskCreditState.OPEN)
+    }
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import numpy as np
 
 from credit.engine.facts import AppFacts, VersionFacts
 from credit.engine.rules import Rules
-from credit.previews.replay import Outcome, Replay
+from credit.previews.replay import Replay, ReplayedResult
 from credit.previews.run import Settings
 from credit.statistics.pass_arrays import RECORDS, RESULTS, VERSIONS, WORKUNITS, PassFacts
 
@@ -42,7 +42,7 @@ def replay(**fields: Any) -> Replay:
     return Replay(before, replace(before, app=replace(before.app, **fields)))
 
 
-def read(outcomes: list[Outcome]) -> tuple[int | None, int | None]:
+def read(outcomes: list[ReplayedResult]) -> tuple[int | None, int | None]:
     """How many samples of the version the two runs' claims of a pass read."""
     claims = [decided.claim for decided in (outcomes[0].before, outcomes[0].after)]
     assert claims[0] is not None

@@ -21,7 +21,7 @@ from credit.models import (
     RuleSet,
     VersionAverage,
 )
-from credit.previews.replay import Outcome
+from credit.previews.replay import ReplayedResult
 from credit.validator.comparison import Delivered, Fit
 from tests.support.preview_site import make_site, same
 
@@ -128,7 +128,7 @@ def test_single_results_that_would_wait_are_those_that_the_validator_lets_wait()
     assert any(credit is not None for credit in after.values())
 
 
-def compare(number: int, outcomes: list[Outcome], first: list[float], second: list[float]) -> None:
+def compare(number: int, outcomes: list[ReplayedResult], first: list[float], second: list[float]) -> None:
     """The replay as the first run of the validator was, and as the second."""
     by_result = sorted(outcomes, key=lambda outcome: outcome.result)
     assert len(by_result) == len(first) == len(second) > 150

@@ -16,23 +16,23 @@ import pytest
 from django.conf import settings
 from django.db import connection
 
-from portal.clients import batching, plain
+from portal.clients import batching, sync_driver
 from portal.clients.batching import Batcher
-from portal.clients.factory import connection_params
-from portal.clients.wants import (
+from portal.clients.effects import (
     Busy,
     Call,
+    ExclusiveKey,
     Fetch,
-    Once,
     Query,
     Row,
+    SingleFlight,
     Statement,
     Step,
     Steps,
     Then,
-    Turn,
     in_thread,
 )
+from portal.clients.factory import connection_params
 from portal.models import User
 from tests.support.batch_queries import (
     ADD,
@@ -190,7 +190,7 @@ def test_a_transaction_is_done_whole_or_not_at_all(alice: User, bob: User, drive
 
 def _plainly(steps: Steps[Any]) -> Any:
     try:
-        return plain.run(steps)
+        return sync_driver.run(steps)
     except Exception as error:
         return error
 
@@ -242,7 +242,7 @@ def test_what_is_wanted_once_is_done_once() -> None:
         return len(calls)
 
     async def steps() -> Any:
-        return await Once("same", lambda: in_thread(call))
+        return await SingleFlight("same", lambda: in_thread(call))
 
     assert all_at_once(steps(), steps(), steps()) == [1, 1, 1]
     assert all_at_once(steps()) == [2]
@@ -256,7 +256,7 @@ def test_a_fault_that_nobody_waits_for_any_more_is_no_noise(caplog: pytest.LogCa
         raise ValueError("nobody hears this")
 
     async def work(made: Batcher) -> bool:
-        asked = asyncio.create_task(made.run(once(Once("same", lambda: in_thread(fail)))))
+        asked = asyncio.create_task(made.run(once(SingleFlight("same", lambda: in_thread(fail)))))
         await asyncio.sleep(0.05)
         asked.cancel()
         goes_on.set()
@@ -274,7 +274,7 @@ def test_one_request_of_a_host_comes_after_the_other() -> None:
     under_way: list[str] = []
 
     async def steps(key: str) -> list[str]:
-        await Turn(key)
+        await ExclusiveKey(key)
         under_way.append(key)
         await Calculate(1)
         seen = list(under_way)
@@ -292,7 +292,7 @@ def test_a_request_that_is_cancelled_lets_go_of_its_turn_and_of_what_it_holds() 
 
     async def waits() -> None:
         try:
-            await Turn("a")
+            await ExclusiveKey("a")
             await Call(lambda: goes_on.wait(PATIENCE_SECS))
         finally:
             closed.append(True)
@@ -300,7 +300,7 @@ def test_a_request_that_is_cancelled_lets_go_of_its_turn_and_of_what_it_holds() 
     goes_on = threading.Event()
 
     async def next_one() -> str:
-        await Turn("a")
+        await ExclusiveKey("a")
         return "its turn"
 
     async def work(made: Batcher) -> Any:
@@ -323,7 +323,7 @@ def test_a_request_that_is_cancelled_while_it_waits_gives_nobody_its_turn_too_so
     goes_on = threading.Event()
 
     async def steps(name: str, event: threading.Event | None = None) -> list[str]:
-        await Turn("a")
+        await ExclusiveKey("a")
         under_way.append(name)
         seen = list(under_way)
         await Call(lambda: event is None or event.wait(PATIENCE_SECS))

@@ -22,10 +22,10 @@ from pytest_django import Settings
 
 from portal.clients import application, pages
 from portal.clients.batching import Batcher
+from portal.clients.effects import Steps
 from portal.clients.pages import Pages
 from portal.clients.paths import ClientPath, by_path
 from portal.clients.views import ClientView
-from portal.clients.wants import Steps
 from portal.ops import metrics
 from tests.support import client_handlers
 from tests.support.asgi_exchange import Asked, Reply, ask, post

@@ -19,13 +19,13 @@ from psycopg_pool.base import AttemptWithBackoff
 
 from portal.clients import batching
 from portal.clients.batching import Batcher
-from portal.clients.factory import connection_params
-from portal.clients.wants import (
+from portal.clients.effects import (
     Fetch,
     Row,
     Statement,
     Step,
 )
+from portal.clients.factory import connection_params
 from tests.support.batch_queries import (
     PATIENCE_SECS,
     Calculate,

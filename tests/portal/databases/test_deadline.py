@@ -14,7 +14,7 @@ from psycopg_pool import PoolTimeout
 
 from portal.clients import batching
 from portal.clients.batching import Batcher
-from portal.clients.wants import Call, Once, Turn
+from portal.clients.effects import Call, ExclusiveKey, SingleFlight
 from portal.databases import deadline
 from portal.databases.deadline import LEAST_SECS, WAIT_SECS, Deadline
 from portal.databases.postgresql.base import DatabaseWrapper
@@ -96,7 +96,7 @@ def test_djangos_pool_is_waited_for_as_long_as_is_left(clock: Clock, django_with
 def test_threads_and_what_requests_share_have_the_requests_deadline() -> None:
     async def ask() -> Any:
         in_thread = await Call(deadline.current)
-        shared = await Once("shared", lambda: once(Call(deadline.current)))
+        shared = await SingleFlight("shared", lambda: once(Call(deadline.current)))
         return deadline.current(), in_thread, shared
 
     async def work() -> Any:
@@ -122,7 +122,7 @@ async def _swallow() -> list[str]:
 
 
 async def _in_turn() -> Any:
-    await Turn("one computer")
+    await ExclusiveKey("one computer")
     return await Calculate(1)
 
 

@@ -16,13 +16,13 @@ import pytest
 from pytest_django import Settings
 
 from portal.fetch.errors import AddressRefused, FetchError, NotKept, StatusError, TimeIsUp, TooLarge
-from portal.fetch.fetcher import Download, Limits, Version, fetch
+from portal.fetch.fetcher import Download, FetchLimits, Version, fetch
 from tests.support.certificates import make_certificate, server_context
 from tests.support.raw_server import RawServer, by_path, path_of, reply
 
 HEAD = b"HTTP/1.1 200 OK\r\n"
 # Short, so that the tests are: nothing here depends on how long it takes.
-SOON = Limits(total_secs=0.5)
+SOON = FetchLimits(total_secs=0.5)
 NO_VERSION = Version()
 
 
@@ -210,7 +210,7 @@ def test_a_few_redirects_are_followed_and_no_more() -> None:
         found = fetch(f"{server.url}0")
         assert (found.body, found.url) == (b"there", f"{server.url}3")
         with pytest.raises(FetchError, match="redirects more than 2 times"):
-            fetch(f"{server.url}0", limits=Limits(redirects=2))
+            fetch(f"{server.url}0", limits=FetchLimits(redirects=2))
         assert len(server.requests) == 7
 
 
@@ -264,7 +264,7 @@ def test_a_port_where_nobody_answers_is_an_error() -> None:
 def test_a_server_that_never_answers_ends_at_the_limit() -> None:
     with RawServer(lambda connection, request: server.is_over.wait(60)) as server:
         with pytest.raises(TimeIsUp, match=r"127.0.0.1: sent nothing for longer than the limit of 0.2 s"):
-            fetch(server.url, limits=Limits(read_secs=0.2))
+            fetch(server.url, limits=FetchLimits(read_secs=0.2))
         with pytest.raises(TimeIsUp, match=r"took longer than the limit of 0.5 s"):
             fetch(server.url, limits=SOON)
 
@@ -426,7 +426,7 @@ def test_an_answer_with_a_broken_header_brings_no_address_into_the_log(caplog: p
 # --- downloads that go on -------------------------------------------------------------------------------
 
 
-def download(url: str, path: Path, version: Version = NO_VERSION, limits: Limits = SOON) -> list[Version]:
+def download(url: str, path: Path, version: Version = NO_VERSION, limits: FetchLimits = SOON) -> list[Version]:
     """Fetch into a file, going on behind what it has; the versions that were begun."""
     begun: list[Version] = []
     with path.open("r+b") as file:
@@ -496,7 +496,7 @@ def test_a_part_that_nobody_asked_for_is_refused(file: Path) -> None:
 def test_what_is_there_counts_for_the_limit(file: Path) -> None:
     answer = reply(b"def", 'ETag: "5"', "Content-Range: bytes 3-5/6", status="206 Partial Content")
     with RawServer(sending(answer)) as server, pytest.raises(TooLarge):
-        download(server.url, file, Version('"5"'), Limits(wire_bytes=5, total_secs=5))
+        download(server.url, file, Version('"5"'), FetchLimits(wire_bytes=5, total_secs=5))
 
 
 def test_a_download_that_breaks_off_leaves_what_came(file: Path) -> None:

@@ -10,11 +10,11 @@ import pytest
 from pytest_django import Settings
 
 from portal.fetch.errors import AddressRefused, FetchError, TimeIsUp
-from portal.fetch.fetcher import Limits
+from portal.fetch.fetcher import FetchLimits
 from portal.fetch.sender import MAX_BODY_BYTES, MAX_RETRY_SECS, Sent, check_address, send
 from tests.support.raw_server import RawServer, reply
 
-SOON = Limits(total_secs=0.5)
+SOON = FetchLimits(total_secs=0.5)
 
 
 @pytest.fixture

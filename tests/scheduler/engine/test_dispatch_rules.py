@@ -15,7 +15,7 @@ from credit.engine.averages import Average, AverageWithVariance
 from credit.engine.facts import HostVersionFacts
 from credit.engine.flops import Ceilings
 from credit.engine.rules import Rules
-from scheduler.engine.facts import AppFacts, Choice, Computer, Job, PlanClass, RecordKey, Usage, Version
+from scheduler.engine.facts import AppFacts, Choice, Computer, Job, PlanClassRules, RecordKey, Usage, Version
 from scheduler.engine.needs import Needs
 from scheduler.engine.reasons import Reason
 from scheduler.engine.request import CPU, ClientVersion, Gpu, WorkRequest
@@ -288,18 +288,18 @@ def test_a_computer_that_never_ran_the_version_is_not_trusted() -> None:
     [
         # peak: 1 × 4e9
         (None, PC, Usage(1.0, 0.0, 4e9)),
-        (PlanClass("mt", CPU, max_ncpus=8), PC, Usage(4.0, 0.0, 16e9)),
-        (PlanClass("mt", CPU, max_ncpus=2), PC, Usage(2.0, 0.0, 8e9)),
-        (PlanClass("mt", CPU, min_ncpus=8), PC, None),
-        (PlanClass("avx", CPU, cpu_features=frozenset({"avx2"})), PC, None),
+        (PlanClassRules("mt", CPU, max_ncpus=8), PC, Usage(4.0, 0.0, 16e9)),
+        (PlanClassRules("mt", CPU, max_ncpus=2), PC, Usage(2.0, 0.0, 8e9)),
+        (PlanClassRules("mt", CPU, min_ncpus=8), PC, None),
+        (PlanClassRules("avx", CPU, cpu_features=frozenset({"avx2"})), PC, None),
         (
-            PlanClass("avx", CPU, cpu_features=frozenset({"avx2"})),
+            PlanClassRules("avx", CPU, cpu_features=frozenset({"avx2"})),
             replace(PC, features=frozenset({"sse", "avx2"})),
             Usage(1.0, 0.0, 4e9),
         ),
     ],
 )
-def test_plan_classes_of_processors(plan_class: PlanClass | None, computer: Computer, usage: Usage | None) -> None:
+def test_plan_classes_of_processors(plan_class: PlanClassRules | None, computer: Computer, usage: Usage | None) -> None:
     assert usage_of(CPU_VERSION, plan_class, computer, Ceilings()) == usage
 
 
@@ -309,19 +309,19 @@ def test_plan_classes_of_processors(plan_class: PlanClass | None, computer: Comp
         # 0.5 × 4e9 + 1 × 1e13
         (None, Usage(0.5, 1.0, 1.0002e13)),
         # 0.2 × 4e9 + 0.5 × 1e13
-        (PlanClass("cuda", "NVIDIA", avg_ncpus=0.2, gpu_usage=0.5), Usage(0.2, 0.5, 5.0008e12)),
-        (PlanClass("cuda", "NVIDIA", gpu_usage=3), None),
-        (PlanClass("cuda", "NVIDIA", gpu_usage=1, min_gpu_ram_bytes=9 * 10**9), None),
-        (PlanClass("cuda", "NVIDIA", gpu_usage=1, min_driver=53505), None),
-        (PlanClass("cuda", "NVIDIA", gpu_usage=1, min_capability=900), None),
+        (PlanClassRules("cuda", "NVIDIA", avg_ncpus=0.2, gpu_usage=0.5), Usage(0.2, 0.5, 5.0008e12)),
+        (PlanClassRules("cuda", "NVIDIA", gpu_usage=3), None),
+        (PlanClassRules("cuda", "NVIDIA", gpu_usage=1, min_gpu_ram_bytes=9 * 10**9), None),
+        (PlanClassRules("cuda", "NVIDIA", gpu_usage=1, min_driver=53505), None),
+        (PlanClassRules("cuda", "NVIDIA", gpu_usage=1, min_capability=900), None),
     ],
 )
-def test_plan_classes_of_gpus(plan_class: PlanClass | None, usage: Usage | None) -> None:
+def test_plan_classes_of_gpus(plan_class: PlanClassRules | None, usage: Usage | None) -> None:
     assert usage_of(GPU_VERSION, plan_class, GPU_PC, Ceilings()) == usage
 
 
 def test_opencl_may_be_needed() -> None:
-    plan_class = PlanClass("opencl", "NVIDIA", gpu_usage=1, needs_opencl=True)
+    plan_class = PlanClassRules("opencl", "NVIDIA", gpu_usage=1, needs_opencl=True)
     without = replace(PC, gpus={"NVIDIA": replace(NVIDIA, has_opencl=False)})
     assert usage_of(GPU_VERSION, plan_class, GPU_PC, Ceilings()) is not None
     assert usage_of(GPU_VERSION, plan_class, without, Ceilings()) is None

@@ -12,7 +12,7 @@ from django.core.files.base import ContentFile, File
 from django.core.files.storage import default_storage
 from pytest_django import Settings
 
-from portal.clients import plain
+from portal.clients import sync_driver
 from portal.models import Host
 from scheduler.files import incoming, receive
 from scheduler.files.store import store_file
@@ -67,7 +67,7 @@ def test_a_storage_that_fills_up_during_an_upload_acknowledges_nothing(
         return next(pieces)
 
     with pytest.raises(UploadError, match="full") as caught:
-        plain.run(receive.receive(asked_of(upload_body("t_0", CONTENT, max_nbytes=2**20)), b""), read)
+        sync_driver.run(receive.receive(asked_of(upload_body("t_0", CONTENT, max_nbytes=2**20)), b""), read)
     assert caught.value.status == 1
     assert Upload.objects.get().completed_at is None
     assert [path for path in disks[1].rglob("*") if path.is_file()] == fillers
@@ -116,7 +116,7 @@ def test_a_storage_that_keeps_less_than_it_was_given_acknowledges_nothing(
     with monkeypatch.context() as patched:
         patched.setattr(default_storage, "save", save_half)
         with pytest.raises(OSError, match="something else than it was given"):
-            plain.run(receive.receive(asked_of(body), CONTENT), lambda _: b"")
+            sync_driver.run(receive.receive(asked_of(body), CONTENT), lambda _: b"")
     assert Upload.objects.get().completed_at is None
     assert [path for path in disks[1].rglob("*") if path.is_file()] == []
     assert post(body) == "0"

@@ -18,7 +18,7 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from credit.models import FileDeleteState, Outcome, Result, ServerState, Workunit
-from portal.clients import plain
+from portal.clients import sync_driver
 from portal.models import Host
 from scheduler.files import leftovers, uploads
 from scheduler.files import receive as files_receive
@@ -51,7 +51,7 @@ def files(settings: Settings) -> list[str]:
 
 
 def receive(read: Callable[[int], bytes]) -> None:
-    plain.run(files_receive.receive(asked_of(upload_body("t_0", CONTENT)), b""), read)
+    sync_driver.run(files_receive.receive(asked_of(upload_body("t_0", CONTENT)), b""), read)
 
 
 def state(result: Result) -> int:

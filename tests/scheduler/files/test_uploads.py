@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 from pytest_django import Settings
 
 from credit.models import FileDeleteState, Outcome, ServerState, WorkunitError
-from portal.clients import plain
+from portal.clients import sync_driver
 from portal.clients.bodies import CutOff, TooSlow
+from portal.clients.effects import Call, ReadBody
 from portal.clients.messages import ClientRequest
-from portal.clients.wants import Call, ReadBody
 from portal.models import Host
 from portal.wire.scanner import ProtocolError
 from scheduler.engine.outputs import expected_and_received
@@ -175,7 +175,7 @@ def test_what_came_until_the_client_was_gone_or_too_slow_is_kept(studio: Host, e
             return part
         raise error
 
-    reply = plain.run(upload_handler.answer(ClientRequest("POST", ADDRESS, "", b"", len(whole), "")), read)
+    reply = sync_driver.run(upload_handler.answer(ClientRequest("POST", ADDRESS, "", b"", len(whole), "")), read)
     assert read_reply(reply.body) == "1 The upload was interrupted."
     assert receive.received_nbytes("t_0") == 20_000
     assert post(upload_body("t_0", CONTENT, offset=20_000)) == "0"
@@ -353,7 +353,7 @@ def test_a_disk_that_fills_up_in_mid_upload_keeps_what_was_written(studio: Host)
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with pytest.raises(UploadError, match="full") as caught:
-        plain.run(receive.receive(asked_of(upload_body("t_0", CONTENT)), CONTENT[:100]), read)
+        sync_driver.run(receive.receive(asked_of(upload_body("t_0", CONTENT)), CONTENT[:100]), read)
     assert caught.value.status == 1
     assert receive.received_nbytes("t_0") == 100
 

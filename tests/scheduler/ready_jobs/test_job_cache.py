@@ -14,8 +14,8 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from credit.models import App, Result, ServerState, Workunit
-from portal.clients import plain
-from portal.clients.wants import Once
+from portal.clients import sync_driver
+from portal.clients.effects import SingleFlight
 from portal.models import User
 from scheduler.engine.facts import Job, JobQuery
 from scheduler.lifecycle import host_merge
@@ -64,14 +64,14 @@ def filled(app: App) -> tuple[JobCache, catalogue.Catalogue]:
     catalogue.forget()
     known = known_apps()
     mine = JobCache(app.pk)
-    plain.run(mine.fill_if_low(known))
+    sync_driver.run(mine.fill_if_low(known))
     return mine, known
 
 
 def lease_jobs(
     app_id: int, holder: int, place: Place, most: int, lease_secs: float
 ) -> tuple[list[ReadyJob], Place | None, bool]:
-    return plain.run(job_cache.lease_jobs(app_id, holder, place, most, lease_secs))
+    return sync_driver.run(job_cache.lease_jobs(app_id, holder, place, most, lease_secs))
 
 
 def with_ready_jobs(user: User, **fields: int) -> Computer:
@@ -153,7 +153,7 @@ def test_a_taken_job_is_not_added_again(app: App, alice: User, bob: User) -> Non
     (job,) = mine.take(asked(app, 1), alice.pk, known)
     catalogue.forget()
     newer = known_apps()
-    plain.run(mine.fill_if_low(newer))
+    sync_driver.run(mine.fill_if_low(newer))
     # The row still waits as it was read; nor is the other copy for alice, though no row says yet that she has one.
     mine.forget([job])
     assert mine.take(asked(app, 1), alice.pk, newer) == []
@@ -176,7 +176,7 @@ def test_copies_added_one_after_the_other_know_of_each_other(app: App, alice: Us
     mine.forget(mine.take(asked(app, 1), alice.pk, known))
     make_result(Workunit.objects.get())
     mine._not_before = 0.0  # not a second later, as it would be at the end of the queue
-    plain.run(mine.fill_if_low(known))
+    sync_driver.run(mine.fill_if_low(known))
     assert mine.take(asked(app, 1), alice.pk, known) == []
     assert len(mine.take(asked(app, 1), bob.pk, known)) == 1
 
@@ -219,7 +219,7 @@ def test_of_a_short_queue_each_process_leases_a_part(app: App) -> None:
     queue(app, 4 * FILL_NJOBS_NEAR_END)
     caches = [filled(app)[0] for _ in range(3)]
     for mine in caches:
-        plain.run(mine.fill_if_low(known_apps()))
+        sync_driver.run(mine.fill_if_low(known_apps()))
     assert [len(mine._jobs) for mine in caches] == [FILL_NJOBS_NEAR_END] * 3
 
 
@@ -228,10 +228,10 @@ def test_of_a_short_queue_more_is_leased_if_requests_want_more(app: App, alice: 
     mine, known = filled(app)
     for _ in range(4):
         mine.take(asked(app, 10), alice.pk, known)
-    plain.run(mine.fill_if_low(known))
+    sync_driver.run(mine.fill_if_low(known))
     # 24 of 64 are left, and the first filling did not know that 10 at a time are wanted.
     assert len(mine._jobs) == 24 + 64
-    plain.run(mine.fill_if_low(known))
+    sync_driver.run(mine.fill_if_low(known))
     # Now up to 25 × 10 are fetched: the other 192.
     assert len(mine._jobs) == 24 + 64 + 192
 
@@ -337,11 +337,11 @@ def test_a_request_is_answered_anew_if_the_computer_was_written_since_it_was_rea
         nreads += 1
         account = await really_read(*args, **kwargs)
         if nreads == 1:
-            elsewhere(lambda: plain.run(rpc_answer.answer(parse_request(body), now=timezone.now())))
+            elsewhere(lambda: sync_driver.run(rpc_answer.answer(parse_request(body), now=timezone.now())))
         return account
 
     monkeypatch.setattr(store, "read", read_while_another_request_is_answered)
-    computer.read(plain.run(rpc_answer.answer(parse_request(body), now=timezone.now())).decode())
+    computer.read(sync_driver.run(rpc_answer.answer(parse_request(body), now=timezone.now())).decode())
     # The second of them and, once it saw the first one's job, no new one: the same job is sent again.
     assert nreads == 3
     assert Result.objects.filter(server_state=ServerState.IN_PROGRESS).count() == len(computer.jobs) == 2
@@ -369,7 +369,7 @@ def test_a_merge_is_noticed_by_a_request_that_has_read_the_record_that_stays(app
             return cursor.fetchone()
 
     before = version()
-    host_merge.follow(older.hostid, newer.hostid)
+    host_merge.merge_records(older.hostid, newer.hostid)
     assert version() != before
 
 
@@ -402,7 +402,7 @@ def test_a_catalogue_is_used_a_moment_longer_while_another_request_reads_it_but_
     kept = cache._kept
     assert kept is not None
     monkeypatch.setattr(cache, "_kept", kept._replace(read_at=time.monotonic() - cache.kept_secs - 1))
-    assert isinstance(catalogue.fresh().send(None), Once)
+    assert isinstance(catalogue.fresh().send(None), SingleFlight)
     assert known_apps() is known
     monkeypatch.setattr(cache, "_kept", kept._replace(read_at=time.monotonic() - 2 * cache.kept_secs - 1))
     assert known_apps() is not known
@@ -418,7 +418,7 @@ def test_a_request_that_is_given_up_lets_go_of_its_jobs(app: App, alice: User) -
 
     want = steps.send(None)
     while not isinstance(want, WriteQuery):
-        want = steps.send(plain.run(done(want)))
+        want = steps.send(sync_driver.run(done(want)))
     assert len(job_cache._caches[app.pk]._taken) == len(want.ready_jobs) == 1
     steps.close()
     assert job_cache._caches[app.pk]._taken == {}

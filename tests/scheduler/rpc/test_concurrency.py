@@ -18,7 +18,7 @@ from django.db import connections
 
 from credit.models import App, Result, ServerState, UserCredit, ValidateState, Workunit
 from credit.validator import passes
-from portal.clients.wants import Steps
+from portal.clients.effects import Steps
 from portal.models import User
 from scheduler.lifecycle import transitioner
 from scheduler.models import HostRecord, Upload

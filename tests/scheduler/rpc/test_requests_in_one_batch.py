@@ -12,7 +12,7 @@ from django.db import transaction
 
 from credit.models import HostAppVersion, Result, ServerState
 from portal.clients import batching
-from portal.clients.wants import Query, Step, Then
+from portal.clients.effects import Query, Step, Then
 from portal.models import Host, User
 from scheduler.programs import catalogue
 from scheduler.rpc import store, writes

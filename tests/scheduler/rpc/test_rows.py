@@ -7,8 +7,8 @@ import re
 import msgspec
 import pytest
 
-from portal.clients import plain
-from portal.clients.wants import Statement
+from portal.clients import sync_driver
+from portal.clients.effects import Statement
 from portal.models import User
 from portal.wire.credentials import key_hash
 from scheduler.rpc import sql as rpc_sql
@@ -31,7 +31,7 @@ def computer(alice: User) -> Computer:
 def account(computer: Computer, statement: Statement, monkeypatch: pytest.MonkeyPatch) -> store.Account:
     monkeypatch.setattr(rpc_sql, "READ", statement)
     key = {"key_hash": f"\\x{key_hash(computer.key).hex()}"}
-    found = plain.run(store.read(key, computer.hostid, (), (), 0.0, locks=False))
+    found = sync_driver.run(store.read(key, computer.hostid, (), (), 0.0, locks=False))
     assert found is not None
     return found
 

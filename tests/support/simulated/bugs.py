@@ -55,7 +55,7 @@ BUGS = [
     Bug(
         "a write whose connection was lost is taken for done",
         f"{_QUEUE}._carry_out",
-        "outcomes = [(each, APART) for each in batch]",
+        "outcomes = [(each, RUN_ALONE) for each in batch]",
         "outcomes = [(each, True) for each in batch]",
     ),
     Bug("replies are swapped within a batch", f"{_QUEUE}._carry_out", "(batch, results", "(batch, reversed(results)"),
@@ -134,7 +134,7 @@ BUGS = [
     Bug(
         "a write that was left out is taken for done",
         "accounting.rpc.writes:Write.results",
-        "each.account.host_id in written or APART",
+        "each.account.host_id in written or RUN_ALONE",
         "True",
     ),
     Bug(

@@ -13,8 +13,8 @@ import re
 from typing import Any
 
 from accounting.rpc import sql as rpc_sql
-from portal.clients.wants import Row as SqlRow
-from portal.clients.wants import Step
+from portal.clients.effects import Row as SqlRow
+from portal.clients.effects import Step
 from tests.support.simulated.store import Row, Transaction
 
 SIX = ("reported", "handed", "credited", "pending", "dropped", "restart")

@@ -11,8 +11,8 @@ import random
 from typing import Any
 
 from credit.engine.states import Outcome, ServerState, ValidateState
-from portal.clients.wants import Row as SqlRow
-from portal.clients.wants import Step
+from portal.clients.effects import Row as SqlRow
+from portal.clients.effects import Step
 from scheduler.ready_jobs.sql import BLOCK, LEASE_JOBS
 from scheduler.rpc import sql as rpc_sql
 from scheduler.rpc.rows import ReadRow

@@ -16,7 +16,7 @@ import psycopg
 from psycopg_pool import PoolTimeout, TooManyRequests
 
 from portal.clients import batching
-from portal.clients.wants import Row, Step, Then
+from portal.clients.effects import Row, Step, Then
 from tests.support.simulated.store import Store, Transaction
 
 Handler = Callable[[Transaction, Step], Awaitable[list[Row]]]

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from portal.languages.compiling import ROOT, compile_stale
-from portal.languages.sources import APPS, DOMAINS, Place, places
+from portal.languages.sources import APPS, DOMAINS, Catalogue, places
 from tools.catalogues.catalogues import CatalogueError, update
 from tools.catalogues.problems import problems
 
-PAGES = Place("credit", "django")
+PAGES = Catalogue("credit", "django")
 GERMAN = ("de",)
 
 
@@ -23,12 +23,12 @@ def write(root: Path, name: str, text: str) -> Path:
     return path
 
 
-def catalogue(root: Path, place: Place = PAGES) -> str:
+def catalogue(root: Path, place: Catalogue = PAGES) -> str:
     update(root, places(), GERMAN)
     return place.path(root, "de").read_text()
 
 
-def fill(root: Path, *translations: str, place: Place = PAGES) -> None:
+def fill(root: Path, *translations: str, place: Catalogue = PAGES) -> None:
     """Translate the entries of the catalogue, one after the other."""
     text = catalogue(root, place)
     for each in translations:
@@ -67,13 +67,13 @@ def test_modules_templates_and_scripts_of_an_app_have_its_catalogues(tmp_path: P
         assert f'"{text}"' in pages
     assert "Translators: of a task" in pages
     assert "Once" not in pages and "Working" not in pages
-    assert '"Working…"' in catalogue(tmp_path, Place("credit", "djangojs"))
+    assert '"Working…"' in catalogue(tmp_path, Catalogue("credit", "djangojs"))
 
 
 def test_templates_and_scripts_of_no_app_are_the_portals(tmp_path: Path) -> None:
     write(tmp_path, "templates/base.html", '{% translate "Skip to the content" %}')
     write(tmp_path, "templates/account/login.html", '{% translate "Sign in" %}')
-    text = catalogue(tmp_path, Place("portal", "django"))
+    text = catalogue(tmp_path, Catalogue("portal", "django"))
     assert "Skip to the content" in text and "Sign in" in text
 
 
@@ -100,15 +100,15 @@ def test_a_text_gets_the_translation_of_another_app(tmp_path: Path) -> None:
     write(tmp_path, "credit/texts.py", 'a = _("Home")\n')
     fill(tmp_path, "Start")
     write(tmp_path, "emulator/texts.py", 'a = _("Home")\n')
-    assert '"Start"' in catalogue(tmp_path, Place("emulator", "django"))
+    assert '"Start"' in catalogue(tmp_path, Catalogue("emulator", "django"))
 
 
 def test_two_translations_of_one_text_are_found(tmp_path: Path) -> None:
     write(tmp_path, "credit/texts.py", 'a = _("Home")\n')
     fill(tmp_path, "Start")
     write(tmp_path, "emulator/texts.py", 'a = _("Home")\n')
-    path = Place("emulator", "django").path(tmp_path, "de")
-    path.write_text(catalogue(tmp_path, Place("emulator", "django")).replace("Start", "Heim"))
+    path = Catalogue("emulator", "django").path(tmp_path, "de")
+    path.write_text(catalogue(tmp_path, Catalogue("emulator", "django")).replace("Start", "Heim"))
     assert problems(tmp_path, places(), GERMAN) == [
         "emulator/locale/de/LC_MESSAGES/django.po: 'Home' is translated otherwise in "
         "credit/locale/de/LC_MESSAGES/django.po."

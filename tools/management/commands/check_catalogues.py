@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.conf import settings
 from django.core.management.base import CommandError
 
-from portal.languages.sources import Place
+from portal.languages.sources import Catalogue
 from tools.catalogues.command import CatalogueCommand
 from tools.catalogues.problems import problems
 
@@ -13,7 +13,7 @@ from tools.catalogues.problems import problems
 class Command(CatalogueCommand):
     help = "Say what is missing or wrong in the catalogues (.po) of the apps."
 
-    def work(self, chosen: list[Place]) -> None:
+    def work(self, chosen: list[Catalogue]) -> None:
         found = problems(settings.BASE_DIR, chosen, settings.TRANSLATIONS)
         for each in found:
             self.stdout.write(each)

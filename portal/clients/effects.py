@@ -1,8 +1,8 @@
-"""What a use case for clients awaits: one of these objects, whose result it gets.
+"""Effects that a use case for clients can await; it gets their results.
 
 A use case is a coroutine, and awaits nothing but these, so it needs neither threads nor a loop. Two drivers run it by
 `send`: `portal.clients.batching` on the event loop, which sends the queries of several requests as one statement, and
-`portal.clients.plain`, which does each thing at once. Pure.
+`portal.clients.sync_driver`, which does each thing at once. Pure.
 """
 
 from __future__ import annotations
@@ -61,25 +61,25 @@ class Busy(Exception):
     """Too many requests are waiting: the client is told to try again later."""
 
 
-class Want(Generic[Value]):
+class Effect(Generic[Value]):
     """What a use case awaits; a driver is given it, and sends its result."""
 
     __slots__ = ()
 
-    def __await__(self) -> Generator[Want[Value], Value, Value]:
+    def __await__(self) -> Generator[Effect[Value], Value, Value]:
         return (yield self)
 
 
-class _Apart:
-    """See `APART`."""
+class _RunAlone:
+    """See `RUN_ALONE`."""
 
 
-APART: Final = _Apart()
-"""The result of a query that the batch could not do, for instance because others hold its rows. It is done apart.
+RUN_ALONE: Final = _RunAlone()
+"""The result of a query that the batch could not do, for instance because others hold its rows. It is run alone.
 If that fails too, the use case is sent None."""
 
 
-class Query(Want[Value], ABC):
+class Query(Effect[Value], ABC):
     """One request's read or write, and its result; queries of one kind are carried out together, in one transaction.
 
     ``is_write``: whether it goes to the connections for writes.
@@ -99,7 +99,7 @@ class Query(Want[Value], ABC):
 
     @property
     def is_slow(self) -> bool:
-        """Whether it may take long or wait for a lock: then it is done apart, and no other query waits for it."""
+        """Whether it may take long or wait for a lock: then it is run alone, and no other query waits for it."""
         return False
 
     @staticmethod
@@ -110,18 +110,18 @@ class Query(Want[Value], ABC):
     @staticmethod
     @abstractmethod
     def results(several: Sequence[Any], rows: Sequence[Row]) -> Sequence[Any]:
-        """For each query of the batch, in the same order, its result from the last statement's rows, or `APART`."""
+        """For each query of the batch, in the same order, its result from the last statement's rows, or `RUN_ALONE`."""
 
 
 @dataclass(frozen=True, slots=True)
-class Fetch(Want[Sequence[Row]]):
+class Fetch(Effect[Sequence[Row]]):
     """The rows of the last of these statements, which are not batched. Within a transaction they are part of it."""
 
     steps: Sequence[Step | Then]
 
 
 @dataclass(frozen=True, slots=True)
-class Transaction(Want[Value]):
+class Transaction(Effect[Value]):
     """The result of these steps; all their statements are one transaction, which is rolled back if they raise.
 
     They may await queries and `Fetch`, and nothing else.
@@ -131,14 +131,14 @@ class Transaction(Want[Value]):
 
 
 @dataclass(frozen=True, slots=True)
-class Call(Want[Value]):
+class Call(Effect[Value]):
     """The result of a function that may block. It runs in a thread, and can use Django's ORM, files and slow hashes."""
 
     function: Callable[[], Value]
 
 
 @dataclass(frozen=True, slots=True)
-class Once(Want[Value]):
+class SingleFlight(Effect[Value]):
     """The result of these steps. Requests that ask for the same ``key`` meanwhile wait for the same result."""
 
     key: Hashable
@@ -146,7 +146,7 @@ class Once(Want[Value]):
 
 
 @dataclass(frozen=True, slots=True)
-class Turn(Want[None]):
+class ExclusiveKey(Effect[None]):
     """Wait until no other request of this process holds ``key``, and hold it until the request ends.
 
     This only avoids conflicts between requests; correctness is left to the database.
@@ -156,7 +156,7 @@ class Turn(Want[None]):
 
 
 @dataclass(frozen=True, slots=True)
-class ReadBody(Want[bytes]):
+class ReadBody(Effect[bytes]):
     """The next ``nbytes`` bytes of a body that comes as a stream; fewer, or none, at its end."""
 
     nbytes: int

@@ -12,19 +12,19 @@ from typing import TYPE_CHECKING, Any, cast
 import psycopg
 from django.db import DEFAULT_DB_ALIAS, OperationalError, connections, transaction
 
-from portal.clients.wants import (
-    APART,
+from portal.clients.effects import (
+    RUN_ALONE,
     Call,
+    ExclusiveKey,
     Fetch,
-    Once,
     Query,
     ReadBody,
     Row,
+    SingleFlight,
     Step,
     Steps,
     Then,
     Transaction,
-    Turn,
     Value,
 )
 
@@ -54,7 +54,7 @@ def _get(want: Any, read_body: Callable[[int], bytes] | None) -> Any:
     match want:
         case Query():
             (result,) = want.results([want], fetch(want.steps([want], apart=True)))
-            return None if result is APART else result
+            return None if result is RUN_ALONE else result
         case Fetch(steps):
             return fetch(steps)
         case Transaction(steps):
@@ -65,9 +65,9 @@ def _get(want: Any, read_body: Callable[[int], bytes] | None) -> Any:
                 steps.close()  # it may never have begun
         case Call(function):
             return function()
-        case Once(begin=begin):
+        case SingleFlight(begin=begin):
             return run(begin())
-        case Turn():
+        case ExclusiveKey():
             return None
         case ReadBody(nbytes):
             assert read_body is not None  # only use cases of streams ask for it
