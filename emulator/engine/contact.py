@@ -35,7 +35,7 @@ class Contact:
 
     def __init__(self, client: Client, policy: Policy) -> None:
         self._client = client
-        self._policy = policy
+        self.policy = policy
         self.waits = random_stream(client.seed, "waits")
         self.report_delay_secs = BOINC_REPORT_DELAY_SECS if client.quirks.reports_after_an_hour else REPORT_DELAY_SECS
         self.rpcs = 0
@@ -106,7 +106,7 @@ class Contact:
             return False
         request = None
         if self._client.can_ask(due, now):
-            request = self._policy.piggyback_request(due, now)
+            request = self.policy.piggyback_request(due, now)
         reason = Reason.REPORT_HOUR
         if not due.ready:
             reason = Reason.CONTACT_ASKED
@@ -186,11 +186,11 @@ class Contact:
             request.secs[kind] = min(request.secs[kind], usable_secs)
             request.instances[kind] = min(request.instances[kind], project.most_used[kind] if usable_secs else 0.0)
         left = _kinds_of(request)
-        is_about_its_kind = self._policy.uses_backoffs and asked[request.kind]
+        is_about_its_kind = self.policy.uses_backoffs and asked[request.kind]
         if left[request.kind] if is_about_its_kind else any(left):
             return request
         again = now + BACKOFF_FIRST_SECS
-        if not self._policy.uses_backoffs:
+        if not self.policy.uses_backoffs:
             project.rpc_allowed_secs = max(project.rpc_allowed_secs, again)
         for kind, was_asked in enumerate(asked):
             if was_asked and not left[kind]:
@@ -227,7 +227,7 @@ class Contact:
         self.sent += len(jobs)
         for kind in refused:
             client.log.add(now, DecisionKind.SERVER, Reason.SERVER_DEADLINE, project.index, -1, kind)
-        if self._policy.uses_backoffs:
+        if self.policy.uses_backoffs:
             for kind, number in enumerate(got):
                 if number:
                     project.backoff_interval_secs[kind] = project.backoff_until_secs[kind] = 0.0

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from emulator.engine.quirks import Quirks
+from emulator.engine.uncompiled import Rows
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -34,7 +35,7 @@ JOB: Final = _row(
     "usage cpus counted_flops pace size_secs estimate_secs bias left before_secs rate left_at_error settled_secs "
     "arrived_secs deadline_secs slice_end_secs end_secs changed_flop sim_end_secs",
 )
-# `is_last`, `inverse`, `done_flop`: of emulator.engine.policies.rec. `share_fraction`: of policies.debts. `ready`: how
+# `is_last`, `rank`, `inverse`, `done_flop`: of policies.rec. `share_fraction`: of policies.long_term_debt. `ready`: how
 # many jobs wait to be reported, `first_ready_secs` when the first was finished. `server_*`, `trace_*`: of UpDown.
 # `runnable_fraction`, `done_secs`: of policies.debt_2005. `order` has nothing to do with its row: it is the list of
 # projects that may be asked for work, the first to be asked first.
@@ -42,12 +43,12 @@ PROJECT: Final = _row(
     "attached suspended no_new_tasks held has_work forced_down is_last failures running unfinished ready "
     "sent met late failed rpcs server_up order max_concurrent workload_check master_fetches first_trace traces "
     "trace_place",
-    "share inverse done_flop share_fraction rpc_allowed_secs report_at_secs job_secs job_flop busy_flops used_flop "
-    "wasted_flop request_delay_secs error_delay_secs first_ready_secs gap_cubes gap_from_secs server_until_secs "
-    "server_up_secs server_down_secs snapshot_rank snapshot_unit reply_delay_secs runnable_fraction done_secs "
-    "trace_begin_secs trace_secs",
+    "share rank inverse done_flop share_fraction rpc_allowed_secs report_at_secs job_secs job_flop busy_flops "
+    "used_flop wasted_flop request_delay_secs error_delay_secs first_ready_secs gap_cubes gap_from_secs "
+    "server_until_secs server_up_secs server_down_secs snapshot_rank snapshot_unit reply_delay_secs "
+    "runnable_fraction done_secs trace_begin_secs trace_secs",
 )
-# `jobs`: waiting and begun. `debt`: of policies.debts.
+# `jobs`: waiting and begun. `debt`: of policies.long_term_debt and .debt_2005.
 PAIR: Final = _row(
     "jobs waiting begun can_supply",
     "waiting_secs busy instance_secs backoff_until_secs backoff_interval_secs debt most_used",
@@ -121,6 +122,5 @@ class Table(NamedTuple):
 
 
 def rows(dtype: np.dtype[np.void], *shape: int, uncompiled: bool) -> Any:
-    """Rows of zeros whose fields are attributes."""
-    made = np.zeros(shape, dtype)
-    return made.view(np.recarray) if uncompiled else made
+    """Rows of zeros."""
+    return Rows(dtype, shape) if uncompiled else np.zeros(shape, dtype)

@@ -24,6 +24,9 @@ def main() -> None:
         if made is None or is_built():
             return
         os.nice(NICENESS)
+        # What was compiled of a file that is as it was may call what has changed in another.
+        for old in (*folder.rglob("*.nbi"), *folder.rglob("*.nbc")):
+            old.unlink()
         os.environ[BUILDS] = "1"
         _compile()
         for old in folder.glob("kernel-*"):

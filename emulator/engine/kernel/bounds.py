@@ -1,4 +1,4 @@
-"""What is certain without a simulation (emulator.engine.policies.rr_simulation, "Bounds").
+"""What is certain without a simulation.
 
 Whatever the order, as long as no instance idles while a job waits for it: once one is idle, fewer jobs than instances
 are left. So all are busy at least for (work - that of the longest n - 1 jobs) / n; and no job waits longer than (work -
@@ -14,12 +14,15 @@ import numpy as np
 
 from emulator.engine.kernel.compiled import compiled, making_arrays
 from emulator.engine.kernel.jobs import left_secs, work_secs
-from emulator.engine.kernel.queues import Queues
-from emulator.engine.policies.rr_simulation import MIN_MARGIN_SECS, SLACK_SECS
-from emulator.engine.policies.rr_turns import NONE_FREE
+from emulator.engine.kernel.queues import NONE_FREE, Queues, goes_beyond_text
 from emulator.engine.table import Table
 
+# The soonest that a choice is made again: a job with less time to spare runs for its deadline now.
+MIN_MARGIN_SECS: Final = 60.0
+MAX_SLICES: Final = 2000  # up to the end of the buffer
+SLACK_SECS: Final = 1.0  # the sum of work is kept up to date with rounding errors
 CERTAIN_SECS: Final = 1e-3  # a job late by more than this is late whatever the rounding
+DOUBT: Final = 0.3  # of what is left of a job: it may take so much longer than estimated, so it is due earlier
 ROUNDS: Final = 60
 
 
@@ -146,6 +149,8 @@ def may_miss_deadlines(t: Table, now: float) -> bool:
         if first == math.inf:
             continue
         first -= early_secs(t)
+        if goes_beyond_text(t):
+            first -= DOUBT * longest / t.kinds[k].up_fraction
         done_secs = all_done_secs(t, k, now)
         if now + done_secs > first:
             t.kinds[k].longest_secs = longest  # the longest may be gone

@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from random import Random
+from typing import Any, Final, cast
 
 import numpy as np
 
 from emulator.engine import random_numbers
-from emulator.engine.kernel.compiled import compiled
+from emulator.engine.kernel.compiled import IS_COMPILED, compiled
 from emulator.engine.random_numbers import DEVIATION
 from emulator.engine.table import Table
 
@@ -69,6 +70,12 @@ def standard_normal(stream: Any) -> float:
     for _ in range(32):
         ones += count_ones(word(stream))
     return (ones - 512.0 + uniform(stream) - 0.5) / DEVIATION
+
+
+if not IS_COMPILED:
+    # Then a stream is Python's generator itself.
+    uniform = cast(Any, Random.random)
+    standard_normal = cast(Any, random_numbers.standard_normal)
 
 
 @compiled

@@ -16,11 +16,11 @@ from emulator.engine.contact import (
     MAX_READY,
     POLL_SECS,
 )
-from emulator.engine.kernel import debt, ltd, rec
+from emulator.engine.kernel import decide, rec
 from emulator.engine.kernel.chance import server_is_up, standard_normal, uniform
 from emulator.engine.kernel.compiled import compiled, making_arrays
 from emulator.engine.kernel.jobs import END, arrive, judge_late
-from emulator.engine.kernel.queues import DEBT, LTD, LTD_SINGLE, add_to_least
+from emulator.engine.kernel.queues import add_to_least
 from emulator.engine.kernel.records import log, record_rpc
 from emulator.engine.scenario import DAY_SECS, MIN_JOB_FLOP
 from emulator.engine.server import MAX_JOBS_PER_RPC
@@ -112,12 +112,7 @@ def report(t: Table, now: float) -> bool:
         return False
     asked = rec.NOBODY
     if rec.can_ask(t, due, now):
-        if run.policy == DEBT:
-            asked = debt.piggyback_request(t, due, now)
-        elif run.policy == LTD or run.policy == LTD_SINGLE:
-            asked = ltd.piggyback_request(t, due, now)
-        else:
-            asked = rec.piggyback_request(t, due, now)
+        asked = decide.piggyback_request(t, due, now)
     project = t.projects[due]
     reason = REPORT_HOUR
     if not project.ready:

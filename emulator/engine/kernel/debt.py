@@ -1,4 +1,4 @@
-"""The policy of 2005: emulator.engine.policies.debt_2005 in arrays. Its tasks are `task_*` of Table.lists."""
+"""The policy of 2005 (emulator.engine.policies.debt_2005). Its running tasks are `task_*` of Table.lists."""
 
 from __future__ import annotations
 
@@ -7,17 +7,15 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from emulator.engine.kernel.choice import apply
 from emulator.engine.kernel.compiled import compiled, making_arrays
 from emulator.engine.kernel.jobs import left_secs
-from emulator.engine.kernel.ltd import next_allowed
-from emulator.engine.kernel.rec import NOBODY, can_ask
-from emulator.engine.policies.debt_2005 import NONE_FREE, SHARE_ROUNDING
-from emulator.engine.policies.debts import MIN_RECHECK_SECS
-from emulator.engine.policy import MAX_UNFINISHED
+from emulator.engine.kernel.ltd import MIN_RECHECK_SECS, next_allowed
+from emulator.engine.kernel.queues import NONE_FREE
+from emulator.engine.kernel.rec import MAX_UNFINISHED, NOBODY, can_ask
 from emulator.engine.table import Floats, Ints, Table
 from emulator.engine.timeline.reasons import Reason
 
+SHARE_ROUNDING: Final = 1e-9  # of the least buffer: it must not count as a project without work
 DEBT_KEPT: Final = int(Reason.DEBT_KEPT)
 DEBT_RESUMED: Final = int(Reason.DEBT_RESUMED)
 DEBT_NEW: Final = int(Reason.DEBT_NEW)
@@ -68,7 +66,7 @@ def job_ended(t: Table, j: int) -> None:
 
 
 @compiled
-def choose(t: Table, now: float) -> None:
+def select(t: Table, now: float) -> None:
     """Chooses the jobs that run from now on, and when to choose again."""
     run = t.run[0]
     if now >= run.next_period_secs:
@@ -84,7 +82,6 @@ def choose(t: Table, now: float) -> None:
             t.lists[i].chosen = t.lists[i].task_jobs
             t.lists[i].reasons = t.lists[i].task_reasons
         run.chosen = run.tasks
-    apply(t, now)
     run.choose_at = max(run.next_period_secs, now + 1.0)
 
 
@@ -206,7 +203,9 @@ def _next_offer(t: Table, p: int, old_jobs: Ints, stage: int, place: int) -> tup
 
 
 class Need(NamedTuple):
-    """Whether more work is needed (`reason` is not 0), and emulator.engine.policies.debt_2005.WorkNeed."""
+    """Whether more work is needed: the first of the three conditions of need_to_get_work that is true, as the reason to
+    ask, or 0. `spare_secs`: how much work may be done before the first or the last of them can come true; `lack_secs`:
+    how much there is less than the least buffer on all CPUs."""
 
     reason: int
     busy_cpus: int
@@ -216,7 +215,10 @@ class Need(NamedTuple):
 
 @making_arrays
 def _find_need(t: Table, work_secs: Floats, now: float) -> Need:
-    """Finds whether more work is needed, and each project's estimated work."""
+    """Finds whether more work is needed ("need_to_get_work()"), and each project's estimated work.
+
+    Results are packed into bins of one CPU each, longest first; a bin that holds the least buffer is a busy CPU. Then
+    all work is counted, each project's up to its share of the least buffer of all CPUs."""
     run = t.run[0]
     cpus = max(1, int(t.kinds[0].instances))
     if not run.uneven:
@@ -318,7 +320,10 @@ def fetch(t: Table, now: float) -> tuple[int, int, int]:
 
 @compiled
 def _next_recheck(t: Table, need: Need, now: float) -> float:
-    """When to count again: nothing can be needed before, or no project can be asked."""
+    """When to count again: nothing can be needed before, or no project can be asked.
+
+    Two conditions take as long as the work to spare lasts, at one second per CPU and second; that of few tasks has no
+    such bound, so a quarter of the least buffer is the longest."""
     if need.reason:
         return next_allowed(t, now)
     secs = min(need.spare_secs / t.kinds[0].instances, t.run[0].buffer_min_secs / 4)

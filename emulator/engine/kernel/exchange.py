@@ -12,12 +12,11 @@ import numpy as np
 
 from emulator.engine.client import Client
 from emulator.engine.contact import Contact
+from emulator.engine.decisions import WorkRequest
+from emulator.engine.kernel.compiled import IS_COMPILED
+from emulator.engine.kernel.jobs import buffered_secs
 from emulator.engine.kernel.loop import Pause, advance, step_rows
-from emulator.engine.kernel.queues import DEBT, LTD, LTD_SINGLE, REC
-from emulator.engine.policies.debt_2005 import Debt2005, Task
-from emulator.engine.policies.long_term_debt import LongTermDebt
-from emulator.engine.policies.rec import Rec
-from emulator.engine.policies.single_debt import SingleDebt
+from emulator.engine.policies.in_arrays import ArrayPolicy
 from emulator.engine.quirks import Quirks
 from emulator.engine.server import MAX_JOBS_PER_RPC
 from emulator.engine.state import Job, ProjectState
@@ -41,6 +40,7 @@ from emulator.engine.table import (
 )
 from emulator.engine.timeline.reasons import Reason
 from emulator.engine.timeline.recorder import NO_LANES
+from emulator.engine.uncompiled import Rows, column, plain
 
 if TYPE_CHECKING:
     import random
@@ -96,13 +96,6 @@ PROJECT_FIELDS: Final = [
     "master_fetches",
 ]
 PROJECT_FLAGS: Final = ("attached", "suspended", "no_new_tasks", "has_work", "forced_down")
-DEBT_FIELDS: Final = ("initial_secs", "period_from", "next_period", "pay_off_secs", "recheck_at", "booked_to")
-_DEBT_COLUMNS: Final = {
-    "period_from": "period_from_secs",
-    "next_period": "next_period_secs",
-    "recheck_at": "recheck_secs",
-    "booked_to": "accrued_secs",
-}
 PAIR_FIELDS: Final = ("waiting_secs", "busy", "instance_secs", "backoff_until_secs", "backoff_interval_secs")
 CLIENT_FIELDS: Final = [
     "version",
@@ -122,18 +115,16 @@ CLIENT_FIELDS: Final = [
     "ram_bytes",
 ]
 ROWS: Final = 16_384
-Compiled = Rec | LongTermDebt | SingleDebt | Debt2005
-"""The policies that the kernel knows."""
 
 
 class Exchange:
     """One run's client, contacts and policy, and their table."""
 
-    def __init__(self, client: Client, contact: Contact, policy: Compiled, *, uncompiled: bool) -> None:
+    def __init__(self, client: Client, contact: Contact, policy: ArrayPolicy) -> None:
         self._client = client
         self._contact = contact
         self._policy = policy
-        self._uncompiled = uncompiled
+        self._uncompiled = not IS_COMPILED
         self._apps: list[AppState] = []
         self.table = self._new_table(sum(project.unfinished + len(project.ready) for project in client.all_projects))
         self._load_log()
@@ -166,7 +157,7 @@ class Exchange:
                 ],
                 dtype=np.float64,
             ).reshape(-1, 4),
-            streams=_streams(self._generators()),
+            streams=self._generators() if self._uncompiled else _streams(self._generators()),
             records=np.zeros((4, ROWS, RECORD_COLUMNS)),
         )
 
@@ -199,7 +190,7 @@ class Exchange:
         for kind in range(len(self._client.kinds)):
             self._load_kind(kind)
         self._load_run()
-        self._load_policy()
+        self._policy.load(self.table)
 
     def _load_apps(self) -> None:
         self._apps = [app for project in self._client.all_projects for app in project.apps]
@@ -215,7 +206,7 @@ class Exchange:
                 row["size_flop"], row["size_deviation"] = size.mean, size.std_dev
                 row["estimate_flop"], row["estimate_deviation"] = estimate.mean, estimate.std_dev
                 row["estimate_factor"] = 2.0 if quirks.doubled_elapsed and project.project.uses_dcf else 1.0
-                row["max_concurrent"] = app.max_concurrent
+                row["max_concurrent"] = state.most_at_once
                 row["error_rate"], row["ram_bytes"] = app.error_rate, app.working_set_bytes
                 offers += [(number, offer) for offer in state.offers]
         made = rows(OFFER, len(offers), uncompiled=self._uncompiled)
@@ -226,9 +217,11 @@ class Exchange:
         self.table = self.table._replace(apps=apps, offers=made)
 
     def _load_jobs(self) -> None:
-        client, t = self._client, self.table
+        client = self._client
         ready = [job for project in client.all_projects for job in project.ready]
         present = [*client.jobs(), *ready]
+        self._make_room_for(len(present))
+        t = self.table
         row_of = {}
         numbers = {app: number for number, app in enumerate(self._apps)}
         waits = {int(row["id"]) for row in t.jobs[: t.run[0]["jobs"]] if row["waits_for_ram"]}
@@ -241,9 +234,10 @@ class Exchange:
             row["waits_for_ram"] = job.id in waits
         begun = [job for project in client.projects for of_kind in project.begun for job in of_kind]
         run = t.run[0]
-        run["jobs"], run["done"] = len(present), 0
+        run["jobs"], run["done"], run["judged_at"] = len(present), 0, -1.0
         for name, jobs in (("running", client.running), ("begun", begun), ("ready", ready)):
-            t.lists[name][: len(jobs)] = [row_of[job.id] for job in jobs]
+            for entry, job in zip(t.lists[: len(jobs)], jobs, strict=True):
+                entry[name] = row_of[job.id]
             run[name] = len(jobs)
         t.lanes["owner"] = 0
         if client.recorder is not None:
@@ -310,46 +304,6 @@ class Exchange:
             run["awaited"] = -1
         run["answered"], run["sent"], run["report_delay_secs"] = contact.rpcs, contact.sent, contact.report_delay_secs
 
-    def _load_policy(self) -> None:
-        run, policy, t = self.table.run[0], self._policy, self.table
-        if isinstance(policy, Rec):
-            run["policy"], run["by_letter"], run["adapts"] = REC, policy.by_letter, policy.adapts
-            run["adapted"], run["accrued_secs"] = policy.adapted_at, policy.accrued_secs
-            run["growth"], run["decay"] = policy.growth, policy.decay
-            run["any_without_share"] = any(policy.is_last)
-            for row, done, inverse, last in zip(
-                t.projects, policy.done_flop, policy.inverse, policy.is_last, strict=True
-            ):
-                row["done_flop"], row["inverse"], row["is_last"] = done, inverse, last
-            return
-        if isinstance(policy, Debt2005):
-            self._load_debt_2005(policy)
-            return
-        accounts = policy.accounts
-        run["policy"] = LTD if isinstance(policy, LongTermDebt) else LTD_SINGLE
-        run["eligibility_rule"] = isinstance(policy, LongTermDebt) and policy.eligibility_rule
-        run["accrued_secs"] = accounts.booked_to
-        for row in t.projects:
-            row["share_fraction"] = 1.0  # of those that are not attached: it does not matter
-        for index, fraction in accounts.share_fractions.items():
-            t.projects[index]["share_fraction"] = fraction
-            for kind, debts in enumerate(accounts.debts):
-                t.pairs[index, kind]["debt"] = debts[index]
-
-    def _load_debt_2005(self, policy: Debt2005) -> None:
-        run, t = self.table.run[0], self.table
-        run["policy"], run["tasks"] = DEBT, len(policy.tasks)
-        for name in DEBT_FIELDS:
-            run[_DEBT_COLUMNS.get(name, name)] = getattr(policy, name)
-        for index, row in enumerate(t.projects):
-            row["share_fraction"], row["done_secs"] = policy.shares.get(index, 0.0), policy.done_secs[index]
-            row["runnable_fraction"] = policy.runnable_shares.get(index, 0.0)
-            t.pairs[index, 0]["debt"] = policy.debts.get(index, 0.0)
-        rows_of = {int(number): j for j, number in enumerate(t.jobs["id"][: run["jobs"]])}
-        for entry, task in zip(t.lists, policy.tasks, strict=False):
-            entry["task_jobs"], entry["task_reasons"] = rows_of[task.job.id], task.reason
-            entry["task_pay_off"], entry["task_work"] = task.expected_pay_off, task.work_secs
-
     # Back to the objects.
 
     def store(self) -> None:
@@ -366,9 +320,10 @@ class Exchange:
         contact.free_secs, contact.report_at_secs = float(run["free_secs"]), float(run["report_at_secs"])
         contact.rpcs, contact.sent = int(run["answered"]), int(run["sent"])
         awaited = int(run["awaited"])
-        contact.asked = None if awaited < 0 else (client.all_projects[awaited], None)
-        for generator, words in zip(self._generators(), self.table.streams, strict=True):
-            generator.setstate((3, tuple(int(word) for word in words), None))
+        contact.asked = None if awaited < 0 else (client.all_projects[awaited], self._awaited_request())
+        if not self._uncompiled:
+            for generator, words in zip(self._generators(), self.table.streams, strict=True):
+                generator.setstate((3, tuple(int(word) for word in words), None))
         for project in client.all_projects:
             self._store_project(project)
         self._store_jobs()
@@ -376,13 +331,21 @@ class Exchange:
             client.longest_secs[kind] = float(row["longest_secs"])
             client.max_usage[kind], client.min_usage[kind] = float(row["max_usage"]), float(row["min_usage"])
             client.set_work(kind, *(float(row[name]) for name in ("work", "work_rate", "work_at", "beside")))
-        self.store_policy()
+        self._policy.store(self.table)
+
+    def _awaited_request(self) -> WorkRequest | None:
+        """What the project was asked for whose reply has not come yet."""
+        run, kinds = self.table.run[0], self.table.kinds
+        if not run["was_asked"]:
+            return None
+        secs, instances, delays = (kinds[name].tolist() for name in ("asked_secs", "asked_instances", "delay_secs"))
+        return WorkRequest(self._client.all_projects[int(run["awaited"])], secs, instances, Reason.NONE, delays)
 
     def _store_project(self, project: ProjectState) -> None:
         t, index = self.table, project.index
         row = t.projects[index]
         for name in PROJECT_FIELDS:
-            setattr(project, name, row[name].item())
+            setattr(project, name, plain(row[name]))
         for kind in range(len(self._client.kinds)):
             for name in PAIR_FIELDS:
                 getattr(project, name)[kind] = float(t.pairs[index, kind][name])
@@ -400,28 +363,19 @@ class Exchange:
         for job in jobs.values():
             if not job.started and not job.done:
                 job.project.waiting[job.kind].append(job)
-        for j in t.lists["begun"][: run["begun"]]:
+        for j in column(t.lists, "begun", run["begun"]):
             jobs[j].project.begun[jobs[j].kind].append(jobs[j])
-        for j in t.lists["ready"][: run["ready"]]:
+        for j in column(t.lists, "ready", run["ready"]):
             jobs[j].project.ready.append(jobs[j])
-        client.running = [jobs[j] for j in t.lists["running"][: run["running"]]]
+        client.running = [jobs[j] for j in column(t.lists, "running", run["running"])]
         client.busy_projects[:] = [project for project in client.all_projects if project.running]
-        if isinstance(self._policy, Debt2005):
-            entries = t.lists[: run["tasks"]]
-            self._policy.tasks = [
-                Task(jobs[j], Reason(reason), pay_off, work)
-                for j, reason, pay_off, work in zip(
-                    *(entries[name].tolist() for name in ("task_jobs", "task_reasons", "task_pay_off", "task_work")),
-                    strict=True,
-                )
-            ]
-        self._store_lanes({j: jobs[j] for j in t.lists["running"][: run["running"]]})
+        self._store_lanes({j: jobs[j] for j in column(t.lists, "running", run["running"])})
         client.find_jobs_again([job for job in jobs.values() if not job.done])
 
     def _job(self, row: Any) -> Job:
         job = Job.__new__(Job)
         for name in JOB_FIELDS:
-            setattr(job, name, bool(row[name]) if name in JOB_FLAGS else row[name].item())
+            setattr(job, name, bool(row[name]) if name in JOB_FLAGS else plain(row[name]))
         job.project, job.app = self._client.all_projects[row["project"]], self._apps[row["app"]]
         job.lanes = ()
         return job
@@ -441,26 +395,6 @@ class Exchange:
                 [lane for lane in own if not t.lanes[lane]["owner"]],
                 {lane: float(t.lanes[lane]["load"]) for lane in own if t.lanes[lane]["owner"] == -1},
             )
-
-    def store_policy(self) -> None:
-        """Brings the policy's accounts to the state of the table."""
-        run, t, policy = self.table.run[0], self.table, self._policy
-        if isinstance(policy, Rec):
-            policy.done_flop = [float(row["done_flop"]) for row in t.projects]
-            policy.growth, policy.decay = float(run["growth"]), float(run["decay"])
-            policy.accrued_secs, policy.adapted_at = float(run["accrued_secs"]), int(run["adapted"])
-            return
-        if isinstance(policy, Debt2005):
-            for name in DEBT_FIELDS:
-                setattr(policy, name, float(run[_DEBT_COLUMNS.get(name, name)]))
-            policy.done_secs = t.projects["done_secs"].tolist()
-            for index in policy.debts:
-                policy.debts[index] = float(t.pairs[index, 0]["debt"])
-            return
-        policy.accounts.booked_to = float(run["accrued_secs"])
-        for kind, debts in enumerate(policy.accounts.debts):
-            for index in debts:
-                debts[index] = float(t.pairs[index, kind]["debt"])
 
     def flush(self) -> None:
         """Takes the rows of the log and of the timeline out of the table."""
@@ -488,34 +422,37 @@ class Exchange:
 
     def buffered(self, now: float) -> list[float]:
         """Per kind, the estimated instance-seconds of all unfinished jobs; and brings the policy up to date."""
-        self.store_policy()
-        t = self.table
-        begun = t.jobs[t.lists["begun"][: t.run[0]["begun"]]]
-        left = (begun["left"] - (now - begun["settled_secs"]) * begun["rate"]) * begun["bias"] * begun["usage"]
-        of_begun = np.bincount(begun["kind"], left, len(t.kinds))
-        return [float(secs) for secs in of_begun + t.pairs["waiting_secs"].sum(axis=0)]
+        self._policy.store(self.table)
+        return [float(secs) for secs in buffered_secs(self.table, now)]
 
     def make_room(self) -> None:
         """Gives all arrays room for the next steps."""
         self.flush()
         t = self.table
         step = int(step_rows(t))
-        size = int(t.run[0]["jobs"]) + MAX_JOBS_PER_RPC + ROWS
-        if len(t.jobs) < int(t.run[0]["jobs"]) + MAX_JOBS_PER_RPC + ROWS // 2:
-            t = t._replace(
-                jobs=_larger(t.jobs, size, self._uncompiled),
-                lists=_larger(t.lists, size, self._uncompiled),
-                missed=np.zeros((len(t.kinds), size), np.int64),
-            )
+        self._make_room_for(int(t.run[0]["jobs"]))
+        t = self.table
         if t.records.shape[1] < 2 * step:
             t = t._replace(records=np.zeros((4, 4 * step, RECORD_COLUMNS)))
         self.table = t
 
+    def _make_room_for(self, jobs: int) -> None:
+        t = self.table
+        if len(t.jobs) < jobs + MAX_JOBS_PER_RPC + ROWS // 2:
+            size = jobs + MAX_JOBS_PER_RPC + ROWS
+            self.table = t._replace(
+                jobs=_larger(t.jobs, size),
+                lists=_larger(t.lists, size),
+                missed=np.zeros((len(t.kinds), size), np.int64),
+            )
 
-def _larger(array: Any, size: int, uncompiled: bool) -> Any:
+
+def _larger(array: Any, size: int) -> Any:
+    if isinstance(array, Rows):
+        return array.larger(size)
     made = np.zeros((size, *array.shape[1:]), array.dtype)
     made[: len(array)] = array
-    return made.view(np.recarray) if uncompiled and array.dtype.names else made
+    return made
 
 
 def _streams(generators: list[random.Random]) -> Any:

@@ -7,10 +7,10 @@ from typing import Final
 
 import numpy as np
 
-from emulator.engine.kernel import choice, contact, debt, ltd, rec
+from emulator.engine.kernel import choice, contact, debt, decide, rec
 from emulator.engine.kernel.compiled import compiled, making_arrays
 from emulator.engine.kernel.jobs import finish, set_cpu_rate, stop
-from emulator.engine.kernel.queues import DEBT, LTD, LTD_SINGLE
+from emulator.engine.kernel.queues import DEBT
 from emulator.engine.server import MAX_JOBS_PER_RPC
 from emulator.engine.table import Table
 
@@ -142,22 +142,15 @@ def _next_rpc(t: Table) -> None:
 @compiled
 def _choose(t: Table, now: float) -> None:
     """Lets the policy choose which jobs run."""
-    if t.run[0].policy == DEBT:
-        debt.choose(t, now)
-    else:
-        choice.choose(t, now)
+    if decide.select(t, now):
+        choice.apply(t, now)
 
 
 @compiled
 def _fetch(t: Table, now: float) -> None:
     """Makes the policy's work request, if it has one."""
     run = t.run[0]
-    if run.policy == DEBT:
-        p, reason, kind = debt.fetch(t, now)
-    elif run.policy == LTD or run.policy == LTD_SINGLE:
-        p, reason, kind = ltd.fetch(t, now)
-    else:
-        p, reason, kind = rec.fetch(t, now)
+    p, reason, kind = decide.fetch(t, now)
     if p >= 0:
         contact.rpc(t, p, True, reason, kind, now)
         contact.plan(t)
@@ -190,12 +183,7 @@ def _begin_step(t: Table) -> int:
             return 0
     run.now = now
     run.events += 1
-    if run.policy == DEBT:
-        debt.accrue(t, now)
-    elif run.policy == LTD or run.policy == LTD_SINGLE:
-        ltd.accrue(t, now)
-    else:
-        rec.accrue(t, now)
+    decide.accrue(t, now)
     run.changed = end_at <= now
     if run.changed:
         _end_jobs(t, now)

@@ -1,4 +1,4 @@
-"""The policy of the 6.6 client: emulator.engine.policies.long_term_debt and .debts in arrays."""
+"""The policies of long-term debts (emulator.engine.policies.long_term_debt)."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ import numpy as np
 from emulator.engine.kernel.bounds import min_saturated_secs
 from emulator.engine.kernel.compiled import compiled, making_arrays
 from emulator.engine.kernel.queues import LTD_SINGLE, overall_debt
-from emulator.engine.kernel.rec import NOBODY, can_ask
+from emulator.engine.kernel.rec import MAX_UNFINISHED, NOBODY, can_ask
 from emulator.engine.kernel.simulations import forecast
-from emulator.engine.policies.debts import MIN_RECHECK_SECS
-from emulator.engine.policies.long_term_debt import ANY_JOB_SECS, MAX_BACKOFF_SECS
-from emulator.engine.policy import MAX_UNFINISHED
+from emulator.engine.scenario import DAY_SECS
 from emulator.engine.table import Table
 from emulator.engine.timeline.reasons import Reason
 
+MIN_RECHECK_SECS: Final = 60.0
+MAX_BACKOFF_SECS: Final = DAY_SECS
+ANY_JOB_SECS: Final = 1.0  # asked of a starved project for a kind without a shortfall
 FETCH_MAJOR: Final = int(Reason.FETCH_MAJOR)
 FETCH_MINOR: Final = int(Reason.FETCH_MINOR)
 FETCH_CPU_SHORTFALL: Final = int(Reason.FETCH_CPU_SHORTFALL)
@@ -36,7 +37,8 @@ def _is_eligible(t: Table, p: int, k: int, begin: float) -> bool:
 
 @making_arrays
 def _book(t: Table, k: int, begin: float, elapsed_secs: float) -> None:
-    """Books one kind's time (`debts.settle`)."""
+    """Books one kind's time. Each eligible project is owed its part and got what it used; the mean change is taken off
+    them, then the largest debt off all."""
     projects = len(t.projects)
     shares = 0.0
     for p in range(projects):
@@ -98,7 +100,7 @@ def accrue(t: Table, now: float) -> None:
 
 
 @making_arrays
-def _find_order(t: Table, now: float) -> int:
+def find_order(t: Table, now: float) -> int:
     """Puts the projects that may be asked into `order`, the largest debt first; returns how many."""
     debts = np.empty(len(t.projects))
     count = 0
@@ -176,7 +178,7 @@ def fetch(t: Table, now: float) -> tuple[int, int, int]:
     if run.policy == LTD_SINGLE:
         return _fetch_for_cpus(t, now)
     kinds = len(t.kinds)
-    count = _find_order(t, now)
+    count = find_order(t, now)
     any_starved = False
     for place in range(count):
         if not t.projects[t.projects[place].order].unfinished:
@@ -208,7 +210,7 @@ def fetch(t: Table, now: float) -> tuple[int, int, int]:
 
 @compiled
 def _fetch_for_cpus(t: Table, now: float) -> tuple[int, int, int]:
-    """The same under emulator.engine.policies.single_debt."""
+    """The same with one debt and one number."""
     run = t.run[0]
     least = min_saturated_secs(t, 0, now)
     if least > run.buffer_total_secs:
@@ -219,7 +221,7 @@ def _fetch_for_cpus(t: Table, now: float) -> tuple[int, int, int]:
     if cpu_secs <= 0.0:
         run.fetch_at = now + max(MIN_RECHECK_SECS, t.kinds[0].saturated_secs - run.buffer_total_secs)
         return NOBODY
-    if not _find_order(t, now):
+    if not find_order(t, now):
         run.fetch_at = max(next_allowed(t, now), now + 1.0)
         return NOBODY
     for k in range(len(t.kinds)):

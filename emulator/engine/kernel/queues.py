@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -14,6 +14,7 @@ REC = 0  # the policies that the kernel knows, for `run.policy`
 LTD = 1
 LTD_SINGLE = 2
 DEBT = 3
+NONE_FREE: Final = 1e-9  # instances
 
 
 class Queues(NamedTuple):
@@ -45,6 +46,12 @@ def overall_debt(t: Table, p: int) -> float:
     for k in range(len(t.kinds)):
         flop += t.pairs[p, k].debt * t.kinds[k].counted_flops
     return flop
+
+
+@compiled
+def goes_beyond_text(t: Table) -> bool:
+    """Whether the default policy is followed, and not a document's letter."""
+    return t.run[0].policy == REC and not t.run[0].by_letter
 
 
 @making_arrays

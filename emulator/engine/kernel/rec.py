@@ -1,4 +1,4 @@
-"""The modern policy, and its letter: emulator.engine.policies.rec in arrays."""
+"""The modern policy, and its letter (emulator.engine.policies.rec)."""
 
 from __future__ import annotations
 
@@ -7,27 +7,24 @@ from typing import Final
 
 import numpy as np
 
-from emulator.engine.kernel.bounds import least_saturated_secs, min_saturated_secs
+from emulator.engine.kernel.bounds import MAX_SLICES, least_saturated_secs, min_saturated_secs
 from emulator.engine.kernel.chance import expm1
 from emulator.engine.kernel.compiled import compiled, making_arrays
 from emulator.engine.kernel.jobs import left_secs
 from emulator.engine.kernel.simulations import find_delays, forecast, keep_snapshot, saturated_at_snapshot
-from emulator.engine.policies.rec import (
-    CHECK_SECS,
-    HALF_LIFE_DAYS,
-    HALF_LIFE_REQUESTS,
-    LONGEST_STEP,
-    MARGIN_SECS,
-    RESCALE,
-    ZERO_SHARE_SECS,
-)
-from emulator.engine.policies.rr_simulation import MAX_SLICES
-from emulator.engine.policy import MAX_UNFINISHED
 from emulator.engine.random_numbers import LN2
 from emulator.engine.scenario import DAY_SECS
 from emulator.engine.table import Table
 from emulator.engine.timeline.reasons import Reason
 
+MAX_UNFINISHED: Final = 1000  # jobs of one project; with more it is asked for none, under every policy
+HALF_LIFE_DAYS: Final = 10.0
+HALF_LIFE_REQUESTS: Final = 10  # unless it is set, the half-life is at least this many requests of the rarest project
+RESCALE: Final = 1e6
+LONGEST_STEP: Final = 30.0  # of the decay's exponent
+ZERO_SHARE_SECS: Final = 180.0
+CHECK_SECS: Final = 60.0  # "every 60 seconds" the buffer is looked at
+MARGIN_SECS: Final = 1.0
 FETCH_SATURATION: Final = int(Reason.FETCH_SATURATION)
 FETCH_ALONG: Final = int(Reason.FETCH_ALONG)
 NOBODY: Final = (-1, 0, 0)  # a project, a reason and a kind: those of a request
@@ -177,6 +174,7 @@ def find_order(t: Table, now: float) -> int:
             ranks[p] = _rank_by_letter(t, p, total, shares, now)
         else:
             ranks[p] = _rank_ahead(t, p, short_flop, now)
+        t.projects[p].rank = ranks[p]
         place = count
         while place > 0:
             other = t.projects[place - 1].order

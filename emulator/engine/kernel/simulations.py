@@ -1,4 +1,10 @@
-"""The simulations of a policy: emulator.engine.policies.rr_simulation in arrays."""
+"""The round-robin simulation: a forecast for the present jobs if the client ran them by weighted round-robin. All later
+policies start from it (client scheduling document; emulator document, section 7).
+
+Its results are, per kind of processor, the idle instances now, the time up to which all are busy ("saturated"), and the
+shortfall up to the end of the buffer; and which jobs would miss their deadline. An instance, or a part of one, is idle
+while no job waits that is just too large for it. Saturated times are exact up to the end of the buffer.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +13,20 @@ from typing import Final
 import numpy as np
 
 from emulator.engine.kernel import slices, turns
-from emulator.engine.kernel.bounds import CERTAIN_SECS, all_done_secs, early_secs, longest_wait_secs, may_miss_deadlines
+from emulator.engine.kernel.bounds import (
+    CERTAIN_SECS,
+    DOUBT,
+    MAX_SLICES,
+    SLACK_SECS,
+    all_done_secs,
+    early_secs,
+    longest_wait_secs,
+    may_miss_deadlines,
+)
 from emulator.engine.kernel.compiled import compiled, making_arrays
 from emulator.engine.kernel.jobs import left_secs
-from emulator.engine.kernel.queues import Queues, add_to_least, make_queues, new_queues
-from emulator.engine.policies.rr_simulation import MAX_SLICES, SLACK_SECS
-from emulator.engine.policies.rr_slices import LATE
+from emulator.engine.kernel.queues import Queues, add_to_least, goes_beyond_text, make_queues, new_queues
+from emulator.engine.kernel.slices import LATE
 from emulator.engine.table import Floats, Ints, Table
 
 IN_TIME: Final = 0
@@ -108,12 +122,17 @@ def judge(t: Table, now: float) -> None:
     run.judged_at = now
     run.judged_version = run.version
     run.margins = 0
+    for j in range(run.jobs):
+        t.jobs[j].sim_end_secs = np.nan
     q = make_queues(t, now)
     n = len(q.kind)
     verdict = np.zeros(n, np.int64)
     doubtful = 0
     early = early_secs(t)
     needs_all = run.limited or run.no_edf_simulation
+    if goes_beyond_text(t):
+        for i in range(n):
+            q.deadline_secs[i] -= DOUBT * q.left[i]  # it may take longer than estimated
     for k in range(len(t.kinds)):
         t.kinds[k].missed = 0
         wait = longest_wait_secs(t, q, k)
@@ -136,7 +155,7 @@ def judge(t: Table, now: float) -> None:
         _follow_quirks(t, q, verdict)
     for i in range(n):
         if verdict[i] == MISSED:
-            _add_missed(t, q.row[i], q.kind[i])
+            _add_missed(t, q.row[i], q.kind[i], now)
 
 
 @making_arrays
@@ -217,11 +236,24 @@ def _is_earlier(t: Table, j: int, other: int) -> bool:
 
 
 @compiled
-def _add_missed(t: Table, j: int, k: int) -> None:
-    """Puts a job in its place: by deadline, those that have run first, in order of arrival."""
+def _is_lost(t: Table, j: int, now: float) -> bool:
+    """Whether a job is late even if it runs from now on. By the letter it runs by its deadline all the same."""
+    return goes_beyond_text(t) and now + left_secs(t, j, now) > t.jobs[j].deadline_secs
+
+
+@compiled
+def _add_missed(t: Table, j: int, k: int, now: float) -> None:
+    """Puts a job in its place: by deadline, those that have run first, in order of arrival. What is lost comes after
+    what can still be in time."""
     place = t.kinds[k].missed
+    is_lost = _is_lost(t, j, now)
     while place > 0:
-        if not _is_earlier(t, j, t.missed[k, place - 1]):
+        other = t.missed[k, place - 1]
+        other_is_lost = _is_lost(t, other, now)
+        if is_lost != other_is_lost:
+            if is_lost:
+                break
+        elif not _is_earlier(t, j, other):
             break
         t.missed[k, place] = t.missed[k, place - 1]
         place -= 1
@@ -245,8 +277,11 @@ def find_delays(t: Table, p: int, now: float) -> None:
             for i in range(t.kinds[k].missed):
                 j = t.missed[k, i]
                 secs = left_secs(t, j, now) / t.kinds[k].up_fraction
-                for _ in range(max(0 if is_piled else 1, int(t.jobs[j].usage))):
+                whole = int(t.jobs[j].usage)
+                for _ in range(whole):
                     add_to_least(loads, secs)
+                if t.jobs[j].usage > whole and not is_piled:
+                    add_to_least(loads, secs * (t.jobs[j].usage - whole))
             if is_piled:
                 t.run[0].judged_version = -1  # they are in another order now
             t.kinds[k].delay_secs = loads[0] if len(loads) else 0.0

@@ -1,16 +1,23 @@
-"""The simulation that finds late jobs: emulator.engine.policies.rr_slices in arrays."""
+"""The simulation that finds late jobs: run only when a job may miss its deadline.
+
+At each step every kind of processor, GPUs first, is filled with jobs in order of arrival from the project of highest
+priority; the step lasts to the next end, or one slice. Where no project waits for another's turn it lasts to the
+next end in any case.
+"""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from emulator.engine.kernel.compiled import compiled, making_arrays
-from emulator.engine.kernel.queues import Queues, comes_before, is_at_limit, segments
-from emulator.engine.policies.rr_slices import LATE, LONGEST_STEP_PARTS, SHORT_STEPS
-from emulator.engine.policies.rr_turns import NONE_FREE
+from emulator.engine.kernel.queues import NONE_FREE, Queues, comes_before, is_at_limit, segments
 from emulator.engine.table import Floats, Ints
+
+LATE: Final = 1e-6  # a job late by less is not: rounding
+LONGEST_STEP_PARTS: Final = 10  # a step beyond ten slices is a tenth of the next end
+SHORT_STEPS: Final = 100  # this many steps at most are made short for a job that waits beside long ones
 
 
 class Slices(NamedTuple):

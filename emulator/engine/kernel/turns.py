@@ -1,4 +1,9 @@
-"""The forecast of the work buffer: emulator.engine.policies.rr_turns in arrays."""
+"""The forecast of the work buffer.
+
+"One-hour time slices are given to projects in turn" (client scheduling document): whenever an instance is free, the
+project that comes first by rank gets it for a slice, or up to the end of the job, for its first job in order of arrival
+that has none. A job keeps its instance until then. The rank grows by what was given.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +12,10 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from emulator.engine.kernel.compiled import compiled, making_arrays
-from emulator.engine.kernel.queues import Queues, comes_before, is_at_limit, push, segments, sink
-from emulator.engine.policies.forecast import ENDED_SECS
-from emulator.engine.policies.rr_turns import NONE_FREE
+from emulator.engine.kernel.queues import NONE_FREE, Queues, comes_before, is_at_limit, push, segments, sink
 from emulator.engine.table import Floats, Ints
 
+ENDED_SECS: Final = 1e-6  # a job with less left has ended: rounding
 NOT_LOOKED_FOR: Final = -1
 NO_MORE: Final = -2
 

@@ -1,4 +1,5 @@
-"""The compiled loop makes the same run as the objects, in every column of every decision."""
+"""The loop in arrays makes the same run as the client of objects, which own policies have, in every column of every
+decision."""
 
 from __future__ import annotations
 
@@ -13,7 +14,6 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from emulator.engine.kernel.exchange import Compiled, Exchange
 from emulator.engine.policies.names import PolicyName
 from emulator.engine.policies.registry import make_policy
 from emulator.engine.quirks import BOINC, Quirks
@@ -42,6 +42,7 @@ from emulator.engine.scenario import (
 )
 from emulator.engine.timeline.results import Blocks, Decisions, Misses, Result, Rpcs
 from emulator.files.presets import preset
+from tests.support.emulated_client import OnObjects
 
 HOUR_SECS = 3600.0
 GPUS = ("NVIDIA", "AMD")
@@ -128,18 +129,13 @@ def scenarios(draw: st.DrawFn) -> Scenario:
 
 
 def on_objects(scenario: Scenario, policy: str, days: float, quirks: Quirks) -> tuple[Run, Result]:
-    run = Run(scenario, make_policy(policy, scenario, {}), days, quirks=quirks)
-    run._exchange = None
+    run = Run(scenario, OnObjects(make_policy(policy, scenario, {})), days, quirks=quirks)
     return run, run.result()
 
 
 def in_arrays(scenario: Scenario, policy_name: str, days: float, quirks: Quirks) -> tuple[Run, Result]:
     """Compiled if this process has the compiled kernel."""
-    policy = make_policy(policy_name, scenario, {})
-    assert isinstance(policy, Compiled)
-    run = Run(scenario, policy, days, quirks=quirks)
-    if run._exchange is None:
-        run._exchange = Exchange(run._client, run._contact, policy, uncompiled=True)
+    run = Run(scenario, make_policy(policy_name, scenario, {}), days, quirks=quirks)
     return run, run.result()
 
 
