@@ -47,7 +47,7 @@ from accounting.projects import moves, signing_key
 from accounting.projects.addresses import project_at
 from accounting.rpc import account_keys, catalogue
 from accounting.statistics.admin_pages import StatisticsImportAdmin
-from accounting.wire.requests import canonical_url
+from accounting.wire.requests import URLError, canonical_url
 from portal.admin import ReadOnlyAdmin
 from portal.audit import two_persons
 from portal.audit.admin import AuditedAdmin, AuditedForm
@@ -124,7 +124,7 @@ class ProjectForm(AccountKeyAdminForm):
             if pasted and signing_key.is_signed(url, pasted):
                 return signing.clean_signature(pasted)
         except (signing.SigningError, OSError) as error:
-            self.add_error("url_signature", gettext("This is not a signature: %(error)s") % {"error": error})
+            self.add_error("url_signature", gettext("This is not a signature: %(error)s") % {"error": _reason(error)})
             return pasted
         fresh = signing_key.sign_url(url)
         if fresh is None and pasted:
@@ -134,11 +134,17 @@ class ProjectForm(AccountKeyAdminForm):
         return fresh or pasted
 
 
+def _reason(error: signing.SigningError | OSError) -> str:
+    return sentence(error.message) if isinstance(error, signing.SigningError) else str(error)
+
+
 def _attachable(url: str) -> str:
     try:
         return canonical_url(url)
-    except ValueError as error:
-        raise ValidationError(gettext("Clients would refuse this: %(error)s.") % {"error": error}) from error
+    except URLError as error:
+        raise ValidationError(
+            gettext("Clients would refuse this: %(error)s.") % {"error": sentence(error.message)}
+        ) from error
 
 
 class ProjectAddressForm(forms.ModelForm):

@@ -42,6 +42,10 @@ MESSAGES: Final = declare(
         "account_no_page": _("The project has no %(page)s (%(why)s)."),
         "account_not_asked": _("The project could not be asked: %(why)s."),
         "account_refused": _("The project refused: %(words)s (error %(error_num)s)."),
+        "answer_no_key": _("missing, or not 1 to %(limit)s printable characters"),
+        "answer_no_boinc": _("not what a BOINC project answers"),
+        "answer_no_config": _("no configuration of a BOINC project"),
+        "answer_no_status": _("no status of a BOINC project"),
         "account_answer_unreadable": _("The project’s answer could not be read: %(fault)s."),
         "trial_no_page": _(
             "This project does not provide account information (it has no am_get_info.php). Test the scheduler instead."
@@ -84,6 +88,16 @@ MESSAGES: Final = declare(
         "tasks_not_in_answer": _("Its answer contains no task status (%(fault)s)."),
         # A row that volunteers change too, in the audit of operators' changes (accounting/admin.py)
         "audited_account": _("account of person %(number)s at %(project)s"),
+        # Why no client would attach to a URL (accounting/wire/requests.py)
+        "url_scheme": _("the URL must begin with http:// or https://"),
+        "url_characters": _("the URL must not contain blanks, control characters, < or >"),
+        "url_host_characters": _("the URL must not contain a backslash, and its host none of @ ? #"),
+        "url_host": _("the URL must have a host with a dot in it, such as example.org or 127.0.0.1"),
+        "url_bytes_limit": _("the URL must not be longer than %(limit)s bytes"),
+        # Why a total that a client reports cannot be used (accounting/wire/requests.py)
+        "total_missing": _("%(kind)s is missing, though other totals are there"),
+        "total_no_amount": _("%(kind)s is not a finite decimal number from 0 to below 1e15"),
+        "total_no_count": _("%(kind)s is not an integer from 0 to below 2147483648"),
         # What clients are told, in English, and what their owners see of it (accounting/rpc/instructions.py)
         "told_to_confirm_email": _(
             "This computer gets projects once you have confirmed your e-mail address. Open the link in the e-mail that "

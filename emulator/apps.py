@@ -4,11 +4,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from typing import Any
 
+from celery.signals import worker_ready
 from django.conf import settings
 from django.utils.translation import gettext_lazy as _
 
 from portal import extras
+
+
+def _compile_kernel(sender: Any, **_: Any) -> None:
+    """Compile in the background as soon as a worker starts that may run the emulator."""
+    from emulator.engine.kernel.built import start_building
+
+    if "requested" in sender.app.amqp.queues.consume_from:
+        start_building()
 
 
 class EmulatorConfig(extras.SiteApp):
@@ -20,6 +30,7 @@ class EmulatorConfig(extras.SiteApp):
         super().ready()
         # For this process and those that it starts; see emulator.engine.kernel.built.
         os.environ.setdefault("NUMBA_CACHE_DIR", str(settings.VAR_DIR / "emulator_kernel"))
+        worker_ready.connect(_compile_kernel)
 
     def requested_work(self) -> Mapping[str, Callable[[int], None]]:
         from emulator.runs import replays, worker

@@ -31,7 +31,7 @@ class Experiment(models.Model):
 
     owner = models.ForeignKey(User, models.CASCADE, related_name="experiments")
     title = models.CharField(max_length=100)
-    # "example:key", "computer:name", "form", "files", "json" or "blank": words in emulator.pages.texts.row_texts
+    # "example:key", "computer:number", "form", "files", "json" or "blank": words in emulator.pages.texts.preset_texts
     origin = models.CharField(_("source of its scenario"), max_length=200, blank=True)
     # NULL while uploaded files wait to be read, and if they could not be
     scenario = models.JSONField(null=True)

@@ -10,6 +10,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("new/files/", views.from_files, name="emulate_files"),
     path("new/example/<slug:key>/", views.from_preset, name="emulate_preset"),
     path("new/computer/<int:pk>/", views.from_computer, name="emulate_computer"),
+    path("examples/<slug:key>/", views.example, name="emulator_example"),
     path("new/json/", documents.from_json_file, name="emulate_json"),
     path("scenario.schema.json", documents.scenario_schema, name="scenario_schema"),
     path("<int:pk>/", views.experiment, name="experiment"),

@@ -39,14 +39,20 @@ if TYPE_CHECKING:
 class LinkPlace(StrEnum):
     """Where pages of the kernel have links to those of others."""
 
-    ACCOUNT_TABS = "account_tabs"
+    # The groups of pages about the account
+    COMPUTING = "computing"
+    MESSAGES = "messages"
+    PUBLIC = "public"
+    SIGN_IN = "sign_in"
+    DATA = "data"
     MENU = "menu"
     HISTORY = "history"
     PROJECT = "project"
+    BATCHES = "batches"
 
 
 class Link(NamedTuple):
-    """A link to a page. The menu is that of the header; the tabs stand above each page about the account."""
+    """A link to a page. The menu is that of the header; groups of links stand above each page about the account."""
 
     view: str
     title: StrOrPromise
@@ -103,6 +109,9 @@ class SiteApp(AppConfig):
     room: ClassVar[str] = ""
     """The part of the site (ROOMS) that the app belongs to; empty: to all."""
 
+    awards_titles: ClassVar[bool] = False
+    """Whether `titles` may have some."""
+
     @property
     def is_extra(self) -> bool:
         return self.name.startswith("extras.")
@@ -151,6 +160,10 @@ class SiteApp(AppConfig):
 
     def prepare(self) -> None:
         """Make what has to be there before the site serves. Safe to repeat."""
+
+    def titles(self, user: User, last: dt.date) -> Sequence[str]:
+        """What the volunteer had been awarded by the end of a day, in order, to be shown with their credit."""
+        return ()
 
     def make_demo(self, volunteer: User, now: dt.datetime) -> None:
         """Add to the demo data, when all others have their history."""
@@ -253,3 +266,13 @@ def site_apps() -> list[SiteApp]:
 
 def apps_in_use() -> list[SiteApp]:
     return [app for app in site_apps() if app.is_in_use]
+
+
+def awards_titles() -> bool:
+    """Whether volunteers are awarded anything that others can show."""
+    return any(app.awards_titles for app in apps_in_use())
+
+
+def titles_of(user: User, last: dt.date) -> list[str]:
+    """What the volunteer had been awarded by the end of a day."""
+    return [title for app in apps_in_use() for title in app.titles(user, last)]

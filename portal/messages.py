@@ -42,6 +42,41 @@ MESSAGES: Final = declare(
         "reported_no_number": _("%(field)s is not a decimal number from %(low)s to %(high)s"),
         "reported_in_part": _("host_info was read in part, %(reason)s"),
         "reported_coprocs_limit": _("coprocs has more than %(limit)s entries"),
+        # Why a message cannot be read, after the field and a colon (portal/wire/scanner.py)
+        "message_body_limit": _("larger than %(limit)s bytes"),
+        "message_depth_limit": _("nested deeper than %(limit)s levels"),
+        "message_unclosed_limit": _("more than %(limit)s elements are never closed"),
+        "more_than": _("more than %(limit)s"),
+        "field_bytes_limit": _("longer than %(limit)s bytes"),
+        "field_chars_limit": _("longer than %(limit)s characters"),
+        "field_no_integer": _("not an integer from %(low)s to %(high)s"),
+        "field_no_number": _("not a decimal number from %(low)s to %(high)s"),
+        # Why a key or a signature cannot be used (portal/wire/signing.py, portal/wire/purposes.py)
+        "name_public_key": _("public key"),
+        "name_private_key": _("private key"),
+        "name_signature": _("signature"),
+        "key_no_rsa": _("%(name)s: its numbers are not an RSA key"),
+        "key_numbers": _("%(name)s: its numbers do not belong together"),
+        "signed_no_md5": _("MD5: %(md5)s is not 32 lower-case hexadecimal digits"),
+        "key_size": _("%(name)s: it has %(bits)s bits, but BOINC clients know keys of %(known)s bits only"),
+        "key_chars_limit": _("%(name)s: the text has %(number)s characters; the limit is %(limit)s"),
+        "key_empty": _("%(name)s: the text is empty"),
+        "key_after_dot": _("%(name)s: there is more text after the dot that ends it"),
+        "key_stray_character": _("%(name)s: %(character)s is not a hexadecimal digit (0-9, a-f)"),
+        "key_odd_digits": _("%(name)s: the number of hexadecimal digits is odd (%(number)s): one is missing"),
+        "key_wrong_length": _("%(name)s: it has %(number)s hexadecimal digits, but must have exactly %(needed)s"),
+        "key_first_line": _("%(name)s: the first line must be the number of bits, %(bits)s"),
+        "key_is_other": _("%(name)s: this is a %(other)s"),
+        "pem_encrypted": _("private key: the PEM text is encrypted; paste it without a pass phrase"),
+        "pem_damaged": _("private key: the PEM text is damaged or is not a private key"),
+        "pem_no_rsa": _("private key: the PEM text contains a key that is not RSA"),
+        "key_not_clean": _("public key: it is not written as clients read it, or has white space at an end"),
+        "md5_not_signed": _("the present key has not signed the MD5 %(md5)s"),
+        "md5_of_key": _("this is the MD5 of a key, not of a program"),
+        "url_unsignable": _(
+            "URL: it must begin with http:// or https://, end with a slash, have no blanks or backslashes, and have "
+            "at most %(limit)s bytes"
+        ),
         # Why a file cannot be signed as a program (portal/wire/purposes.py)
         "program_like_key": _(
             "clients would take it for a new code-signing key, because its first line begins with a number and the "
@@ -50,6 +85,11 @@ MESSAGES: Final = declare(
         "program_like_other_text": _(
             "it reads as something else that has a meaning for clients or for this site: %(meaning)s."
         ),
+        "text_url": _("the URL of a project"),
+        "text_upload_certificate": _("an upload certificate"),
+        "text_account_key": _("an account key"),
+        "text_manifest": _("the manifest of a version"),
+        "text_key_list": _("the list of a key change"),
         # The details of security events (portal/people/security_events.py)
         "event_all_keys": _("all keys"),
         "event_all_tokens": _("all tokens"),

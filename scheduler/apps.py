@@ -71,6 +71,11 @@ class SchedulerConfig(extras.SiteApp):
 
         return [AdminPage(_("Apps and credit"), _("New code-signing key"), "admin:new_key", "scheduler.add_keychange")]
 
+    def account_erased(self, user_id: int, now: dt.datetime) -> None:
+        from scheduler.submission.batches import disown
+
+        disown(user_id)
+
     def host_merged(self, older: int, newer: int) -> None:
         from scheduler.lifecycle.host_merge import merge_records
 

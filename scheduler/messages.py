@@ -47,7 +47,12 @@ MESSAGES: Final = declare(
             "at most %(number)s letters (A to Z, a to z), digits, _ . and -, starting with a letter or digit and "
             "without two dots in a row"
         ),
+        "job_name_rule": _(
+            "at most %(number)s letters (A to Z, a to z), digits, _ . # @ and -, not starting with - and without two "
+            "dots in a row"
+        ),
         "request_id_reserved": _("must not begin with %(prefix)s; the site uses such ids itself"),
+        "batch_closed": _("batch %(number)s is cancelled or retired, and takes no more jobs"),
         "batch_unfinished": _("Batch %(number)s still has jobs to do."),
         "batch_without_failures": _("Batch %(number)s has no failed jobs that can be submitted again."),
         "upload_gone": _("the upload is no longer here; upload it again"),
@@ -73,10 +78,11 @@ MESSAGES: Final = declare(
         "file_limit": _("%(nbytes)s bytes; the limit is %(most_nbytes)s"),
         "no_utf8": _("not a text in UTF-8: %(reason)s"),
         "app_closed": _("%(app)s takes no more jobs"),
-        "request_id_used": _("was used for another submission"),
+        "request_id_used": _("was used for another submission; give this one an id of its own"),
         "no_stored_file": _("there is no stored file %(name)s; store it with manage.py store_file"),
         "storage_lost": _("the storage has lost %(name)s"),
         "no_list_of_jobs": _("a list of 1 to %(number)s jobs"),
+        "job_name_used": _("%(name)s is the name of an earlier job"),
         "job_name_twice": _("%(name)s is the name of another job; jobs without a name are numbered"),
         "field_missing": _("missing, here and in the defaults"),
         "less_than": _("%(value)s is less than %(name)s, %(least)s"),
@@ -88,7 +94,9 @@ MESSAGES: Final = declare(
         "no_whole_number": _("not a whole number from %(low)s to %(high)s"),
         "no_list_of_files": _("not a list of at most %(number)s files"),
         "no_table_of": _("not a table of %(names)s"),
-        "name_or_content": _("give either the name of a stored file or a content"),
+        "no_file_url": _("not an http or https address of at most %(number)s characters without & and quotes"),
+        "no_md5": _("not 32 lower-case hexadecimal digits"),
+        "name_or_content": _("give either the name of a stored file, a content, or a url"),
         "no_text": _("not a text of at most %(number)s characters"),
         "half_a_character": _("not a text: it has half of a character"),
         "no_boolean": _("neither true nor false"),

@@ -12,7 +12,7 @@ from scheduler.examples import demo
 from scheduler.files import leftovers
 from scheduler.lifecycle import assimilator, file_deleter, purge, transitioner, unsendable
 from scheduler.rpc import trickles
-from scheduler.submission import drafts
+from scheduler.submission import batches, drafts
 
 FINISH_SECS: Final = 600
 """Well below the time (CELERY_TASK_TIME_LIMIT) after which a task is killed, and what it did is undone."""
@@ -46,8 +46,9 @@ def delete_leftovers() -> None:
 
 @shared_task
 def archive() -> None:
-    """End results that can never be sent, purge what was finished long enough ago, forget old drafts."""
+    """End batches and results whose time is over, purge what was finished long enough ago, forget old drafts."""
     now = database_now()
+    batches.expire(now)
     unsendable.run(now)
     purge.run(now)
     drafts.discard_old(now)

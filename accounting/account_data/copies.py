@@ -118,14 +118,15 @@ def find_ready(user: User, pk: int) -> DataCopy | None:
 
 def make_copy(copy_id: int) -> None:
     """Make a copy that was asked for; safe to run twice."""
-    made_files.make(copy_id, _write)
+    made_files.make(copy_id, write)
 
 
 def _copies(user: User) -> QuerySet[DataCopy]:
     return DataCopy.objects.filter(user=user, content=DataCopy.Content.ALL)
 
 
-def _write(copy: DataCopy, target: IO[bytes]) -> None:
+def write(copy: DataCopy, target: IO[bytes]) -> None:
+    """Write the ZIP of all that is kept of a person."""
     user = copy.user
     site = settings.SITE_NAME
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -133,7 +134,7 @@ def _write(copy: DataCopy, target: IO[bytes]) -> None:
         lines = "".join(f"{name}    {found.model._meta.verbose_name_plural}\n" for name, found in others)
         about = "".join(f"{file.name:<19} {file.about}\n" for file in _files_of_apps(user))
         archive.writestr("README.txt", _README.format(site=site, now=timezone.now(), files=about, others=lines))
-        for name, content in _documents(user):
+        for name, content in documents(user):
             archive.writestr(name, json.dumps(content, cls=DjangoJSONEncoder, ensure_ascii=False, indent=1))
         for name, found in others:
             with archive.open(name, "w", force_zip64=True) as rows_file:
@@ -143,7 +144,7 @@ def _write(copy: DataCopy, target: IO[bytes]) -> None:
                 history.write(chunk)
 
 
-def _documents(user: User) -> Iterator[tuple[str, object]]:
+def documents(user: User) -> Iterator[tuple[str, object]]:
     """The JSON files, by name."""
     yield (
         "account.json",

@@ -63,19 +63,19 @@ VENUES: Final = ("home", "work", "school")
 """Places that may have a set of their own; under "venues" beside the elements of the set for everywhere."""
 
 PRESETS: Final[dict[str, dict[str, float]]] = {
-    # Hardly noticeable: computes while nobody is there, with half of the processors.
-    "gentle": {
-        "run_if_user_active": 0,
+    # Hardly noticed, nor heard: few processors, and none of the GPU while somebody works.
+    "office": {
         "idle_time_to_run": 10,
         "suspend_cpu_usage": 15,
         "niu_suspend_cpu_usage": 25,
-        "max_ncpus_pct": 50,
+        "max_ncpus_pct": 25,
         "niu_max_ncpus_pct": 50,
         "ram_max_used_busy_pct": 25,
         "ram_max_used_idle_pct": 50,
         "disk_max_used_gb": 10,
         "work_buf_additional_days": 0.25,
     },
+    "night": {"start_hour": 22, "end_hour": 7},
     # The client's own defaults.
     "usual": {},
     # All that the computer has, also while it is used; batteries are spared still.

@@ -83,7 +83,7 @@ def find_ready(user: User, pk: int) -> DataCopy | None:
 
 def make(copy_id: int) -> None:
     """Make a file that was asked for; safe to run twice."""
-    made_files.make(copy_id, _write)
+    made_files.make(copy_id, write)
 
 
 def file_name(wanted: DayRange, ending: str) -> str:
@@ -98,7 +98,7 @@ def _exports(user: User) -> QuerySet[DataCopy]:
     return DataCopy.objects.filter(user=user, content__in=CONTENTS)
 
 
-def _write(copy: DataCopy, file: IO[bytes]) -> None:
+def write(copy: DataCopy, file: IO[bytes]) -> None:
     wanted = range_of(copy)
     chunks = _chunks(copy, wanted)
     with (

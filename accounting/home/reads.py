@@ -14,6 +14,7 @@ from django.db import connection
 from accounting.computers.attention import Attention, Concern, read_attention
 from accounting.computers.reads import is_in_contact
 from accounting.home import sql
+from accounting.home.work import Recent, ReportedDays, Work, last_24_hours
 from accounting.models import Project
 from accounting.reconciliation.reads import Reconciled, last_days, read_reconciled
 from portal.models import Host, User
@@ -25,24 +26,6 @@ WEEK_DAYS = 7
 MAX_HOSTS_SHOWN = 10
 MAX_ATTENTION_LINES = 8
 MAX_SILENT_LINES = 3
-
-
-@dataclass(slots=True)
-class Work:
-    """Credit (CPU and GPU together), run time and jobs of some days."""
-
-    ec: int = 0
-    cpu_time: int = 0
-    gpu_time: int = 0
-    succeeded: int = 0
-    failed: int = 0
-
-    def add(self, other: Work) -> None:
-        self.ec += other.ec
-        self.cpu_time += other.cpu_time
-        self.gpu_time += other.gpu_time
-        self.succeeded += other.succeeded
-        self.failed += other.failed
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,14 +47,15 @@ class HomeHost:
     today_ec: int
     week_ec: int
     is_active: bool
+    needs_attention: bool
 
 
 @dataclass(slots=True)
 class Overview:
     """All figures of the home page."""
 
+    recent: Recent
     today: Work
-    yesterday: Work
     week: Work
     month: Work
     total_ec: int
@@ -87,22 +71,13 @@ class Overview:
     attention: list[Attention] = field(default_factory=list)
     attention_left_out: int = 0
 
-    @property
-    def newest(self) -> Work:
-        """Today's work or, as clients report every few hours, yesterday's until something of today is reported."""
-        return self.yesterday if self.waits_for_today else self.today
-
-    @property
-    def waits_for_today(self) -> bool:
-        return self.today == Work() and self.yesterday != Work()
-
 
 @dataclass(slots=True)
 class _Sums:
     by_day: dict[dt.date, Work] = field(default_factory=dict)
     week_by_project: dict[int, int] = field(default_factory=dict)
     week_by_host: dict[int, int] = field(default_factory=dict)
-    today_by_host: dict[int, int] = field(default_factory=dict)
+    by_host: dict[tuple[int, dt.date], Work] = field(default_factory=dict)
 
 
 def read_overview(user: User, now: dt.datetime) -> Overview:
@@ -112,16 +87,21 @@ def read_overview(user: User, now: dt.datetime) -> Overview:
     settled = read_reconciled(user, starts, range_, today)
     sums = _read_sums(user, today)
     hosts = list(own_hosts(user).filter(retired_at=None).order_by("-last_contact_at", "pk"))
+    attention = read_attention(user, hosts, now, silent_after(user))
+    troubled = {line.host_id for line in attention}
     lines = [
         HomeHost(
             host=host,
-            today_ec=sums.today_by_host.get(host.pk, 0),
+            today_ec=sums.by_host.get((host.pk, today), Work()).ec,
             week_ec=sums.week_by_host.get(host.pk, 0),
             is_active=is_in_contact(host, now),
+            needs_attention=host.pk in troubled,
         )
         for host in hosts
     ]
-    attention = read_attention(user, hosts, now, silent_after(user))
+    if len(lines) > MAX_HOSTS_SHOWN:
+        # Those that matter, as not all are shown; the latest contact first among equals.
+        lines.sort(key=lambda line: not line.needs_attention)
     silent = [line for line in attention if line.concern is Concern.SILENT]
     if len(silent) > MAX_SILENT_LINES:
         attention = [line for line in attention if line.concern is not Concern.SILENT]
@@ -129,8 +109,8 @@ def read_overview(user: User, now: dt.datetime) -> Overview:
         silent = []
     days = [today - dt.timedelta(days=back) for back in range(DAYS_SHOWN - 1, -1, -1)]
     return Overview(
+        recent=last_24_hours(_reported_days(sums, lines, now), now),
         today=_work_of(sums, days[-1:]),
-        yesterday=_work_of(sums, days[-2:-1]),
         week=_work_of(sums, days[-WEEK_DAYS:]),
         month=_work_of(sums, days),
         total_ec=settled.settled,
@@ -161,9 +141,22 @@ def _read_sums(user: User, today: dt.date) -> _Sums:
                 _add(sums.week_by_project, project_id, work.ec)
             elif grouping == sql.BY_HOST and day >= week_start:
                 _add(sums.week_by_host, host_id, work.ec)
-                if day == today:
-                    _add(sums.today_by_host, host_id, work.ec)
+                sums.by_host[host_id, day] = work
     return sums
+
+
+def _reported_days(sums: _Sums, lines: list[HomeHost], now: dt.datetime) -> list[ReportedDays]:
+    """Of each computer with work yesterday or today; those that are retired report no more."""
+    today = now.astimezone(dt.UTC).date()
+    yesterday = today - dt.timedelta(days=1)
+    in_use = {line.host.pk: line for line in lines}
+    reports = []
+    for pk in {host_id for host_id, day in sums.by_host if day >= yesterday}:
+        line = in_use.get(pk)
+        last_at = line.host.last_contact_at if line else None
+        before, since = (sums.by_host.get((pk, day), Work()) for day in (yesterday, today))
+        reports.append(ReportedDays(last_at or now, before, since, is_active=line is not None and line.is_active))
+    return reports
 
 
 def _add(sums: dict[int, int], key: int, amount: int) -> None:

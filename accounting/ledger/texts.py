@@ -14,6 +14,7 @@ from django.utils.translation import gettext_noop as _
 from accounting.engine.amounts import KINDS
 from accounting.engine.states import DayFlag, NoteKind
 from accounting.models import Note, Project
+from portal.languages.sentences import unpacked
 from portal.templatetags.display import count, credit_text, duration_text, speed
 
 
@@ -169,7 +170,7 @@ def explain(note: Note, project_name: str = "") -> NoteText:
     said = gettext(text.happened) % {
         "project": project_name or gettext("A project"),
         "amount": _amount(note),
-        "detail": note.detail or note.kind,
+        "detail": unpacked(note.detail) or note.kind,
         **(_replaced_speed(note.detail) if note.kind == NoteKind.SPEED_REPLACED else {}),
         "sum": gettext(_SUMS[note.detail]) if note.detail in _SUMS else "",
     }

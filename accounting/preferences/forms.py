@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -12,8 +14,9 @@ from django.utils.translation import gettext_lazy as _
 
 from accounting.engine.preferences import DAY_HOURS, PREFERENCES
 from accounting.models import AccountSettings
-from accounting.preferences.texts import GROUPS, Words
+from accounting.preferences.texts import FOLDED, GROUPS, Words
 from portal.languages.fields import LocalisedFloatField
+from portal.templatetags.display import count
 
 _WORDS: Final = {name: words for group in GROUPS.values() for name, words in group.items()}
 
@@ -28,13 +31,41 @@ SAME, ALL_DAY, NEVER, BETWEEN = "", "all", "never", "between"
 _MODES: Final = (
     (SAME, _("as on other days")), (ALL_DAY, _("all day")), (NEVER, _("not at all")), (BETWEEN, _("between")),
 )  # fmt: skip
+_RANGE_SHOWN_MAX: Final = 10_000
 # The hours by which clients understand the whole day, and no time of it.
 _ALL_DAY_HOURS: Final = (0.0, 24.0)
 _NEVER_HOURS: Final = (24.0, 0.0)
 
 
+class HourField(forms.Field):
+    """A time of day in hours, as people write it: "22:30", or "22", or "22.5"."""
+
+    def __init__(self, *, high: float, **more: Any) -> None:
+        attributes = {"class": "input--short", "maxlength": 5, "placeholder": "22:30", "autocomplete": "off"}
+        super().__init__(widget=forms.TextInput(attrs=attributes), **more)
+        self.high = high
+
+    def to_python(self, value: Any) -> float | None:
+        text = str(value or "").strip()
+        if not text:
+            return None
+        # Two digits behind a point are minutes to some, and hundredths to others.
+        match = re.fullmatch(r"(\d{1,2})(?::([0-5]\d)|[.,](\d))?", text, re.ASCII)
+        hours = int(match[1]) + int(match[2] or 0) / 60 + int(match[3] or 0) / 10 if match else math.inf
+        if hours > self.high:
+            text = gettext("%(label)s: enter a time from 0:00 to %(high)s, such as 22:30.")
+            raise forms.ValidationError(text % {"label": self.label, "high": hour_text(self.high)})
+        return hours
+
+
+def hour_text(hours: float) -> str:
+    """A time of day as people write it, to the minute: 22.5 is "22:30"."""
+    minutes = round(hours * 60)
+    return f"{minutes // 60}:{minutes % 60:02}"
+
+
 class PreferencesForm(forms.Form):
-    """All preferences as fields: switches, and numbers within their limits."""
+    """All preferences as fields: switches, times of day, and numbers within their limits."""
 
     def __init__(self, data: Mapping[str, Any] | None = None, *, values: Mapping[str, float]) -> None:
         super().__init__(data, initial={name: _initial(name, value) for name, value in values.items()})
@@ -42,12 +73,23 @@ class PreferencesForm(forms.Form):
             self.fields[name] = _field(name, words.shown)
 
     @property
-    def groups(self) -> list[tuple[str, list[tuple[forms.BoundField, Words]]]]:
+    def groups(self) -> list[PreferenceGroup]:
         """The fields with their words, as they stand together."""
         return [
-            (gettext(title), [(self[name], words.shown) for name, words in group.items()])
+            PreferenceGroup(
+                gettext(title),
+                [(self[name], words.shown, _range(name, words)) for name, words in group.items()],
+                is_folded=title in FOLDED and not any(self._stands_out(name) for name in group),
+            )
             for title, group in GROUPS.items()
         ]
+
+    def _stands_out(self, name: str) -> bool:
+        """Whether a fold must not hide it: it has a mistake, or is not the default."""
+        default = PREFERENCES[name].default
+        if self.is_bound:
+            return name in self.errors or float(self.cleaned_data[name]) * _WORDS[name].scale != default
+        return bool(self.initial.get(name) != _initial(name, default))
 
     @property
     def chosen(self) -> dict[str, float]:
@@ -59,7 +101,23 @@ def is_switch(name: str) -> bool:
     return PREFERENCES[name][1:] == (0, 1)
 
 
+def is_hour(name: str) -> bool:
+    return any(name in pair for pair in DAY_HOURS)
+
+
+def _range(name: str, words: Words) -> str:
+    """From where to where a number may be; empty for what is none. A limit that nobody comes near is left out."""
+    if is_switch(name) or is_hour(name):
+        return ""
+    low, high = (limit / words.scale for limit in PREFERENCES[name][1:])
+    if high > _RANGE_SHOWN_MAX:
+        return gettext("from %(low)s") % {"low": count(round(low))}
+    return f"{count(round(low))}–{count(round(high))}"
+
+
 def _initial(name: str, value: float) -> bool | str:
+    if is_hour(name):
+        return hour_text(value)
     return bool(value) if is_switch(name) else f"{value / _WORDS[name].scale:.10g}"
 
 
@@ -67,6 +125,8 @@ def _field(name: str, words: Words) -> forms.Field:
     limits = PREFERENCES[name]
     if is_switch(name):
         return forms.BooleanField(label=words.label, required=False, help_text=words.help)
+    if is_hour(name):
+        return HourField(label=words.label, high=limits.high, help_text=words.help)
     return LocalisedFloatField(
         label=words.label,
         min_value=limits.low / words.scale,
@@ -74,6 +134,15 @@ def _field(name: str, words: Words) -> forms.Field:
         help_text=words.help,
         widget=forms.NumberInput(attrs={"step": "any"}),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class PreferenceGroup:
+    """Fields that stand together, each with its words and its range."""
+
+    title: str
+    fields: list[tuple[forms.BoundField, Words, str]]
+    is_folded: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,17 +183,7 @@ class DaysForm(forms.Form):
     def _add(self, name: str, label: str, high: float) -> None:
         self.fields[name] = forms.ChoiceField(label=label, choices=_MODES, required=False)
         for suffix, text in (("_from", gettext("%(label)s, from")), ("_until", gettext("%(label)s, until"))):
-            self.fields[name + suffix] = LocalisedFloatField(
-                label=text % {"label": label},
-                required=False,
-                min_value=0,
-                max_value=high,
-                error_messages={
-                    "invalid": gettext("%(label)s: enter an hour from 0 to %(high)s, such as 22.5.")
-                    % {"label": label, "high": f"{high:g}"}
-                },
-                widget=forms.NumberInput(attrs={"step": "any", "class": "input--short"}),
-            )
+            self.fields[name + suffix] = HourField(label=text % {"label": label}, required=False, high=high)
 
     def clean(self) -> dict[str, Any]:
         given: dict[str, Any] = super().clean() or self.cleaned_data
@@ -179,7 +238,7 @@ def _day_initial(field: str, start: float, end: float) -> dict[str, Any]:
         return {field: NEVER}
     if start == end or (start, end) == _ALL_DAY_HOURS:
         return {field: ALL_DAY}
-    return {field: BETWEEN, f"{field}_from": f"{start:.10g}", f"{field}_until": f"{end:.10g}"}
+    return {field: BETWEEN, f"{field}_from": hour_text(start), f"{field}_until": hour_text(end)}
 
 
 @dataclass(frozen=True, slots=True)

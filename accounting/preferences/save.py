@@ -35,11 +35,6 @@ def read_saved(user: User) -> dict[str, Saved]:
     return {venue: Saved(complete(chosen), days_of(chosen)) for venue, chosen in sets.items()}
 
 
-def read_sets(user: User) -> dict[str, dict[str, float]]:
-    """The saved sets by venue, each complete, without the days."""
-    return {venue: saved.values for venue, saved in read_saved(user).items()}
-
-
 def save_set(
     user: User, venue: str, values: Mapping[str, object], days: Mapping[int, Mapping[str, float]] | None = None
 ) -> None:

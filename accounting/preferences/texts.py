@@ -34,76 +34,79 @@ GROUPS: Final[dict[str, dict[str, Words]]] = {
         "run_gpu_if_user_active": Words(
             _("Use the GPU while I use the computer"), help=_("May make the screen respond slowly.")
         ),
-        "idle_time_to_run": Words(_("I count as away after"), _("minutes without mouse or keyboard input")),
-        "suspend_if_no_recent_input": Words(
-            _("Stop when I have been away for"), _("minutes"), _("Lets the computer go to sleep. 0 = never stop.")
-        ),
         "run_on_batteries": Words(_("Run tasks on battery power")),
-        "suspend_cpu_usage": Words(
-            _("While I use it, pause when other programs use more than"),
-            _("% of the processors"),
-            _("0 = never pause."),
+        "idle_time_to_run": Words(_("I count as away after"), _("min"), _("Without mouse or keyboard input.")),
+        "suspend_if_no_recent_input": Words(
+            _("Stop when I have been away for"), _("min"), _("Lets the computer go to sleep. 0 = never stop.")
         ),
-        "niu_suspend_cpu_usage": Words(
-            _("While I am away, pause when other programs use more than"),
-            _("% of the processors"),
-            _("0 = never pause."),
+        "start_hour": Words(_("Run tasks from")),
+        "end_hour": Words(
+            _("Run tasks until"), help=_("In the computer’s local time, such as 22:30. The same time in both: all day.")
         ),
-        "start_hour": Words(
-            _("Run tasks from"), _("h"), _("In the computer’s local time; 22.5 is half past ten in the evening.")
-        ),
-        "end_hour": Words(_("until"), _("h"), _("The same hour in both means all day.")),
     },
     _("Processors"): {
-        "max_ncpus_pct": Words(_("While I use it, at most"), _("% of the processors")),
-        "niu_max_ncpus_pct": Words(_("While I am away, at most"), _("% of the processors")),
-        "cpu_usage_limit": Words(
-            _("While I use it, at most"),
-            _("% of the time"),
+        "max_ncpus_pct": Words(_("Processors while I use it, at most"), "%"),
+        "niu_max_ncpus_pct": Words(_("Processors while I am away, at most"), "%"),
+        "cpu_usage_limit": Words(_("Computing time while I use it, at most"), "%"),
+        "niu_cpu_usage_limit": Words(
+            _("Computing time while I am away, at most"),
+            "%",
             _("Below 100, tasks run in short bursts, which keeps the computer cooler and quieter."),
         ),
-        "niu_cpu_usage_limit": Words(_("While I am away, at most"), _("% of the time")),
+        "suspend_cpu_usage": Words(_("While I use it, pause when other programs use more than"), "%"),
+        "niu_suspend_cpu_usage": Words(
+            _("While I am away, pause when other programs use more than"), "%", _("0 = never pause.")
+        ),
     },
     _("Memory and disk"): {
-        "ram_max_used_busy_pct": Words(_("While I use it, at most"), _("% of the memory")),
-        "ram_max_used_idle_pct": Words(_("While I am away, at most"), _("% of the memory")),
+        "ram_max_used_busy_pct": Words(_("Memory while I use it, at most"), "%"),
+        "ram_max_used_idle_pct": Words(_("Memory while I am away, at most"), "%"),
         "leave_apps_in_memory": Words(
             _("Keep paused tasks in memory"),
-            help=_("They continue where they stopped. Otherwise, they continue from their last checkpoint."),
+            help=_("Otherwise they continue from their last checkpoint."),
         ),
-        "vm_max_used_pct": Words(_("At most"), _("% of the page file")),
-        "disk_max_used_gb": Words(_("At most"), _("GB of the disk"), _("0 = no limit.")),
-        "disk_max_used_pct": Words(_("At most"), _("% of the disk")),
-        "disk_min_free_gb": Words(_("Leave free at least"), _("GB of the disk")),
-        "disk_interval": Words(_("Checkpoint at most every"), _("seconds")),
+        "disk_max_used_gb": Words(_("Disk space, at most"), _("GB"), _("0 = no limit.")),
+        "disk_max_used_pct": Words(_("Part of the disk, at most"), "%"),
+        "disk_min_free_gb": Words(_("Leave free on the disk, at least"), _("GB")),
     },
-    _("Network"): {
+    _("Network and work buffer"): {
         "network_wifi_only": Words(_("Use Wi-Fi only"), help=_("For phones and tablets.")),
-        "max_bytes_sec_down": Words(_("Download at most"), _("kB per second"), _("0 = no limit."), scale=1000),
-        "max_bytes_sec_up": Words(_("Upload at most"), _("kB per second"), _("0 = no limit."), scale=1000),
-        "daily_xfer_limit_mb": Words(_("Transfer at most"), _("MB"), _("0 = no limit.")),
-        "daily_xfer_period_days": Words(_("within"), _("days")),
-        "net_start_hour": Words(_("Use the network from"), _("h")),
-        "net_end_hour": Words(_("until"), _("h"), _("The same hour in both means all day.")),
+        "max_bytes_sec_down": Words(_("Download at most"), _("kB/s"), scale=1000),
+        "max_bytes_sec_up": Words(_("Upload at most"), _("kB/s"), _("0 = no limit."), scale=1000),
+        "net_start_hour": Words(_("Use the network from")),
+        "net_end_hour": Words(_("Use the network until")),
+        "work_buf_min_days": Words(_("Store work for at least"), _("days")),
+        "work_buf_additional_days": Words(
+            _("Store further work for up to"), _("days"), _("Storing more than needed makes tasks late.")
+        ),
+    },
+    _("Rarely needed"): {
+        "cpu_scheduling_period_minutes": Words(_("Switch between projects every"), _("min")),
+        "disk_interval": Words(_("Checkpoint at most every"), _("s")),
+        "vm_max_used_pct": Words(_("Page file, at most"), "%"),
+        "daily_xfer_limit_mb": Words(_("Transfer in a period, at most"), _("MB"), _("0 = no limit.")),
+        "daily_xfer_period_days": Words(_("Length of that period"), _("days")),
         "confirm_before_connecting": Words(_("Ask before connecting"), help=_("For dial-up connections only.")),
         "hangup_if_dialed": Words(_("Hang up when done"), help=_("For dial-up connections only.")),
         "dont_verify_images": Words(
             _("Do not verify image files"), help=_("For networks that modify images in transit.")
         ),
     },
-    _("Work buffer"): {
-        "work_buf_min_days": Words(_("Store work for at least"), _("days")),
-        "work_buf_additional_days": Words(
-            _("and up to an additional"), _("days"), _("Storing more than needed makes tasks late.")
-        ),
-        "cpu_scheduling_period_minutes": Words(_("Switch between projects every"), _("minutes")),
-    },
 }
+FOLDED: Final = ("Memory and disk", "Network and work buffer", "Rarely needed")
+"""The groups that are folded unless a value in them differs from the default."""
 
 PRESET_WORDS: Final[dict[str, Words]] = {
-    "gentle": Words(_("Gentle"), help=_("Runs tasks while you are away, on half of the processors.")),
+    "office": Words(
+        _("Quiet office"),
+        help=_(
+            "Runs beside your work on a quarter of the processors. While you are away it uses half of them, and the "
+            "GPU."
+        ),
+    ),
+    "night": Words(_("Only at night"), help=_("Runs from 22:00 to 7:00, on all processors.")),
     "usual": Words(
         _("Standard"), help=_("Runs tasks alongside your own work and pauses when your work needs the processors.")
     ),
-    "everything": Words(_("Maximum"), help=_("Uses all processors and GPUs, even while you use the computer.")),
+    "everything": Words(_("All it can"), help=_("Uses all processors and GPUs, even while you use the computer.")),
 }

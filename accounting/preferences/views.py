@@ -44,7 +44,7 @@ def preferences(request: HttpRequest) -> HttpResponse:
     """When and how much do my computers compute? Saved here, a client gets it with its next reply."""
     user = signed_in(request)
     venue = request.GET.get("place", EVERYWHERE)
-    problem = ""
+    problem, status = "", 200
     if venue not in _PLACES:
         if request.method == "POST":
             # Nothing is saved for another place than the one that was meant.
@@ -59,7 +59,9 @@ def preferences(request: HttpRequest) -> HttpResponse:
         if done:
             messages.success(request, done)
             return redirect(_address(venue))
-    return render(request, "accounting/preferences.html", _context(user, venue, sets, bound) | {"problem": problem})
+        status = 422
+    context = _context(user, venue, sets, bound) | {"problem": problem}
+    return render(request, "accounting/preferences.html", context, status=status)
 
 
 def _act(request: HttpRequest, user: User, venue: str, bound: PreferenceForms) -> tuple[str, PreferenceForms]:

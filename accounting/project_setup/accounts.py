@@ -143,7 +143,7 @@ def _ask(url: str, query: dict[str, str], parse: Callable[[bytes], _T]) -> _T:
             Message("account_refused", words=error, error_num=str(error.error_num)), error_num=error.error_num
         ) from error
     except ProtocolError as error:
-        raise AccountProblem(Message("account_answer_unreadable", fault=error)) from error
+        raise AccountProblem(Message("account_answer_unreadable", fault=error.message)) from error
 
 
 def try_account(project: Project, key: str, now: dt.datetime) -> Trial:
@@ -191,7 +191,7 @@ def _ask_scheduler(project: Project, key: str) -> Trial:
     except FetchError as error:
         return Trial(False, Message("trial_scheduler_not_asked", why=error.message))
     except ProtocolError as error:
-        return Trial(False, Message("trial_scheduler_unreadable", fault=error))
+        return Trial(False, Message("trial_scheduler_unreadable", fault=error.message))
     words = " ".join(f"“{message}”" for message in answer.messages)
     if answer.user_name or answer.hostid:
         message = Message("trial_accepted", name=answer.user_name)

@@ -66,7 +66,7 @@ def ask(url: str, known: Version | None = None) -> ConfigAnswer:
     except FetchError as error:
         raise AskFailed(error.message) from error
     except ProtocolError as error:
-        raise AskFailed(Message("ask_no_boinc_project", url=url, fault=error)) from error
+        raise AskFailed(Message("ask_no_boinc_project", url=url, fault=error.message)) from error
     if config is not None and (config.error_num or config.error_msg) and not config.name:
         # What it does not say for now has not changed.
         what = ", ".join(filter(None, [str(config.error_num or ""), config.error_msg]))

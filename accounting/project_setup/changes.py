@@ -13,8 +13,9 @@ from django.utils.translation import gettext_noop as _
 from accounting.engine.addresses import address_key
 from accounting.models import ProjectProfile, processor_name
 from accounting.wire.project_config import ProjectConfig, from_json
-from accounting.wire.requests import canonical_url
+from accounting.wire.requests import URLError, canonical_url
 from accounting.wire.server_status import ServerStatus
+from portal.languages.sentences import sentence
 from portal.templatetags.display import count, percent
 from portal.wire.boinc_errors import ERR_PROJECT_DOWN
 from portal.wire.keywords import KEYWORDS as ALL_KEYWORDS
@@ -157,9 +158,9 @@ def master_url_problem(here: str, config: ProjectConfig) -> str:
         return gettext("The project does not state its master URL.")
     try:
         said = canonical_url(config.master_url)
-    except ValueError as error:
+    except URLError as error:
         text = gettext("The project states %(url)s as its master URL, which clients would refuse: %(error)s.")
-        return text % {"url": config.master_url, "error": error}
+        return text % {"url": config.master_url, "error": sentence(error.message)}
     if address_key(said) == address_key(here):
         return ""
     text = gettext(

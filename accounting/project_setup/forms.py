@@ -25,7 +25,8 @@ from accounting.project_setup.adding import NewProject
 from accounting.project_setup.changes import keyword_text, version_text
 from accounting.projects.addresses import project_at
 from accounting.wire.project_config import ProjectConfig
-from accounting.wire.requests import canonical_url
+from accounting.wire.requests import URLError, canonical_url
+from portal.languages.sentences import sentence
 from portal.wire import keywords as choice_keywords
 
 
@@ -48,8 +49,10 @@ class UrlForm(forms.Form):
     def clean_url(self) -> str:
         try:
             return canonical_url(self.cleaned_data["url"])
-        except ValueError as error:
-            raise ValidationError(gettext("Clients would refuse this: %(error)s.") % {"error": error}) from error
+        except URLError as error:
+            raise ValidationError(
+                gettext("Clients would refuse this: %(error)s.") % {"error": sentence(error.message)}
+            ) from error
 
 
 class FoundForm(forms.Form):

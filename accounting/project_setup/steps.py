@@ -17,6 +17,7 @@ from accounting.project_setup.contents import set_keywords, set_versions
 from accounting.projects import signing_key
 from accounting.rpc import account_keys, catalogue
 from accounting.wire.project_config import from_json
+from portal.languages.sentences import sentence
 from portal.models import SignedEntry, User
 from portal.wire import signing
 
@@ -59,7 +60,8 @@ def sign(project_id: int, pasted: str) -> None:
                 if pasted.strip()
                 else gettext("The server’s key cannot be used: %(error)s.")
             )
-            raise StepRefused(text % {"error": error}) from error
+            reason = sentence(error.message) if isinstance(error, signing.SigningError) else error
+            raise StepRefused(text % {"error": reason}) from error
         if fresh is None:
             raise StepRefused(
                 gettext("The private key is not on this server. Sign the URL elsewhere and paste the signature.")

@@ -362,7 +362,11 @@ def _messages(
     if not request.reports_credit and week_begins:
         announcements.append(Message("told_no_reports"))
     return announcements + [
-        Message(_NOTE_MESSAGES[note.kind], project=projects.by_id[note.project_id].name, detail=note.detail)
+        Message(
+            _NOTE_MESSAGES[note.kind],
+            project=projects.by_id[note.project_id].name,
+            detail=Message.from_packed(note.detail),
+        )
         for note in outcome.settlement.notes
         if note.kind in _NOTE_MESSAGES
         and note.project_id in projects.by_id

@@ -1,6 +1,6 @@
 """The write of the account-manager RPC: a settlement, batched with those of other requests.
 
-accounting/rpc/sql.py has the statements, and says what they lock and in which order.
+accounting/rpc/write.sql says what it locks and in which order.
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ def ask(project_id: int, now: dt.datetime) -> int:
     except ProjectRefused as refusal:
         _note_problem(project, now, Message("tasks_refused", words=refusal), is_without=False)
     except ProtocolError as error:
-        _note_problem(project, now, Message("tasks_not_in_answer", fault=error), is_without=True)
+        _note_problem(project, now, Message("tasks_not_in_answer", fault=error.message), is_without=True)
     else:
         TaskSource.objects.filter(project=project).update(answered_at=now, failures=0, problem=None)
     return answered

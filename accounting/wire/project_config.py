@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import cattrs
 
+from portal.languages.messages import Message
 from portal.wire.scanner import Limits, ProtocolError, TagScanner, as_int, clip, flag, float_or_none
 
 LIMITS: Final = Limits(body_bytes=1 << 20, elements=20_000, text_bytes=1 << 18)
@@ -119,7 +120,7 @@ def parse_project_config(data: bytes) -> ProjectConfig:
         else:
             scanner.skip(tag)
     if not is_reply:
-        raise ProtocolError("answer", "no configuration of a BOINC project")
+        raise ProtocolError("answer", Message("answer_no_config"))
     return ProjectConfig(**found)
 
 

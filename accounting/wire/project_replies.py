@@ -15,6 +15,7 @@ from typing import Final
 from urllib.parse import unquote_plus
 from xml.sax.saxutils import escape
 
+from portal.languages.messages import Message
 from portal.wire.scanner import Limits, ProtocolError, TagScanner, as_int, clip, float_or_none
 
 LIMITS: Final = Limits(body_bytes=1 << 20, elements=20_000, text_bytes=1 << 18)
@@ -89,7 +90,7 @@ def parse_account_out(data: bytes) -> str:
     found = _fields(data, b"account_out")
     key = clip(found.get(b"authenticator", b""), MAX_KEY + 1)
     if not _KEY.fullmatch(key):
-        raise ProtocolError("authenticator", f"missing, or not 1 to {MAX_KEY} printable characters")
+        raise ProtocolError("authenticator", Message("answer_no_key", limit=MAX_KEY))
     return key
 
 
@@ -179,7 +180,7 @@ def _fields(data: bytes, root: bytes, *, refuses: bool = True) -> dict[bytes, by
         elif not tag.startswith(b"/"):
             scanner.skip(tag)
     if not roots & {root, b"error"} and b"error_num" not in found:
-        raise ProtocolError("answer", "not what a BOINC project answers")
+        raise ProtocolError("answer", Message("answer_no_boinc"))
     words = next((found[name] for name in (b"error_msg", b"error_string", b"error") if name in found), None)
     error_num = _number(found.get(b"error_num", b""))
     if refuses and (error_num or words is not None or b"error" in roots):

@@ -19,6 +19,7 @@ from typing import Final, cast
 from accounting.engine.amounts import JOB_KINDS, KINDS, Totals, parse_amount, parse_count
 from accounting.engine.states import Unreadable
 from accounting.wire.client_tasks import ReportedTasks, parse_tasks
+from portal.languages.messages import Message, MessageError
 from portal.wire.hardware import Hardware, free_disk, hardware_digest, parse_hardware
 from portal.wire.scanner import Fields, ProtocolError, TagScanner, as_int, as_text, clip, flag, float_or_none, row_of
 
@@ -102,8 +103,8 @@ class ReportedProject:
     """One <project> of the request: a project that the client is attached to, by us or otherwise.
 
     `totals` is None when the client sent none (it does not know yet that we are dynamic) or sent some that
-    cannot be used; in the second case `fault` says which and why. If others can be used, `unreadable` says so, and
-    they are 0. Durations in seconds.
+    cannot be used; in the second case `fault`, a packed message, says which and why. If others can be used,
+    `unreadable` says so, and they are 0. Durations in seconds.
     """
 
     url: str
@@ -358,13 +359,16 @@ def _totals(six: Sequence[bytes | None]) -> tuple[Totals | None, str | None, tup
     for kind in KINDS:
         text = texts[kind]
         try:
-            if text is None:
-                raise ValueError("missing, though other totals are there")
-            amounts[kind] = parse_count(text) if kind in JOB_KINDS else parse_amount(text)
-        except ValueError as error:
-            # Jobs are whole numbers in clients, too, and never become one.
-            is_lasting = text is not None and kind not in JOB_KINDS and _NOT_FINITE.fullmatch(text.strip()) is not None
-            unreadable.append(Unreadable(kind, f"{kind} is {error}", is_lasting))
+            if text is not None:
+                amounts[kind] = parse_count(text) if kind in JOB_KINDS else parse_amount(text)
+                continue
+            fault = Message("total_missing", kind=kind)
+        except ValueError:
+            code = "total_no_count" if kind in JOB_KINDS else "total_no_amount"
+            fault = Message(code, kind=kind)
+        # Jobs are whole numbers in clients, too, and never become one.
+        is_lasting = text is not None and kind not in JOB_KINDS and _NOT_FINITE.fullmatch(text.strip()) is not None
+        unreadable.append(Unreadable(kind, fault.packed(), is_lasting))
     if len(unreadable) == len(KINDS):
         return None, unreadable[0].fault, ()
     return Totals(**amounts), None, tuple(unreadable)
@@ -394,31 +398,35 @@ def _numbers(names: Mapping[bytes, str], raw: bytes, high: float) -> dict[str, f
     return numbers
 
 
+class URLError(MessageError, ValueError):
+    """No client would attach to this URL, and why."""
+
+
 def canonical_url(url: str) -> str:
     """Return a master URL as clients keep it (BOINC protocol, conventions): scheme and host in lower case,
     doubled slashes made single, with a slash at the end.
 
-    Raises ValueError, saying what is wrong, for a URL that no client would attach to.
+    Raises URLError, saying what is wrong, for a URL that no client would attach to.
     """
     scheme, separator, rest = url.strip().partition("://")
     scheme = scheme.lower()
     if not separator or scheme not in ("http", "https"):
-        raise ValueError("the URL must begin with http:// or https://")
+        raise URLError(Message("url_scheme"))
     if not rest.isprintable() or any(character in rest for character in " <>"):
-        raise ValueError("the URL must not contain blanks, control characters, < or >")
+        raise URLError(Message("url_characters"))
     while "//" in rest:
         rest = rest.replace("//", "/")
     host, _, path = rest.partition("/")
     # Programs do not agree where the host of such an address ends, and a key would go to another server than is shown.
     if "\\" in rest or any(character in host for character in "@?#"):
-        raise ValueError("the URL must not contain a backslash, and its host none of @ ? #")
+        raise URLError(Message("url_host_characters"))
     canonical = f"{scheme}://{host.lower()}/{path}"
     if not canonical.endswith("/"):
         canonical += "/"
     after_scheme = canonical[len(scheme) + 3 :]
     dot = after_scheme.find(".")
     if not host or dot < 1 or after_scheme[dot + 1] == "/":
-        raise ValueError("the URL must have a host with a dot in it, such as example.org or 127.0.0.1")
+        raise URLError(Message("url_host"))
     if len(canonical.encode()) > MAX_URL:
-        raise ValueError(f"the URL must not be longer than {MAX_URL} bytes")
+        raise URLError(Message("url_bytes_limit", limit=MAX_URL))
     return canonical

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import cattrs
 
+from portal.languages.messages import Message
 from portal.wire.scanner import Limits, ProtocolError, TagScanner, clip, float_or_none
 
 LIMITS: Final = Limits(body_bytes=1 << 20, elements=20_000, text_bytes=1 << 18)
@@ -68,5 +69,5 @@ def parse_server_status(data: bytes) -> ServerStatus:
             if number is not None:
                 counts.setdefault(tag.decode(), number)
     if not is_reply:
-        raise ProtocolError("answer", "no status of a BOINC project")
+        raise ProtocolError("answer", Message("answer_no_status"))
     return ServerStatus(tuple(stopped), counts)

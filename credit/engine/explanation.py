@@ -73,6 +73,7 @@ class GrantRule(IntEnum):
     GIVEN = 10  # with the job, when it was submitted
     SINGLE_AHEAD = 11  # not replicated, and more than the record's claims may exceed usual ones
     UNCONFIRMED_PAIR = 12  # of pairs that nobody else confirmed in time: the least
+    UNCONFIRMED_SINGLE = 13  # another was to confirm it, and none did in time: no more than the default
     MEAN_OF_SCALED = 9  # no claim but approximate ones: the mean of those with both factors
 
 

@@ -141,8 +141,8 @@ class HostVersionFacts:
 class WorkunitFacts:
     """A workunit's size (FLOPs), its limit, how it is replicated, and how long its results may be out.
 
-    ``given_credit``: set when it was submitted (Cobblestones); NaN: none was. ``is_unconfirmed``: its results agree,
-    but those who have them confirm each other too often, and nobody else has confirmed them in time.
+    ``given_credit``: set when it was submitted (Cobblestones); NaN: none was. ``is_unconfirmed``: another result
+    had to confirm its only one, or those that agree, of a pair that does so too often, and did not come in time.
     """
 
     fpops_est: float

@@ -25,7 +25,10 @@ def grant(app: AppFacts, workunit: WorkunitFacts, claims: Sequence[Explanation])
     if app.credit_system is CreditSystem.GIVEN:
         return _at_most(app, claims[0].claimed_credit or 0.0, GrantRule.GIVEN)
     if workunit.is_unconfirmed:
-        return _at_most(app, min(claim.claimed_credit or 0.0 for claim in claims), GrantRule.UNCONFIRMED_PAIR)
+        smallest = min(claim.claimed_credit or 0.0 for claim in claims)
+        if len(claims) > 1:
+            return _at_most(app, smallest, GrantRule.UNCONFIRMED_PAIR)
+        return _at_most(app, min(smallest, credit_of(default_pfc(app, workunit))), GrantRule.UNCONFIRMED_SINGLE)
     width = app.rules.peg_width
     if width is not None and app.credit_system is CreditSystem.CREDITNEW:
         return _at_most(app, credit_of(deployed_pfc(app, workunit, claims, width)), GrantRule.PEGGED_MEAN)

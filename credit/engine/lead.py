@@ -32,7 +32,7 @@ def room_jobs(record: HostVersionFacts, rules: Rules) -> float | None:
     if most is None:
         return None
     room = max(0.0, most - record.lead_jobs)
-    return room if rules.look_again_factor is None else min(room, rules.look_again_factor - 1)
+    return room if rules.confirmation_factor is None else min(room, rules.confirmation_factor - 1)
 
 
 def count_lead(record: HostVersionFacts, claim: Explanation, workunit: WorkunitFacts, rules: Rules) -> None:

@@ -137,7 +137,7 @@ def _decide_first(
     places, states = workunit.places, workunit.states
     valid, invalid = _split(places, states, results)
     if valid:
-        workunit.is_unconfirmed = workunit.has_waited and _is_of_pairs(app, workunit)
+        workunit.is_unconfirmed = workunit.has_waited and (len(valid) == 1 or _is_of_pairs(app, workunit))
         decision = decide_set(app, workunit, [results[place] for place in valid], invalid, now)
         decided.workunits.append((workunit.id, workunit.canonical, decision.grant.credit))
         decided._add_valid(valid, decision, results)

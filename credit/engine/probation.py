@@ -227,11 +227,11 @@ def replication_chance(record: HostVersionFacts | None, rules: Rules) -> float:
     return max(rules.min_replication_chance, falling)
 
 
-def is_odd(sample: float, host: Average | None, version: Average | None, rules: Rules) -> bool:
+def is_suspicious(sample: float, host: Average | None, version: Average | None, rules: Rules) -> bool:
     """Whether a single result's PFC / fpops_est is so far from the host's average, or the version's, that another
     result has to confirm it. Averages below the sample thresholds are not compared. ``host``: ``peaks.pfc_at_peak``.
     """
-    factor = rules.look_again_factor
+    factor = rules.confirmation_factor
     if factor is None:
         return False
     known = [] if host is None else [(host, rules.min_host_samples)]
@@ -250,10 +250,10 @@ def needs_confirmation(
 ) -> bool:
     """Whether a single result's claim has to wait for another result, in an app that otherwise has two of each job.
 
-    It is odd, or, where probation counts, nothing shows yet what the host's claims are worth.
+    It is suspicious, or, where probation counts, nothing shows yet what the host's claims are worth.
     """
     rules = app.rules
-    if is_odd(sample, host, version, rules):
+    if is_suspicious(sample, host, version, rules):
         return True
     if record is None or not (app.host_scale_check and rules.only_clean_samples_raise):
         return False

@@ -165,7 +165,7 @@ class Rules:
     min_replication_chance: float = 0.05
     # A single result this far from the averages is replicated before it is granted; a claim this far above its host's
     # average, or beyond its lead, sets no other's credit.
-    look_again_factor: float | None = 10.0
+    confirmation_factor: float | None = 10.0
     # False: the letter. "Cheat prevention" resets the error rate, which would improve a worse one.
     cheats_keep_worse_error_rate: bool = True
     daily_result_quota: int | None = None  # deployed: validity moves the quota, down to this
@@ -211,7 +211,7 @@ class Rules:
             cheats_keep_worse_error_rate=False,
             always_replicated_valid=0,
             min_replication_chance=0.0,
-            look_again_factor=None,
+            confirmation_factor=None,
             skips_runtime_outliers=False,
             counts_every_ending=False,
             only_clean_samples_raise=False,
@@ -252,7 +252,7 @@ class Rules:
             daily_result_quota=500,
             always_replicated_valid=0,
             min_replication_chance=0.0,
-            look_again_factor=None,
+            confirmation_factor=None,
             bounds_partial_credit=False,
             approximate_parts_wait=False,
             samples_cover_parts=False,

@@ -35,7 +35,6 @@ from portal.dashboard.registry import (
 )
 from portal.dashboard.rules import Points, above, grows
 from portal.languages.messages import Message
-from portal.languages.sentences import packed
 
 STUCK_SECS: Final = 3600
 """What is ready is dealt with within seconds: what has waited for an hour is stuck."""
@@ -352,7 +351,7 @@ def failing_hosts(now: dt.datetime) -> Rows:
         return [
             [
                 [
-                    given or domain or packed(Message("unnamed_computer", number=str(host))),
+                    given or domain or Message("unnamed_computer", number=str(host)).packed(),
                     f"{reverse(_RESULTS)}?host__id__exact={host}",
                 ],
                 app,

@@ -769,14 +769,32 @@ class Migration(migrations.Migration):
                         to=settings.AUTH_USER_MODEL,
                     ),
                 ),
-                ("name", models.CharField(max_length=100)),
-                ("request_id", models.CharField(blank=True, max_length=64, null=True, unique=True)),
+                ("name", models.CharField(max_length=191)),
+                ("request_id", models.CharField(blank=True, max_length=64, null=True)),
+                ("request_digest", models.BinaryField(max_length=32, null=True)),
                 ("nworkunits", models.PositiveIntegerField(default=0)),
                 ("created_at", models.DateTimeField(default=django.utils.timezone.now, editable=False)),
                 ("cancelled_at", models.DateTimeField(blank=True, null=True)),
+                ("expires_at", models.DateTimeField(blank=True, null=True)),
+                ("retired_at", models.DateTimeField(blank=True, null=True)),
             ],
             options={
                 "ordering": ["-id"],
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("expires_at__isnull", False), ("retired_at", None)),
+                        fields=["expires_at"],
+                        name="batch_to_expire",
+                    )
+                ],
+                "constraints": [
+                    models.UniqueConstraint(
+                        condition=models.Q(("request_id__isnull", False)),
+                        fields=("owner", "request_id"),
+                        name="batch_request_id",
+                        nulls_distinct=False,
+                    )
+                ],
             },
         ),
         migrations.CreateModel(
@@ -1084,10 +1102,11 @@ class Migration(migrations.Migration):
                 (
                     "name",
                     models.CharField(
-                        max_length=128,
+                        max_length=191,
                         validators=[
                             django.core.validators.RegexValidator(
-                                "^[A-Za-z0-9][A-Za-z0-9_.-]*$", "Letters, digits, _ . and - only, not first."
+                                "^[A-Za-z0-9_.#@][A-Za-z0-9_.#@-]*$",
+                                "Letters, digits, _ . # @ and - only, - not first.",
                             )
                         ],
                     ),
@@ -1554,16 +1573,13 @@ class Migration(migrations.Migration):
                         db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name="+", to="credit.app"
                     ),
                 ),
-                ("name", models.CharField(max_length=140)),
+                ("name", models.CharField(max_length=204)),
                 ("priority", models.SmallIntegerField(default=0)),
                 ("queue_shift", models.BigIntegerField(db_default=0, default=0, editable=False)),
                 ("created_at", models.DateTimeField(default=django.utils.timezone.now, editable=False)),
-                ("server_state", models.PositiveSmallIntegerField(default=credit.engine.states.ServerState["UNSENT"])),
-                ("outcome", models.PositiveSmallIntegerField(default=credit.engine.states.Outcome["INIT"])),
-                (
-                    "validate_state",
-                    models.PositiveSmallIntegerField(default=credit.engine.states.ValidateState["INIT"]),
-                ),
+                ("server_state", models.SmallIntegerField(default=credit.engine.states.ServerState["UNSENT"])),
+                ("outcome", models.SmallIntegerField(default=credit.engine.states.Outcome["INIT"])),
+                ("validate_state", models.SmallIntegerField(default=credit.engine.states.ValidateState["INIT"])),
                 (
                     "file_delete_state",
                     models.PositiveSmallIntegerField(default=credit.engine.states.FileDeleteState["INIT"]),
@@ -1572,6 +1588,7 @@ class Migration(migrations.Migration):
                     "user",
                     models.ForeignKey(
                         blank=True,
+                        db_constraint=False,
                         db_index=False,
                         null=True,
                         on_delete=django.db.models.deletion.SET_NULL,
@@ -1583,6 +1600,7 @@ class Migration(migrations.Migration):
                     "host",
                     models.ForeignKey(
                         blank=True,
+                        db_constraint=False,
                         db_index=False,
                         null=True,
                         on_delete=django.db.models.deletion.SET_NULL,
@@ -1594,6 +1612,7 @@ class Migration(migrations.Migration):
                     "app_version",
                     models.ForeignKey(
                         blank=True,
+                        db_constraint=False,
                         db_index=False,
                         null=True,
                         on_delete=django.db.models.deletion.SET_NULL,
@@ -1684,80 +1703,37 @@ class Migration(migrations.Migration):
                     models.UniqueConstraint(fields=("name",), name="result_name"),
                     models.CheckConstraint(
                         condition=models.Q(
-                            (
-                                "server_state__in",
-                                [
-                                    credit.engine.states.ServerState["UNSENT"],
-                                    credit.engine.states.ServerState["IN_PROGRESS"],
-                                    credit.engine.states.ServerState["OVER"],
-                                ],
-                            )
-                        ),
-                        name="result_server_state",
-                    ),
-                    models.CheckConstraint(
-                        condition=models.Q(
-                            (
-                                "outcome__in",
-                                [
-                                    credit.engine.states.Outcome["INIT"],
-                                    credit.engine.states.Outcome["SUCCESS"],
-                                    credit.engine.states.Outcome["COULD_NOT_SEND"],
-                                    credit.engine.states.Outcome["CLIENT_ERROR"],
-                                    credit.engine.states.Outcome["NO_REPLY"],
-                                    credit.engine.states.Outcome["DIDNT_NEED"],
-                                    credit.engine.states.Outcome["VALIDATE_ERROR"],
-                                    credit.engine.states.Outcome["CLIENT_DETACHED"],
-                                ],
-                            )
-                        ),
-                        name="result_outcome",
-                    ),
-                    models.CheckConstraint(
-                        condition=models.Q(
-                            (
-                                "validate_state__in",
-                                [
-                                    credit.engine.states.ValidateState["INIT"],
-                                    credit.engine.states.ValidateState["VALID"],
-                                    credit.engine.states.ValidateState["INVALID"],
-                                    credit.engine.states.ValidateState["NO_CHECK"],
-                                    credit.engine.states.ValidateState["INCONCLUSIVE"],
-                                    credit.engine.states.ValidateState["TOO_LATE"],
-                                ],
-                            )
-                        ),
-                        name="result_validate_state",
-                    ),
-                    models.CheckConstraint(
-                        condition=models.Q(
                             models.Q(
-                                ("server_state", credit.engine.states.ServerState["OVER"]),
-                                models.Q(("outcome", credit.engine.states.Outcome["INIT"]), _negated=True),
-                            ),
-                            models.Q(
-                                models.Q(("server_state", credit.engine.states.ServerState["OVER"]), _negated=True),
+                                ("host", None),
                                 ("outcome", credit.engine.states.Outcome["INIT"]),
+                                ("sent_at", None),
+                                ("server_state", credit.engine.states.ServerState["UNSENT"]),
+                                ("user", None),
+                            ),
+                            models.Q(
+                                ("deadline_at__isnull", False),
+                                ("outcome", credit.engine.states.Outcome["INIT"]),
+                                ("sent_at__isnull", False),
+                                ("server_state", credit.engine.states.ServerState["IN_PROGRESS"]),
+                            ),
+                            models.Q(
+                                (
+                                    "outcome__in",
+                                    [
+                                        credit.engine.states.Outcome["SUCCESS"],
+                                        credit.engine.states.Outcome["COULD_NOT_SEND"],
+                                        credit.engine.states.Outcome["CLIENT_ERROR"],
+                                        credit.engine.states.Outcome["NO_REPLY"],
+                                        credit.engine.states.Outcome["DIDNT_NEED"],
+                                        credit.engine.states.Outcome["VALIDATE_ERROR"],
+                                        credit.engine.states.Outcome["CLIENT_DETACHED"],
+                                    ],
+                                ),
+                                ("server_state", credit.engine.states.ServerState["OVER"]),
                             ),
                             _connector="OR",
                         ),
-                        name="result_outcome_when_over",
-                    ),
-                    models.CheckConstraint(
-                        condition=models.Q(
-                            models.Q(("server_state", credit.engine.states.ServerState["UNSENT"]), _negated=True),
-                            models.Q(("host__isnull", True), ("sent_at", None), ("user__isnull", True)),
-                            _connector="OR",
-                        ),
-                        name="result_unsent_is_nobodys",
-                    ),
-                    models.CheckConstraint(
-                        condition=models.Q(
-                            models.Q(("server_state", credit.engine.states.ServerState["IN_PROGRESS"]), _negated=True),
-                            models.Q(("deadline_at__isnull", False), ("sent_at__isnull", False)),
-                            _connector="OR",
-                        ),
-                        name="result_in_progress_was_sent",
+                        name="result_state",
                     ),
                     models.CheckConstraint(
                         condition=models.Q(
@@ -1770,7 +1746,20 @@ class Migration(migrations.Migration):
                     models.CheckConstraint(
                         condition=models.Q(
                             ("validate_state", credit.engine.states.ValidateState["INIT"]),
-                            ("outcome", credit.engine.states.Outcome["SUCCESS"]),
+                            models.Q(
+                                ("outcome", credit.engine.states.Outcome["SUCCESS"]),
+                                (
+                                    "validate_state__in",
+                                    [
+                                        credit.engine.states.ValidateState["INIT"],
+                                        credit.engine.states.ValidateState["VALID"],
+                                        credit.engine.states.ValidateState["INVALID"],
+                                        credit.engine.states.ValidateState["NO_CHECK"],
+                                        credit.engine.states.ValidateState["INCONCLUSIVE"],
+                                        credit.engine.states.ValidateState["TOO_LATE"],
+                                    ],
+                                ),
+                            ),
                             _connector="OR",
                         ),
                         name="result_checked_when_success",

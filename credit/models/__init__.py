@@ -10,7 +10,7 @@ from credit.engine.states import AssimilateState, FileDeleteState, Outcome, Serv
 from credit.models.apps import PROCESSOR_TYPES, App, AppVersion, Comparison, Platform, VersionAverage
 from credit.models.archived import ArchivedDay
 from credit.models.changes import CreditChange, HostRecordSnapshot, StatisticsSnapshot
-from credit.models.common import SAFE_NAME
+from credit.models.common import JOB_NAME, SAFE_NAME
 from credit.models.export import ExportConsent, GoneHost, GoneUser, StatisticsExport
 from credit.models.grants import HostCredit, UserCredit
 from credit.models.host_records import HostAppVersion
@@ -31,6 +31,7 @@ from credit.models.work import (
 )
 
 __all__ = [
+    "JOB_NAME",
     "MAX_CREDIT",
     "MAX_FLOPS_COUNT",
     "MAX_RESULTS_PER_WORKUNIT",

@@ -10,7 +10,10 @@ from django.utils.translation import gettext_lazy as _
 
 SAFE_NAME = RegexValidator(r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", "Letters, digits, _ . and - only, not first.")
 # Set afterwards: migrations keep what a validator was made with, and its words are no part of the tables.
+JOB_NAME = RegexValidator(r"^[A-Za-z0-9_.#@][A-Za-z0-9_.#@-]*$", "Letters, digits, _ . # @ and - only, - not first.")
+"""Of a job, and of a file that its submitter named: what programs made for BOINC's server call theirs."""
 SAFE_NAME.message = _("Use only letters (A to Z, a to z), digits, _ . and -, and begin with a letter or digit.")
+JOB_NAME.message = _("Use only letters (A to Z, a to z), digits, _ . # @ and -, and do not begin with -.")
 
 
 def within(table: str, column: str, low: float, high: float) -> CheckConstraint:

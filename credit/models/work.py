@@ -19,35 +19,55 @@ from credit.engine.rules import LEAST_CREDIT, MAX_CREDIT, MAX_STATISTIC
 from credit.engine.states import AssimilateState, FileDeleteState, Outcome, ServerState, ValidateState, WorkunitError
 from credit.models.apps import PROCESSOR_TYPES, App, AppVersion
 from credit.models.claims import StoredClaim
-from credit.models.common import SAFE_NAME, within
+from credit.models.common import JOB_NAME, within
 from portal.languages.sentences import MessagesField
 from portal.models import Host, User
 
 MAX_FLOPS_COUNT: Final = 1e25
 """More FLOPs than a job may be estimated or bounded at: 3 million years at 100 GFLOPS."""
 MAX_RESULTS_PER_WORKUNIT: Final = 100
+MAX_WORKUNIT_NAME_CHARS: Final = 191
+"""As BOINC's own server has it."""
 MAX_INSTANCES: Final = 65_535
 """More processors than a job may be given."""
 
 
 class Batch(models.Model):
-    """Workunits that were submitted together, to be followed and fetched together."""
+    """Workunits to be followed and fetched together; it may be made before them."""
 
     app = models.ForeignKey(App, models.PROTECT, related_name="batches", verbose_name=_("app"))
     owner = models.ForeignKey(
         User, models.SET_NULL, null=True, blank=True, related_name="batches", verbose_name=_("owner")
     )
-    name = models.CharField(_("name"), max_length=100)
-    # Sent by the submitter so that a repeated submission has no effect
-    request_id = models.CharField(_("id of the request"), max_length=64, null=True, blank=True, unique=True)
+    name = models.CharField(_("name"), max_length=MAX_WORKUNIT_NAME_CHARS)
+    # Sent by the submitter so that a repeated submission has no effect; another content under it is refused
+    request_id = models.CharField(_("id of the request"), max_length=64, null=True, blank=True)  # noqa: DJ001 - NULL: any number
+    request_digest = models.BinaryField(max_length=32, null=True, editable=False)
     nworkunits = models.PositiveIntegerField(_("workunits"), default=0)
     created_at = models.DateTimeField(_("created"), default=timezone.now, editable=False)
     cancelled_at = models.DateTimeField(_("cancelled"), null=True, blank=True)
+    # Then it is cancelled and retired; NULL: never
+    expires_at = models.DateTimeField(_("expires"), null=True, blank=True)
+    # Its outputs are deleted, and none are kept any more
+    retired_at = models.DateTimeField(_("retired"), null=True, blank=True)
 
     class Meta:
         verbose_name = _("batch")
         ordering = ["-id"]
         verbose_name_plural = _("batches")
+        constraints = [
+            models.UniqueConstraint(
+                fields=["owner", "request_id"],
+                condition=Q(request_id__isnull=False),
+                nulls_distinct=False,
+                name="batch_request_id",
+            )
+        ]
+        indexes = [
+            models.Index(
+                fields=["expires_at"], condition=Q(expires_at__isnull=False, retired_at=None), name="batch_to_expire"
+            )
+        ]
 
     def __str__(self) -> str:
         return self.name
@@ -80,7 +100,7 @@ class Workunit(models.Model):
     batch = models.ForeignKey(
         Batch, models.PROTECT, null=True, blank=True, related_name="workunits", db_index=False, verbose_name=_("batch")
     )
-    name = models.CharField(_("name"), max_length=128, validators=[SAFE_NAME])
+    name = models.CharField(_("name"), max_length=MAX_WORKUNIT_NAME_CHARS, validators=[JOB_NAME])
     created_at = models.DateTimeField(_("created"), default=timezone.now, editable=False)
     priority = models.SmallIntegerField(_("priority"), default=0)
     fpops_est = models.FloatField(_("estimated FLOPs"))
@@ -222,22 +242,23 @@ class Result(StoredClaim):
         Workunit, models.CASCADE, related_name="results", db_index=False, verbose_name=_("workunit")
     )
     app = models.ForeignKey(App, models.PROTECT, related_name="+", db_index=False, verbose_name=_("app"))
-    name = models.CharField(_("name"), max_length=140)
+    # Its workunit's, its number, and the mark of a restore
+    name = models.CharField(_("name"), max_length=MAX_WORKUNIT_NAME_CHARS + len("_99_r00000000"))
     priority = models.SmallIntegerField(_("priority"), default=0)
     # Its place in the queue is its id plus this, drawn at random when it is made (scheduler/submission/sql.py).
     queue_shift = models.BigIntegerField(_("shift in the queue"), default=0, db_default=0, editable=False)
     created_at = models.DateTimeField(_("created"), default=timezone.now, editable=False)
-    server_state = models.PositiveSmallIntegerField(
-        _("server state"), choices=SERVER_STATES, default=ServerState.UNSENT
-    )
-    outcome = models.PositiveSmallIntegerField(_("outcome"), choices=OUTCOMES, default=Outcome.INIT)
-    validate_state = models.PositiveSmallIntegerField(
-        _("validation"), choices=VALIDATE_STATES, default=ValidateState.INIT
-    )
+    # Which numbers these three may be is checked below: not positive ones, which would be checked for it once more.
+    server_state = models.SmallIntegerField(_("server state"), choices=SERVER_STATES, default=ServerState.UNSENT)
+    outcome = models.SmallIntegerField(_("outcome"), choices=OUTCOMES, default=Outcome.INIT)
+    validate_state = models.SmallIntegerField(_("validation"), choices=VALIDATE_STATES, default=ValidateState.INIT)
     file_delete_state = models.PositiveSmallIntegerField(
         _("file deletion"), choices=FILE_DELETE_STATES, default=FileDeleteState.INIT
     )
 
+    # These three have no constraints in the database, which would take a tenth of its time for a dispatch. Whoever
+    # gives a result to a computer has locked it, and so has what alone deletes computers and volunteers: erasing an
+    # account. Versions are never deleted. check_credit looks at all of them.
     user = models.ForeignKey(
         User,
         models.SET_NULL,
@@ -245,14 +266,28 @@ class Result(StoredClaim):
         blank=True,
         related_name="results",
         db_index=False,
+        db_constraint=False,
         verbose_name=_("volunteer"),
     )
     host = models.ForeignKey(
-        Host, models.SET_NULL, null=True, blank=True, related_name="results", db_index=False, verbose_name=_("computer")
+        Host,
+        models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="results",
+        db_index=False,
+        db_constraint=False,
+        verbose_name=_("computer"),
     )
     # NULL once it is sent: anonymous platform
     app_version = models.ForeignKey(
-        AppVersion, models.SET_NULL, null=True, blank=True, db_index=False, verbose_name=_("app version")
+        AppVersion,
+        models.SET_NULL,
+        null=True,
+        blank=True,
+        db_index=False,
+        db_constraint=False,
+        verbose_name=_("app version"),
     )
     processor_type = models.CharField(
         _("processor type"), max_length=16, choices=PROCESSOR_TYPES, default=ProcessorType.CPU
@@ -301,28 +336,24 @@ class Result(StoredClaim):
         ordering = ["-id"]
         constraints = [
             models.UniqueConstraint(fields=["name"], name="result_name"),
-            CheckConstraint(condition=Q(server_state__in=list(ServerState)), name="result_server_state"),
-            CheckConstraint(condition=Q(outcome__in=list(Outcome)), name="result_outcome"),
-            CheckConstraint(condition=Q(validate_state__in=list(ValidateState)), name="result_validate_state"),
+            # One for all states: every statement that writes results prepares each constraint anew.
             CheckConstraint(
-                condition=(Q(server_state=ServerState.OVER) & ~Q(outcome=Outcome.INIT))
-                | (~Q(server_state=ServerState.OVER) & Q(outcome=Outcome.INIT)),
-                name="result_outcome_when_over",
-            ),
-            CheckConstraint(
-                condition=~Q(server_state=ServerState.UNSENT) | Q(host__isnull=True, user__isnull=True, sent_at=None),
-                name="result_unsent_is_nobodys",
-            ),
-            CheckConstraint(
-                condition=~Q(server_state=ServerState.IN_PROGRESS)
-                | Q(sent_at__isnull=False, deadline_at__isnull=False),
-                name="result_in_progress_was_sent",
+                condition=Q(server_state=ServerState.UNSENT, outcome=Outcome.INIT, host=None, user=None, sent_at=None)
+                | Q(
+                    server_state=ServerState.IN_PROGRESS,
+                    outcome=Outcome.INIT,
+                    sent_at__isnull=False,
+                    deadline_at__isnull=False,
+                )
+                | Q(server_state=ServerState.OVER, outcome__in=[each for each in Outcome if each != Outcome.INIT]),
+                name="result_state",
             ),
             CheckConstraint(
                 condition=~Q(outcome=Outcome.SUCCESS) | Q(received_at__isnull=False), name="result_success_was_received"
             ),
             CheckConstraint(
-                condition=Q(validate_state=ValidateState.INIT) | Q(outcome=Outcome.SUCCESS),
+                condition=Q(validate_state=ValidateState.INIT)
+                | Q(validate_state__in=list(ValidateState), outcome=Outcome.SUCCESS),
                 name="result_checked_when_success",
             ),
             CheckConstraint(

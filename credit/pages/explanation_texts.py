@@ -102,6 +102,10 @@ GRANT_SENTENCES: Final = {
         "The volunteers whose results agree confirm each other more often than chance would, and nobody else has "
         "confirmed these results in time. All valid results get the smallest of their claims."
     ),
+    GrantRule.UNCONFIRMED_SINGLE: _(
+        "Another computer had to confirm this result, and none has done so in time. It gets its claim, but no more "
+        "than that of an average task of this size."
+    ),
     GrantRule.GIVEN: _("Every valid result gets the amount that the project set for this workunit."),
     GrantRule.FIXED: _("Every valid result of this app gets a fixed amount."),
     GrantRule.MEAN_OF_SCALED: _(

@@ -53,6 +53,9 @@ def _differences() -> Iterator[str]:
                 f"version {version}: has {total} credits in all for {count} results, "
                 f"but its results make {earned} for {found}"
             )
+        cursor.execute(sql.DANGLING_RESULTS)
+        for result, missing in cursor.fetchall():
+            yield f"result {result}: there is no {missing}"
         cursor.execute(sql.WRONG_CANONICAL_RESULTS)
         for workunit, fault in cursor.fetchall():
             yield f"workunit {workunit}: {fault}"

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 Array = npt.NDArray[Any]
+_COUNT_NBYTES: Final = 8
 
 VERSIONS: Final = np.dtype(
     [
@@ -77,12 +78,23 @@ class PassFacts:
 
 
 def encode(dtype: np.dtype[Any], columns: Mapping[str, Any], count: int) -> bytes:
-    """An array of these columns."""
-    array = np.empty(count, dtype)
+    """An array of these columns, one after the other; one with the same value throughout is kept as that value."""
+    parts = [count.to_bytes(_COUNT_NBYTES)]
     for name in dtype.names or ():
-        array[name] = columns[name]
-    return array.tobytes()
+        column = np.ascontiguousarray(columns[name], dtype[name])
+        # Compared as bits, so that NaN equals itself.
+        bits = column.view(f"u{dtype[name].itemsize}")
+        is_constant = count > 0 and bool((bits == bits[0]).all())
+        parts += [bytes([is_constant]), (column[:1] if is_constant else column).tobytes()]
+    return b"".join(parts)
 
 
 def decode(data: bytes | memoryview, dtype: np.dtype[Any]) -> Array:
-    return np.frombuffer(bytes(data), dtype)
+    """The rows that ``encode`` was given; none of an empty text."""
+    count, place = int.from_bytes(data[:_COUNT_NBYTES]), _COUNT_NBYTES
+    rows = np.empty(count, dtype)
+    for name in dtype.names or () if count else ():
+        nvalues = 1 if data[place] else count
+        rows[name] = np.frombuffer(data, dtype[name], nvalues, place + 1)
+        place += 1 + nvalues * dtype[name].itemsize
+    return rows

@@ -127,6 +127,18 @@ SELECT c.id, c.total_credit, c.ngranted, coalesce(e.credit, 0), coalesce(e.count
 WRONG_USER_TOTALS: Final = _OWNER_TOTALS.format("user_id", "credit_usercredit")
 WRONG_HOST_TOTALS: Final = _OWNER_TOTALS.format("host_id", "credit_hostcredit")
 WRONG_VERSION_TOTALS: Final = _VERSION_TOTALS.format("app_version_id")
+# What foreign keys would not let be, if results had them (credit.models.Result).
+DANGLING_RESULTS: Final = """
+SELECT r.id, 'volunteer ' || r.user_id FROM credit_result r
+ WHERE r.user_id IS NOT NULL AND NOT EXISTS (SELECT FROM portal_user u WHERE u.id = r.user_id)
+ UNION ALL
+SELECT r.id, 'computer ' || r.host_id FROM credit_result r
+ WHERE r.host_id IS NOT NULL AND NOT EXISTS (SELECT FROM portal_host h WHERE h.id = r.host_id)
+ UNION ALL
+SELECT r.id, 'version ' || r.app_version_id FROM credit_result r
+ WHERE r.app_version_id IS NOT NULL AND NOT EXISTS (SELECT FROM credit_appversion v WHERE v.id = r.app_version_id)
+ ORDER BY 1, 2
+"""
 WRONG_CANONICAL_RESULTS: Final = f"""
 SELECT w.id, CASE WHEN r.id IS NULL OR r.workunit_id <> w.id THEN 'its canonical result is none of its own'
                   WHEN r.validate_state <> {ValidateState.VALID.value} THEN 'its canonical result is not valid'

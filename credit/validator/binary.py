@@ -20,6 +20,8 @@ import psycopg
 from django.db import connection
 from psycopg import pq
 from psycopg.errors import error_from_result
+from psycopg.generators import send
+from psycopg.waiting import wait
 
 # Type -> its OID, the OID of its array, and the NumPy type of its bytes.
 _TYPES: Final[dict[str, tuple[int, int, np.dtype[Any]]]] = {
@@ -30,9 +32,12 @@ _TYPES: Final[dict[str, tuple[int, int, np.dtype[Any]]]] = {
     "timestamptz": (1184, 1185, np.dtype(">i8")),
 }
 _OF_ARRAY: Final = {array: name for name, (_, array, _) in _TYPES.items()}
+_BYTEA: Final = 17
 _BYTEA_ARRAY: Final = 1001
 _HEADER: Final = struct.Struct(">iiIii")  # dimensions, NULLs or none, type, length, first index
 _DONE: Final = (pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK)
+# Between looks for a signal, such as one that ends the process.
+_WAIT_SECS: Final = 0.1
 # PostgreSQL counts microseconds from 2000.
 _YEAR_2000_US: Final = 946_684_800_000_000
 NO_TIME: Final = -(2**63)
@@ -121,8 +126,8 @@ def _text(name: bytes | None) -> str:
 class Statement:
     """A statement on Django's own connection, in the transaction that has begun there; prepared at its first use.
 
-    ``types`` are those of its parameters $1, $2, …, with blanks between: ``int8`` for one value, ``int8[]`` for an
-    array, ``int8?[]`` for an array in which NaN or None stands for NULL. Raises psycopg's errors.
+    ``types`` are those of its parameters $1, $2, …, with blanks between: ``int8`` for one value, ``bytea`` for bytes,
+    ``int8[]`` for an array, ``int8?[]`` for an array in which NaN or None stands for NULL. Raises psycopg's errors.
     """
 
     def __init__(self, sql: str, types: str) -> None:
@@ -161,9 +166,12 @@ class Statement:
         return raw
 
     def send(self, raw: psycopg.Connection[Any], values: Sequence[Any]) -> None:
-        """Send it without waiting, on a connection in pipeline mode that has it prepared."""
+        """Send it, on a connection in pipeline mode that has it prepared, without waiting for what it does.
+
+        All of it: libpq keeps what the socket's buffer has no room for, and the server could not begin.
+        """
         raw.pgconn.send_query_prepared(self.name, self._encoded(values), self._formats, pq.Format.BINARY)
-        raw.pgconn.flush()
+        wait(send(raw.pgconn), raw.pgconn.socket, interval=_WAIT_SECS)
 
     @property
     def _formats(self) -> list[int]:
@@ -211,11 +219,15 @@ def _drain(raw: psycopg.Connection[Any]) -> pq.abc.PGresult | None:
 
 
 def _oid(type_: str) -> int:
+    if type_ == "bytea":
+        return _BYTEA
     name = type_.rstrip("[]?")
     return _TYPES[name][0] if name == type_ else _TYPES[name][1]
 
 
 def _parameter(value: Any, type_: str) -> bytes:
+    if isinstance(value, bytes):
+        return value
     name = type_.rstrip("[]?")
     return encode_one(value, name) if name == type_ else encode(value, name, nullable="?" in type_)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec
@@ -14,9 +13,9 @@ from django.db import connection, transaction
 from credit.engine.facts import VersionFacts
 from credit.engine.passes import PassDecisions
 from credit.engine.states import ValidateState
-from credit.models import LoggedPass
 from credit.statistics.pass_arrays import RECORDS, RESULTS, VERSIONS, WORKUNITS, decode, encode
 from credit.statistics.pass_log import version_rows
+from credit.validator import sql
 from credit.validator.binary import NO_TIME, Column
 from credit.validator.reads import Records, Results, Workunits
 
@@ -83,7 +82,7 @@ class PassLog:
     def write(
         self,
         app_id: int,
-        at: dt.datetime,
+        now_us: int,
         min_avg_pfc: float | None,
         workunits: Workunits,
         results: Results,
@@ -119,18 +118,22 @@ class PassLog:
             "granted_credit": np.asarray(decided.credits, np.float64)[done],
         }
         has_grant = np.bincount(workunit_of, is_valid, len(numbers)) > 0
-        versions = decode(self._versions, VERSIONS)
         with transaction.atomic():
-            LoggedPass.objects.create(
-                app_id=app_id,
-                at=at,
-                nworkunits=int(np.count_nonzero(has_grant & ~is_late)),
-                min_avg_pfc=min_avg_pfc,
-                versions=versions[np.isin(versions["id"], version)].tobytes(),
-                records=self._records,
-                workunits=encode(WORKUNITS, _columns(workunits, numbers, is_late), len(numbers)),
-                results=encode(RESULTS, kept, len(places)),
+            sql.LOG_PASS.run(
+                app_id,
+                now_us,
+                np.count_nonzero(has_grant & ~is_late),
+                np.nan if min_avg_pfc is None else min_avg_pfc,
+                self._versions_of(version),
+                self._records,
+                encode(WORKUNITS, _columns(workunits, numbers, is_late), len(numbers)),
+                encode(RESULTS, kept, len(places)),
             )
+
+    def _versions_of(self, ids: Column) -> bytes:
+        versions = decode(self._versions, VERSIONS)
+        used = versions[np.isin(versions["id"], ids)]
+        return encode(VERSIONS, {name: used[name] for name in VERSIONS.names or ()}, len(used))
 
 
 def _columns(workunits: Workunits, numbers: Column, is_late: Column) -> dict[str, Any]:

@@ -20,7 +20,7 @@ import structlog
 from django.conf import settings
 from django.contrib.postgres.expressions import ArraySubquery
 from django.db import InterfaceError, OperationalError, connection, transaction
-from django.db.models import Case, Count, F, OuterRef, Q, Subquery, Value, When
+from django.db.models import Count, F, OuterRef, Subquery
 from django.db.models.functions import Greatest, JSONObject, Least
 
 from credit.engine.facts import HostVersionFacts, ResultFacts
@@ -263,7 +263,7 @@ class _Pass:
         by_version = writes.granted_by_version(results.version_id[granted], due)
         writes.update_versions(self.app_facts, self.versions, by_version, self.now)
         least = self.app_facts.min_avg_pfc
-        self.log.write(self.app_id, self.at, least, workunits, results, self.p_fpops, self.places, decided)
+        self.log.write(self.app_id, self.now_us, least, workunits, results, self.p_fpops, self.places, decided)
         self.write_faults(results, verdicts)
 
     def decide(
@@ -333,7 +333,7 @@ class _Pass:
         report.nvalid = states[ValidateState.VALID]
         report.ninvalid = states[ValidateState.INVALID]
         report.ninconclusive = states[ValidateState.INCONCLUSIVE]
-        report.ndecided = sum(credit is not None for *_, credit in decided.workunits)
+        report.ndecided = sum(credit is not None for _, _, credit in decided.workunits)
         report.nfaults, report.nwaiting = len(self.faults), len(decided.waiting_ids)
         report.credit = sum(decided.credits_due)
 
@@ -345,11 +345,10 @@ class _Pass:
         if self.outliers:
             Result.objects.filter(pk__in=self.outliers).update(is_runtime_outlier=True)
         if self.decided.waiting_ids:
-            # The transitioner makes one more result. Of several that agree, another pass decides if it does not come.
-            has_several = Q(min_quorum__gt=1)
+            # The transitioner makes one more result. Another pass decides if it does not come.
             Workunit.objects.filter(pk__in=self.decided.waiting_ids).update(
-                need_validate=has_several,
-                validate_after=Case(When(has_several, then=Value(self.at + settings.PAIR_WAIT))),
+                need_validate=True,
+                validate_after=self.at + settings.PAIR_WAIT,
                 validate_fault="",
                 transition_at=self.at,
                 **{name: Greatest(name, F("min_quorum") + 1) for name in _COUNTS},

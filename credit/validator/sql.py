@@ -16,7 +16,7 @@ from credit.validator.binary import Statement
 
 # Columns carry a type of processor as its number in this list, from 1.
 PROCESSOR_TYPES: Final = tuple(type_.value for type_ in ProcessorType)
-_TYPE_NUMBER: Final = f"array_position(ARRAY{list(PROCESSOR_TYPES)}::varchar[], {{}})::int2"
+_TYPE_NUMBER: Final = f"array_position(ARRAY{list(PROCESSOR_TYPES)}::varchar[], processor_type)::int2"
 
 # Locks workunits that wait, by id, and skips those that another pass has locked. The app is given as a range: with an
 # equality the planner may walk through all workunits by their primary key instead of the index of those that wait.
@@ -44,7 +44,7 @@ _UNDECIDED_OR_VALID: Final = ", ".join(
 READ_RESULTS: Final = Statement(
     f"""SELECT array_agg(id) AS id, array_agg(workunit_id) AS workunit_id, array_agg(coalesce(host_id, 0)) AS host_id,
        array_agg(coalesce(user_id, 0)) AS user_id, array_agg(coalesce(app_version_id, 0)) AS version_id,
-       array_agg({_TYPE_NUMBER.format("processor_type")}) AS type, array_agg(validate_state) AS validate_state,
+       array_agg({_TYPE_NUMBER}) AS type, array_agg(validate_state) AS validate_state,
        array_agg(coalesce(peak_flops, 'NaN')) AS peak_flops, array_agg(coalesce(sent_at, received_at)) AS sent_at,
        array_agg(received_at) AS received_at, array_agg(coalesce(elapsed_secs, 'NaN')) AS elapsed_secs,
        array_agg(coalesce(cpu_secs, 'NaN')) AS cpu_secs,
@@ -162,13 +162,20 @@ UPDATE_RECORDS: Final = Statement(
     " float8[] float8[] float8[] bool[] timestamptz[] float8[] int8[] int8[] int8[] float8[] int8[] float8[]"
     " int8[] float8[] timestamptz[] float8[] float8[] float8[]",
 )
-_ACCOUNTS: Final = """UPDATE credit_{0}credit c
+UPDATE_USERS: Final = Statement(
+    """UPDATE credit_usercredit c
    SET total_credit = n.total, expavg_credit = n.expavg, expavg_at = n.expavg_at
-  FROM unnest($1, $2, $3, $4) n(id, total, expavg, expavg_at)
- WHERE c.{0}_id = n.id"""
-_ACCOUNT_TYPES: Final = "int8[] float8[] float8[] timestamptz[]"
-UPDATE_USERS: Final = Statement(_ACCOUNTS.format("user"), _ACCOUNT_TYPES)
-UPDATE_HOSTS: Final = Statement(_ACCOUNTS.format("host"), _ACCOUNT_TYPES)
+  FROM unnest($1, $2, $3, $4) n(user_id, total, expavg, expavg_at)
+ WHERE c.user_id = n.user_id""",
+    "int8[] float8[] float8[] timestamptz[]",
+)
+UPDATE_HOSTS: Final = Statement(
+    """UPDATE credit_hostcredit c
+   SET total_credit = n.total, expavg_credit = n.expavg, expavg_at = n.expavg_at
+  FROM unnest($1, $2, $3, $4) n(host_id, total, expavg, expavg_at)
+ WHERE c.host_id = n.host_id""",
+    "int8[] float8[] float8[] timestamptz[]",
+)
 
 # Locks versions by id.
 LOCK_VERSIONS: Final = Statement(
@@ -185,4 +192,11 @@ UPDATE_VERSIONS: Final = Statement(
   FROM unnest($1, $2, $3, $4, $5, $6, $7) n(id, pfc_n, pfc_avg, expavg, expavg_at, total_credit, ngranted)
  WHERE v.id = n.id""",
     "int8[] int8[] float8[] float8[] timestamptz[] float8[] int8[]",
+)
+# Its arrays are binary parameters: as literals they would be sent, and parsed, as twice as many digits.
+LOG_PASS: Final = Statement(
+    """INSERT INTO credit_loggedpass
+       (app_id, at, is_feeder, nworkunits, min_avg_pfc, versions, records, workunits, results)
+VALUES ($1, $2, false, $3, nullif($4, 'NaN'), $5, $6, $7, $8)""",
+    "int8 timestamptz int8 float8 bytea bytea bytea bytea",
 )

@@ -5,7 +5,7 @@ The bounds are ours: what an owner would notice, not a rule of the emulator docu
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -18,7 +18,7 @@ from emulator.engine.timeline.results import ProjectResult, Result
 
 NAMED_MAX: Final = 10
 IDLE_MIN: Final = 0.01  # of the time in which a kind of processor was able to compute
-SHORT_MIN: Final = 0.02  # of all work
+SHORT_MIN: Final = 0.02  # of the work of a kind of processor
 SHORT_PART_MIN: Final = 0.1  # of the project's share
 
 
@@ -28,7 +28,7 @@ class Cause(StrEnum):
     SUSPENDED = "suspended"  # of a processor alone: a suspended project is entitled to nothing
     NO_NEW_TASKS = "no new tasks"
     HELD = "held"  # a suspended job keeps its project from being asked
-    NO_PROGRAM = "no program"  # for a kind of processor
+    NO_PROGRAM = "no program"  # of a processor alone: a project has no share of what it cannot use
     MEMORY = "memory"
     MAX_CONCURRENT = "max concurrent"
     DEADLINES = "deadlines"  # the server sends no jobs that would be late
@@ -52,13 +52,33 @@ class LateJob:
 
 @dataclass(frozen=True, slots=True)
 class ShortProject:
-    """A project that got clearly less than its share; fractions of all work. `kind` belongs to NO_PROGRAM."""
+    """A project that got clearly less of a kind of processor than its share; fractions of that kind's work. `kind` is
+    empty for a project without programs, whose fractions are of all work."""
 
     project: str
+    kind: str
     share: float
     got: float
     cause: Cause
-    kind: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class KindShare:
+    """A project's share of the work of a kind of processor, among those with a program for it, and what it got.
+
+    `lacks`: the part of that work that it lacks, which is no more than it lacks of all work. So a project that got its
+    whole share on other processors lacks nothing.
+    """
+
+    kind: str
+    share: float
+    got: float
+    lacks: float
+
+    @property
+    def is_short(self) -> bool:
+        """Whether the project got clearly less than its share."""
+        return self.lacks > max(SHORT_MIN, SHORT_PART_MIN * self.share)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,16 +119,34 @@ def find(scenario: Scenario, result: Result) -> Findings:
         late=tuple(late[:NAMED_MAX]),
         nlate=sum(row.late for row in result.projects),
         njobs=sum(row.jobs for row in result.projects),
-        short=tuple(
-            _short(scenario, result, number, row) for number, row in enumerate(result.projects) if is_short(row)
-        ),
+        short=tuple(_shorts(scenario, result)),
         idle=tuple(_idle(scenario, result)),
     )
 
 
-def is_short(row: ProjectResult) -> bool:
-    """Whether the project got clearly less than its share."""
-    return row.share - row.got_fraction > max(SHORT_MIN, SHORT_PART_MIN * row.share)
+def kind_shares(scenario: Scenario, result: Result, shares: Sequence[float]) -> list[list[KindShare]]:
+    """For each project its shares by kind of processor, if its part of all work is to be that of `shares`."""
+    rows = result.projects
+    kinds = [processor.kind for processor in scenario.all_processors()]
+    flops = [processor.counted_flops for processor in scenario.all_processors()]
+    used = [[secs * speed for secs, speed in zip(row.instance_secs, flops, strict=True)] for row in rows]
+    whole = sum(map(sum, used))
+    kind_shares: list[list[KindShare]] = [[] for _row in rows]
+    for kind in kinds:
+        entitled = [number for number, row in enumerate(rows) if kind in _kinds_of(scenario.project(row.name).apps)]
+        place = kinds.index(kind)
+        total = sum(used[number][place] for number in entitled)
+        total_share = sum(shares[number] for number in entitled)
+        for number in entitled:
+            share = shares[number] / total_share if total_share else 0.0
+            got = used[number][place] / total if total else 0.0
+            overall = (shares[number] - rows[number].got_fraction) * (whole / total if total else 1.0)
+            kind_shares[number].append(KindShare(kind, share, got, max(0.0, min(share - got, overall))))
+    for number, row in enumerate(rows):
+        if not scenario.project(row.name).apps:
+            lacks = max(0.0, shares[number] - row.got_fraction)
+            kind_shares[number].append(KindShare("", shares[number], row.got_fraction, lacks))
+    return kind_shares
 
 
 def _late_jobs(result: Result) -> list[LateJob]:
@@ -128,29 +166,30 @@ def _late_jobs(result: Result) -> list[LateJob]:
     return sorted(found, key=lambda late: (not late.name, -late.late_secs, late.job))
 
 
-def _short(scenario: Scenario, result: Result, number: int, row: ProjectResult) -> ShortProject:
+def _shorts(scenario: Scenario, result: Result) -> Iterator[ShortProject]:
+    shares = [row.share for row in result.projects]
+    for number, mine in enumerate(kind_shares(scenario, result, shares)):
+        short = [kind_share for kind_share in mine if kind_share.is_short]
+        if short:
+            row = result.projects[number]
+            cause = _why_short(scenario, result, number, row)
+            yield from (ShortProject(row.name, part.kind, part.share, part.got, cause) for part in short)
+
+
+def _why_short(scenario: Scenario, result: Result, number: int, row: ProjectResult) -> Cause:
     project = scenario.project(row.name)
     reasons = _reasons(result, number)
-    cause, kind = Cause.UNKNOWN, ""
-    if project.no_new_tasks:
-        cause = Cause.NO_NEW_TASKS
-    elif _is_held(scenario, project):
-        cause = Cause.HELD
-    elif _never_has_work(scenario, project, result.days):
-        cause = Cause.NEVER_WORK
-    elif _lacks_memory(scenario, project) or reasons[Reason.NO_MEMORY]:
-        cause = Cause.MEMORY
-    elif reasons[Reason.SERVER_DOWN] > row.rpcs / 4:
-        cause = Cause.SERVER_DOWN
-    elif reasons[Reason.SERVER_DEADLINE] > row.rpcs / 4:
-        cause = Cause.DEADLINES
-    elif not project.has_work or reasons[Reason.SERVER_DRY] > row.rpcs / 2:
-        cause = Cause.NO_WORK
-    elif missing := _missing_kind(scenario, project):
-        cause, kind = Cause.NO_PROGRAM, missing
-    elif project.max_concurrent or any(app.max_concurrent for app in project.apps):
-        cause = Cause.MAX_CONCURRENT
-    return ShortProject(row.name, row.share, row.got_fraction, cause, kind)
+    causes = (
+        (Cause.NO_NEW_TASKS, project.no_new_tasks),
+        (Cause.HELD, _is_held(scenario, project)),
+        (Cause.NEVER_WORK, _never_has_work(scenario, project, result.days)),
+        (Cause.MEMORY, _lacks_memory(scenario, project) or reasons[Reason.NO_MEMORY] > 0),
+        (Cause.SERVER_DOWN, reasons[Reason.SERVER_DOWN] > row.rpcs / 4),
+        (Cause.DEADLINES, reasons[Reason.SERVER_DEADLINE] > row.rpcs / 4),
+        (Cause.NO_WORK, not project.has_work or reasons[Reason.SERVER_DRY] > row.rpcs / 2),
+        (Cause.MAX_CONCURRENT, bool(project.max_concurrent) or any(app.max_concurrent for app in project.apps)),
+    )
+    return next((cause for cause, holds in causes if holds), Cause.UNKNOWN)
 
 
 def _reasons(result: Result, project: int) -> Sequence[int]:
@@ -159,14 +198,6 @@ def _reasons(result: Result, project: int) -> Sequence[int]:
     mine = np.asarray(result.decisions.project) == project
     counts: list[int] = np.bincount(reasons[mine], minlength=128).tolist()
     return counts
-
-
-def _missing_kind(scenario: Scenario, project: Project) -> str:
-    """The first kind of processor for which other projects have a program and this one has none."""
-    own = _kinds_of(project.apps)
-    others = {kind for other in scenario.projects for kind in _kinds_of(other.apps)}
-    kinds = [processor.kind for processor in scenario.all_processors()]
-    return next((kind for kind in kinds if kind in others and kind not in own), "")
 
 
 def _kinds_of(apps: Sequence[App]) -> set[str]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
-from emulator.advice.findings import Findings, is_short
+from emulator.advice.findings import Findings, kind_shares
 from emulator.engine.scenario import Project, Scenario
 from emulator.engine.timeline.results import Result
 
@@ -47,7 +47,8 @@ class SettingChange:
 
 @dataclass(frozen=True, slots=True)
 class Measures:
-    """What is compared; less is better. Fractions: of speed, of jobs, of work that projects lack; contacts per job."""
+    """What is compared; less is better. Fractions: of speed, of jobs, of the work of a kind of processor that
+    projects lack; contacts per job."""
 
     idle: float
     late: float
@@ -85,11 +86,11 @@ class Outcome:
     advice: tuple[Advice, ...]
 
 
-def measure(result: Result, shares: Sequence[float]) -> Measures:
-    """The measures of a run, with the shares (fractions) that its owner wants."""
+def measure(scenario: Scenario, result: Result, shares: Sequence[float]) -> Measures:
+    """The measures of a run of this scenario, with the shares (fractions of all work) that its owner wants."""
     jobs = sum(row.jobs for row in result.projects) + len(result.overdue)
     late = sum(row.late for row in result.projects) + len(result.overdue)
-    lacking = [max(0.0, share - row.got_fraction) for share, row in zip(shares, result.projects, strict=True)]
+    lacking = [max((part.lacks for part in mine), default=0.0) for mine in kind_shares(scenario, result, shares)]
     return Measures(
         idle=result.figures.idle,
         late=late / jobs if jobs else 0.0,
@@ -104,7 +105,7 @@ def candidates(scenario: Scenario, findings: Findings, result: Result) -> list[t
     if findings.nlate:
         groups.append(list(_buffers(scenario, larger=False))[:2])
     if findings.short:
-        groups.append([*_shares(scenario, result), *_limits(scenario, result)])
+        groups.append([*_shares(scenario, findings), *_limits(scenario, result)])
     if findings.idle:
         groups.append([*_without_limits(scenario), *list(_buffers(scenario, larger=True))[:3]])
     found: list[tuple[SettingChange, Scenario]] = []
@@ -122,11 +123,12 @@ def _buffers(scenario: Scenario, *, larger: bool) -> Iterable[tuple[SettingChang
             yield SettingChange(Setting.BUFFER, before, after), replace(scenario, preferences=preferences)
 
 
-def _shares(scenario: Scenario, result: Result) -> Iterable[tuple[SettingChange, Scenario]]:
+def _shares(scenario: Scenario, findings: Findings) -> Iterable[tuple[SettingChange, Scenario]]:
     """Larger shares for projects that got something, but too little."""
-    for row in [row for row in result.projects if is_short(row) and row.got_fraction > 0][:2]:
-        project = scenario.project(row.name)
-        share = round(project.share * min(row.share / row.got_fraction, _SHARE_FACTOR_MAX), 2)
+    got_something = {short.project: short for short in reversed(findings.short) if short.got > 0}
+    for short in list(reversed(got_something.values()))[:2]:
+        project = scenario.project(short.project)
+        share = round(project.share * min(short.share / short.got, _SHARE_FACTOR_MAX), 2)
         change = SettingChange(Setting.SHARE, (project.share,), (share,), project.name)
         yield change, _with(scenario, replace(project, share=share))
 
@@ -166,8 +168,8 @@ def try_all(
     tried = candidates(scenario, findings, result)
     shares = [row.share for row in result.projects]
     is_same = days == result.days or not tried
-    before = measure(result if is_same else run(scenario, days), shares)
-    trials = tuple(Trial(change, measure(run(changed, days), shares)) for change, changed in tried)
+    before = measure(scenario, result if is_same else run(scenario, days), shares)
+    trials = tuple(Trial(change, measure(changed, run(changed, days), shares)) for change, changed in tried)
     return Outcome(days if tried else result.days, before, trials, advise(before, trials, _figures(findings)))
 
 

@@ -1,8 +1,9 @@
-"""The examples that the pages offer: those of the documents, and a folder of small computers.
+"""The examples that the pages offer: those of the documents, a folder of small computers, and cases of volunteers.
 
 Each has the policy and the number of days to show what it is for; emulator.pages.texts.preset_texts says that in words.
 The documents' examples are made here as section 15 of the emulator document has them ("The 6.6 examples as scenarios").
-The others are files as a client writes them, in emulator/data/scenarios. No Django, no clock.
+The small computers are files as a client writes them, in emulator/data/scenarios; the cases are in
+emulator/files/reported_cases.py. No Django, no clock.
 """
 
 from collections.abc import Callable
@@ -27,6 +28,7 @@ from emulator.engine.scenario import (
     StartJob,
     Version,
 )
+from emulator.files.reported_cases import REPORTED, ReportedCase
 from emulator.files.scenario import read_folder
 
 FOLDER: Final = Path(__file__).parents[1] / "data" / "scenarios"
@@ -45,6 +47,7 @@ class Preset:
     policy: str
     days: float
     make: Callable[[], Scenario]
+    case: ReportedCase | None = None
 
     @property
     def scenario(self) -> Scenario:
@@ -135,15 +138,15 @@ _DOCUMENTS: Final = (
 
 # Folder and days; all with today's policy.
 _FOLDERS: Final = (
-    ("s1_two_equal_cpu", 100),
-    ("s2_gpu_example1", 100),
-    ("s3_tight_deadlines", 100),
-    ("s3b_tight_deadlines_big_buffer", 100),
-    ("s4_shares_60_30_10", 100),
-    ("s5_sporadic_project", 100),
+    ("s1_two_equal_cpu", 30),
+    ("s2_gpu_example1", 30),
+    ("s3_tight_deadlines", 30),
+    ("s3b_tight_deadlines_big_buffer", 30),
+    ("s4_shares_60_30_10", 30),
+    ("s5_sporadic_project", 30),
     ("s6_long_job_no_slack", 100),
-    ("n10_projects", 100),
-    ("n50_projects", 100),
+    ("n10_projects", 30),
+    ("n50_projects", 30),
     ("q060_min_jobs", 10),
     ("q010_min_jobs", 10),
 )
@@ -157,8 +160,9 @@ def _folder(name: str) -> Scenario:
 PRESETS: Final[tuple[Preset, ...]] = (
     *_DOCUMENTS,
     *(Preset(name, "rec", days, partial(_folder, name)) for name, days in _FOLDERS),
+    *(Preset(f"boinc-{case.issue}", "rec", case.days, case.make, case) for case in REPORTED),
 )
-"""All presets, the documents' first."""
+"""All presets: the documents', small computers, and reported cases."""
 
 
 def preset(key: str) -> Preset:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from emulator.engine.scenario import ScenarioError
-from portal.languages.messages import VERBATIM, Message, at_place
+from portal.languages.messages import Message, at_place
 from portal.wire.scanner import Limits, ProtocolError, TagScanner, as_bool, as_float, as_int, as_text
 
 STATE_BYTES_MAX: Final = 16 << 20
@@ -134,7 +134,7 @@ class Section:
         try:
             return as_bool(tag, raw)
         except ProtocolError as error:
-            raise self.source.error(tag, at, VERBATIM, text=error.limit_or_reason) from None
+            raise self.source.error(tag, at, error.reason) from None
 
     def attribute(self, name: str) -> str:
         """Return the value of an attribute of the opening tag; "" without one."""
@@ -162,7 +162,7 @@ def read_sections(source: SourceFile, root: str, schema: Schema, bytes_max: int)
     except ProtocolError as error:
         if error.field == "elements":
             raise source.error("", scanner.start, "too_many_elements", limit=limits.elements) from None
-        raise source.error(error.field, scanner.start, VERBATIM, text=error.limit_or_reason) from None
+        raise source.error(error.field, scanner.start, error.reason) from None
 
 
 def _top_sections(scanner: TagScanner, source: SourceFile, root: str, schema: Schema) -> Iterator[Section]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.conf import settings
 from django.http import Http404, HttpRequest
 from django.shortcuts import get_object_or_404
 
 from emulator.models import Experiment, Run
+from emulator.pages.examples import PREFIX, example_experiment, example_of, example_runs
 from portal.people.access import signed_in
 
 
@@ -16,18 +19,40 @@ def own_experiment(request: HttpRequest, pk: int) -> Experiment:
 
 
 def readable_experiment(request: HttpRequest, key: str) -> Experiment:
-    """By number for its owner, by its share token for anybody; Http404 for all others."""
+    """By number for its owner; by its share token for anybody, without private names; an example for anybody.
+
+    Http404 for all others.
+    """
+    if key.startswith(PREFIX):
+        return example_experiment(key.removeprefix(PREFIX))
     if key.isascii() and key.isdigit() and len(key) < 19:
         if not request.user.is_authenticated:
             raise Http404("no such experiment")
         return get_object_or_404(Experiment, pk=int(key), owner=request.user)
-    return get_object_or_404(Experiment, share_token=key.replace("\0", " "), started_at__isnull=False)
+    found = get_object_or_404(Experiment, share_token=key.replace("\0", " "), started_at__isnull=False)
+    if found.scenario is not None:
+        found.scenario = _without_names(found.scenario)
+    return found
+
+
+def _without_names(scenario: dict[str, Any]) -> dict[str, Any]:
+    """A stored scenario without the names of the computer and its tasks, by which others could recognise it."""
+    jobs = [{**job, "name": ""} if "name" in job else job for job in scenario.get("jobs", [])]
+    host = {**scenario["host"], "name": ""} if "name" in scenario["host"] else scenario["host"]
+    return {**scenario, "host": host, **({"jobs": jobs} if jobs else {})}
 
 
 def readable_run(request: HttpRequest, key: str, number: int) -> tuple[Experiment, Run]:
     """A run of an experiment that the visitor may see, with the experiment."""
     found = readable_experiment(request, key)
-    return found, get_object_or_404(Run.objects.select_related("experiment"), experiment=found, number=number)
+    if example_of(found):
+        runs = {run.number: run for run in example_runs(found)}
+        if number not in runs:
+            raise Http404("no such run")
+        return found, runs[number]
+    run = get_object_or_404(Run, experiment=found, number=number)
+    run.experiment = found
+    return found, run
 
 
 def share_url(found: Experiment) -> str:

@@ -39,7 +39,7 @@ PERIODS_SECS: Final = 6 * 3600.0
 
 
 def scenario_of(user: User, host: Host, now: dt.datetime) -> Scenario:
-    """The scenario for the computer; its notes list the assumptions.
+    """The scenario for the computer, without its name, as it may be shared; its notes list the assumptions.
 
     Raises ScenarioError for a computer that has not described itself or has no project.
     """
@@ -59,7 +59,6 @@ def scenario_of(user: User, host: Host, now: dt.datetime) -> Scenario:
         processors,
         [_facts(line, processors, habits(tasks, line.project.name, at)) for line in lines],
         preferences,
-        name=host.name,
     )
     _note_run_times(tasks, lines, processors, notes)
     jobs = start_jobs(tasks, scenario, at)

@@ -20,8 +20,9 @@ from emulator.engine.scenario import CPU, Processor, Scenario, StartState
 from emulator.files.scenario_json import from_json
 from emulator.models import Experiment, Run, RunState, RunTimeline
 from emulator.pages.drafts import changed
+from emulator.pages.examples import example_runs, example_timeline
 from emulator.pages.forms import TrialForm
-from emulator.pages.texts import parameter_texts, variant_texts
+from emulator.pages.texts import parameter_texts, preset_texts, variant_texts
 from emulator.runs.comparison import Compared, Difference, Spread, compare, spread
 from emulator.runs.estimate import expected_jobs, run_secs
 from emulator.runs.experiments import READ, RUN, UNFINISHED
@@ -29,6 +30,7 @@ from emulator.runs.packed_timeline import Packed, unpack
 from portal.languages.messages import Message
 from portal.languages.sentences import sentence
 from portal.models import User
+from portal.people.access import own_hosts
 from portal.requested_work import queue
 from portal.templatetags.display import speed
 from portal.templatetags.drawings import DATA_COLOURS
@@ -114,6 +116,24 @@ def read_experiments(owner: User) -> QuerySet[Experiment]:
     )
 
 
+def with_origins(experiments: Sequence[Experiment] | QuerySet[Experiment], owner: User) -> list[Experiment]:
+    """The owner's experiments with the source of each in words (``origin_words``). Two statements."""
+    rows = list(experiments)
+    numbers = {row.origin.partition(":")[2] for row in rows if row.origin.startswith("computer:")}
+    hosts = own_hosts(owner).filter(pk__in=[int(number) for number in numbers if number.isdigit()])
+    names = {host.pk: host.name for host in hosts} if numbers else {}
+    for row in rows:
+        row.origin_words = preset_texts.origin(row.origin, names)  # type: ignore[attr-defined]
+    return rows
+
+
+def origin_of(experiment: Experiment, owner: User | None) -> str:
+    """The source of an experiment's scenario in words; its computer has a name only for its owner."""
+    if owner is None:
+        return preset_texts.origin(experiment.origin, {})
+    return str(with_origins([experiment], owner)[0].origin_words)  # type: ignore[attr-defined]
+
+
 @dataclass(frozen=True, slots=True)
 class Estimate:
     """What a filled-in set-up asks for: runs, jobs in each, processor time of all and of the longest (s), and whether
@@ -137,7 +157,8 @@ def estimate(form: TrialForm, limit_secs: float) -> Estimate:
 
 
 def read_runs(experiment: Experiment) -> list[Run]:
-    return list(experiment.runs.order_by("number"))
+    """Its runs in order; those of an example are stored with the code."""
+    return example_runs(experiment) if experiment.pk is None else list(experiment.runs.order_by("number"))
 
 
 def is_unfinished(runs: Sequence[Run]) -> bool:
@@ -332,6 +353,13 @@ def _processor_text(row: Processor) -> str:
     else:
         text = ngettext("%(number)s %(kind)s GPU at %(speed)s", "%(number)s %(kind)s GPUs at %(speed)s", row.instances)
     return text % {"number": row.instances, "kind": row.kind, "speed": speed(row.peak_flops)}
+
+
+def timeline_of(run: Run) -> Packed | None:
+    """The columns of a run; None if it is not done, or keeps none."""
+    if run.state != RunState.DONE or not run.keeps_timeline:
+        return None
+    return example_timeline(run) if run.pk is None else read_timeline(run.pk)
 
 
 @lru_cache(maxsize=8)

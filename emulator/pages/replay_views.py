@@ -11,9 +11,10 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
 from emulator.engine.replay import is_of_the_policy
-from emulator.models import Replay, Run, RunState
+from emulator.models import Replay, Run
 from emulator.pages import reads
 from emulator.pages.access import readable_run
+from emulator.pages.examples import example_of
 from emulator.pages.moment import shown_moment
 from emulator.pages.texts import row_texts, variant_texts
 from emulator.runs import replays
@@ -29,7 +30,7 @@ from portal.requested_work import queue
 def decision(request: HttpRequest, key: str, number: int, decision: int) -> HttpResponse:
     """What the policy knew when it made a decision; POST asks for it."""
     _found, run = readable_run(request, key, number)
-    packed = reads.read_timeline(run.pk) if run.state == RunState.DONE else None
+    packed = reads.timeline_of(run)
     if packed is None or decision >= len(packed["decisions.at_secs"]):
         raise Http404("no such decision")
     why_not = _why_not(run, packed, decision)
@@ -60,6 +61,8 @@ def _why_not(run: Run, packed: Packed, decision: int) -> str:
     """Which sentence of the page says that there is no simulation; empty if there is one."""
     if not replays.simulates(run.policy):
         return "none"
+    if example_of(run.experiment):
+        return "example"
     kind, reason = (int(packed[f"decisions.{name}"][decision]) for name in ("kind", "reason"))
     return "" if is_of_the_policy(kind, reason) else "not decided"
 

@@ -20,7 +20,7 @@ from emulator.pages.access import readable_experiment, readable_run
 from emulator.pages.texts import row_texts, variant_texts
 from emulator.pages.texts.answer import answer_of
 from emulator.pages.texts.verdicts import verdict_of
-from emulator.pages.visitor import of_the_visitor
+from emulator.pages.visitor import is_owner, of_the_visitor
 from emulator.pages.window import WIDTH_MAX, window
 from emulator.runs.packed_timeline import Packed
 from portal.languages.sentences import sentence
@@ -36,7 +36,7 @@ VARY: Final = "Cookie, HX-Target"
 
 def _timeline(request: HttpRequest, key: str, number: int) -> tuple[Run, Packed]:
     _found, run = readable_run(request, key, number)
-    packed = reads.read_timeline(run.pk) if run.state == RunState.DONE else None
+    packed = reads.timeline_of(run)
     if packed is None:
         raise Http404("this run keeps no timeline")
     return run, packed
@@ -51,7 +51,7 @@ def run(request: HttpRequest, key: str, number: int) -> HttpResponse:
 
 def run_page(request: HttpRequest, found: Experiment, row: Run, key: str) -> HttpResponse:
     """The page of a run; also of an experiment that has only this one."""
-    packed = reads.read_timeline(row.pk) if row.state == RunState.DONE and row.keeps_timeline else None
+    packed = reads.timeline_of(row)
     palette = reads.colours([project["name"] for project in row.projects])
     figures = {name: reads.FIGURES[name] for name in reads.figures_of([row])} if row.figures else {}
     scenario = reads.scenario_of(found)
@@ -61,14 +61,14 @@ def run_page(request: HttpRequest, found: Experiment, row: Run, key: str) -> Htt
         "fault": sentence(row.fault),
         "parameters": variant_texts.parameters(row.parameters),
         "key": key,
-        "is_alone": not found.runs.exclude(pk=row.pk).exists(),
+        "is_alone": len(reads.read_runs(found)) == 1,
         "project_fractions": reads.project_fractions(row, palette),
         "palette": palette,
         "figures": [
             (title, why, row.figures[name], verdict_of(name, row.figures[name], len(row.projects)))
             for name, (title, why) in figures.items()
         ],
-        "answer": answer_of(row.answer),
+        "answer": answer_of(row.answer, has_names=is_owner(request, found)),
         "texts": packed.texts if packed else None,
         "timeline": timeline_facts(row, packed, palette) if packed else None,
         "processors": reads.processors_text(scenario),
@@ -93,12 +93,13 @@ def side_by_side(request: HttpRequest, key: str) -> HttpResponse:
     found = readable_experiment(request, key)
     runs = [run for run in reads.read_runs(found) if run.state == RunState.DONE and run.keeps_timeline]
     palette = reads.colours([project["name"] for project in runs[0].projects]) if runs else []
-    read = [(run, reads.read_timeline(run.pk)) for run in runs[:SIDE_BY_SIDE_MAX]]
+    read = [(run, reads.timeline_of(run)) for run in runs[:SIDE_BY_SIDE_MAX]]
     context = {
         "experiment": found,
         "key": key,
         "timelines": [timeline_facts(run, packed, palette) for run, packed in read if packed is not None],
         "nleft_out": max(0, len(runs) - SIDE_BY_SIDE_MAX),
+        "page_url": of_the_visitor(request, found)["page_url"],
         "project_fractions": reads.project_fractions(runs[0], palette) if runs else [],
     }
     return render(request, "emulator/side_by_side.html", context)

@@ -7,6 +7,7 @@ from typing import Any, Final
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
+from django.core.cache import cache
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
@@ -17,7 +18,7 @@ from emulator.engine.policies.registry import policy_notes
 from emulator.engine.scenario import Scenario, ScenarioError
 from emulator.files.presets import preset
 from emulator.models import Experiment, RunState
-from emulator.pages import reads
+from emulator.pages import examples, reads
 from emulator.pages.access import own_experiment, readable_experiment
 from emulator.pages.drafts import changed
 from emulator.pages.forms import UPLOAD_BYTES_MAX, ComputerForm, TrialForm, UploadForm, trial_initial
@@ -26,7 +27,7 @@ from emulator.pages.run_views import VARY, run_page
 from emulator.pages.texts import preset_texts
 from emulator.pages.texts.answer import answer_of
 from emulator.pages.texts.verdicts import best_of
-from emulator.pages.visitor import of_the_visitor
+from emulator.pages.visitor import is_owner, of_the_visitor
 from emulator.runs import estimate, experiments, worker
 from emulator.runs.experiments import ExperimentRefusedError
 from portal.languages.messages import Message
@@ -44,16 +45,16 @@ DEFAULT_DAYS: Final = 30.0
 def overview(request: HttpRequest) -> HttpResponse:
     """The user's experiments, and starting points for new ones; for strangers the examples."""
     if not request.user.is_authenticated:
-        return render(request, "emulator/examples.html", {"presets": preset_texts.offered()})
+        return render(request, "emulator/examples.html", examples.offered())
     return _overview(request)
 
 
 def _overview(request: HttpRequest, form: ComputerForm | None = None, upload: UploadForm | None = None) -> HttpResponse:
     user = signed_in(request)
     context = {
-        "experiments": reads.read_experiments(user),
+        "experiments": reads.with_origins(reads.read_experiments(user), user),
         "hosts": own_hosts(user).filter(retired_at=None).order_by("-last_contact_at")[:50],
-        "presets": preset_texts.offered(),
+        **examples.offered(),
         "form": form or ComputerForm(),
         "upload_form": upload or UploadForm(),
         "kept_max": settings.EMULATOR_EXPERIMENTS_MAX,
@@ -61,10 +62,16 @@ def _overview(request: HttpRequest, form: ComputerForm | None = None, upload: Up
     return render(request, "emulator/overview.html", context, status=400 if form or upload else 200)
 
 
+@require_safe
+def example(request: HttpRequest, key: str) -> HttpResponse:
+    """The finished run of one of the examples, for anybody."""
+    return results_page(request, examples.example_experiment(key), f"{examples.PREFIX}{key}")
+
+
 @require_POST
 @login_required
 def from_preset(request: HttpRequest, key: str) -> HttpResponse:
-    """Start from one of the examples."""
+    """Start from one of the examples: change it, and run it."""
     try:
         found = preset(key)
     except KeyError:
@@ -84,7 +91,8 @@ def from_computer(request: HttpRequest, pk: int) -> HttpResponse:
             request, _("This computer cannot be emulated yet: %(reason)s.") % {"reason": sentence(error.why)}
         )
         return redirect("emulator")
-    return _create(request, host.name, f"computer:{host.name}", scenario, DEFAULT_DAYS)
+    title = _("My computer: %(processors)s") % {"processors": reads.processors_text(scenario)}
+    return _create(request, title, f"computer:{host.pk}", scenario, DEFAULT_DAYS)
 
 
 @require_POST
@@ -154,13 +162,14 @@ def experiment(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def _set_up(request: HttpRequest, found: Experiment, scenario: Scenario, form: TrialForm) -> HttpResponse:
+    user = signed_in(request)
     context = {
         "experiment": found,
         "scenario": scenario,
         "notes": [sentence(note) for note in scenario.notes],
         "unused": [(row, sentence(Message(row.why))) for row in scenario.unused],
         "at_start": reads.at_start(scenario),
-        "origin": preset_texts.origin(found.origin),
+        "origin": reads.origin_of(found, user),
         "form": form,
         "processors": reads.processors_text(scenario),
         "is_edited": "editor" in found.draft,
@@ -222,20 +231,26 @@ def results_page(request: HttpRequest, found: Experiment, key: str) -> HttpRespo
         response.headers["Vary"] = VARY
         return response
     scenario = reads.scenario_of(found)
+    owner = signed_in(request) if is_owner(request, found) else None
     notes = dict.fromkeys(note for row in rows for note in policy_notes(row.first.policy, scenario))
     context = {
         "experiment": found,
-        "origin": preset_texts.origin(found.origin),
+        "origin": reads.origin_of(found, owner),
         "key": key,
         "runs": runs,
         "is_unfinished": unfinished,
         "waiting": reads.waiting(runs, timezone.now()) if unfinished else None,
         "progress": reads.progress(runs),
+        "is_compiling": unfinished and bool(cache.get(worker.COMPILING_KEY)),
         "remaining_secs": estimate.remaining_secs(runs, timezone.now()) if unfinished else None,
         "rows": rows,
         "names": runs[0].projects and [row["name"] for row in runs[0].projects],
         "figures": {name: reads.FIGURES[name] for name in reads.figures_of(runs)},
-        "answer": answer_of(runs[0].answer),
+        # Of an example both policies' answers; else that of the first run, as only that tries changes.
+        "answers": [
+            (run, answer_of(run.answer, has_names=owner is not None))
+            for run in (runs if examples.example_of(found) else runs[:1])
+        ],
         "best": [(reads.FIGURES[name][0], best) for name, best in best_of(rows).items()],
         "faults": reads.faults(runs),
         "has_differences": any(row.differences for row in rows),
@@ -296,8 +311,8 @@ def share(request: HttpRequest, pk: int) -> HttpResponse:
         messages.success(
             request,
             _(
-                "Anyone with the link below can see this experiment and the name of its computer, but nothing else of "
-                "yours."
+                "Anyone with the link below can see this experiment: the hardware, the projects and their shares, the "
+                "preferences, and when the computer is on. Its name and the names of its tasks are left out."
             ),
         )
     return redirect("experiment", pk)

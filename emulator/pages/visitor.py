@@ -5,18 +5,31 @@ from __future__ import annotations
 from typing import Any
 
 from django.http import HttpRequest
+from django.urls import reverse
 
 from emulator.models import Experiment
 from emulator.pages.access import share_url
-from portal.people.access import signed_in
+from emulator.pages.examples import example_of
+from emulator.pages.texts.preset_texts import texts_of
+
+
+def is_owner(request: HttpRequest, found: Experiment) -> bool:
+    """Whether the experiment is the visitor's own."""
+    return request.user.is_authenticated and found.owner_id == request.user.pk
 
 
 def of_the_visitor(request: HttpRequest, found: Experiment) -> dict[str, Any]:
-    """The part of a page's context about who looks at it: whether they own it or may copy it, and its link."""
-    user = signed_in(request) if request.user.is_authenticated else None
+    """The part of a page's context about who looks at it: whether they own it or may copy it, and its links; for an
+    example what it shows."""
+    example = example_of(found)
+    if example is not None:
+        _title, shows = texts_of(example)
+        return {"example": example, "shows": shows, "page_url": reverse("emulator_example", args=[example.key])}
+    mine = is_owner(request, found)
     return {
-        "is_owner": user is not None and found.owner_id == user.pk,
-        "may_fork": user is not None and found.owner_id != user.pk,
+        "is_owner": mine,
+        "may_fork": request.user.is_authenticated and not mine,
+        "page_url": reverse("experiment", args=[found.pk]) if mine else share_url(found),
         "share_url": share_url(found),
         "nforks": found.forks.count(),
     }

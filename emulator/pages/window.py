@@ -72,12 +72,12 @@ def _cells_of_blocks(packed: Packed, rows: Ints, from_secs: float, to_secs: floa
         busy = np.zeros((projects, width))
         for number in np.unique(project[of_lane]):
             mine = of_lane & (project == number)
-            busy[number] = _cover(first[mine], last[mine], usage[mine], width)
+            busy[number] = cover(first[mine], last[mine], usage[mine], width)
         cells += _runs(each, busy)
     return cells
 
 
-def _cover(first: Floats, last: Floats, usage: Floats, width: int) -> Floats:
+def cover(first: Floats, last: Floats, usage: Floats, width: int) -> Floats:
     """How much of each column the intervals cover, weighted; exact, in one pass over the intervals."""
     # The integral of the coverage up to each column's edge is piecewise linear: add slopes where intervals begin
     # and end, with the part of the column in which they do.

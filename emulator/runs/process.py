@@ -14,13 +14,14 @@ import resource
 import sys
 import threading
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any, BinaryIO, Final
 
 from portal.languages.messages import VERBATIM, Message
 
 PROGRESS_SECS: Final = 0.5
 TRIALS_PART: Final = 0.5  # of the processor time that is left, for trials
+RUN_PART: Final = 0.5  # of the progress that is shown, for the run itself if changes are tried after it
 _writing = threading.Lock()
 
 
@@ -57,7 +58,40 @@ def _read(_: dict[str, Any], files: BinaryIO) -> tuple[dict[str, Any], bytes]:
         scenario = read_zip(files.read())
     except ScenarioError as error:
         return {"fault": error.message.to_json()}, b""
-    return {"ok": to_json(scenario)}, b""
+    # Others may see what is stored, so the computer's name is not.
+    return {"ok": to_json(replace(scenario, host=replace(scenario.host, name="")))}, b""
+
+
+class _Progress:
+    """Writes how far the order is, 0 to 1, every half a second until the block ends: a part of it for each run."""
+
+    def __init__(self) -> None:
+        self._run: Any = None
+        self._before, self._part = 0.0, 0.0
+        self._is_over = threading.Event()
+
+    def begin(self, run: Any, part: float = 1.0) -> None:
+        """The run that is made now, and which part of the order it is."""
+        self._before, self._run, self._part = self._before + self._part, run, part
+
+    @property
+    def fraction(self) -> float:
+        return self._before + self._part * self._run.done_fraction if self._run is not None else 0.0
+
+    def __enter__(self) -> _Progress:
+        threading.Thread(target=self._write, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._is_over.set()
+
+    def _write(self) -> None:
+        while not self._is_over.wait(PROGRESS_SECS):
+            with _writing:
+                # Nothing may come after the answer.
+                if not self._is_over.is_set():
+                    sys.stdout.buffer.write(f"progress {self.fraction:.4f}\n".encode())
+                    sys.stdout.buffer.flush()
 
 
 def _run(order: dict[str, Any], _: BinaryIO) -> tuple[dict[str, Any], bytes]:
@@ -68,24 +102,23 @@ def _run(order: dict[str, Any], _: BinaryIO) -> tuple[dict[str, Any], bytes]:
     from emulator.runs.packed_timeline import pack
 
     began_secs = time.process_time()
-    done = threading.Event()
+    has_trials = order["timeline"] and order["tries"]
     begun: list[Any] = []
+    with _Progress() as progress:
 
-    def report(run: Any) -> None:
-        begun.append(run)
-        threading.Thread(target=_report_progress, args=(run, done), daemon=True).start()
+        def began(run: Any) -> None:
+            begun.append(run)
+            progress.begin(run, RUN_PART if has_trials else 1.0)
 
-    try:
-        result = execute(order, report)
-    except ScenarioError as error:
-        return {"fault": error.message.to_json()}, b""
-    except PolicyError as error:
-        return {"fault": Message(VERBATIM, text=error).to_json()}, b""
-    finally:
-        done.set()
-    answer = answer_of(result, order["secs_max"] - (time.process_time() - began_secs))
-    if order["timeline"]:
-        answer["answer"] = _answer(order, begun[0], result, began_secs)
+        try:
+            result = execute(order, began)
+        except ScenarioError as error:
+            return {"fault": error.message.to_json()}, b""
+        except PolicyError as error:
+            return {"fault": Message(VERBATIM, text=error).to_json()}, b""
+        answer = answer_of(result, order["secs_max"] - (time.process_time() - began_secs))
+        if order["timeline"]:
+            answer["answer"] = _answer(order, begun[0], result, began_secs, progress)
     answer["cpu_secs"] = time.process_time() - began_secs
     return {"ok": answer}, pack(result) if order["timeline"] else b""
 
@@ -95,20 +128,14 @@ def _replay(order: dict[str, Any], _: BinaryIO) -> tuple[dict[str, Any], bytes]:
     from emulator.engine.replay import ReplayError, Wanted
     from emulator.runs.execution import replay
 
-    done = threading.Event()
-
-    def report(run: Any) -> None:
-        threading.Thread(target=_report_progress, args=(run, done), daemon=True).start()
-
-    try:
-        return {"ok": replay(order, Wanted(**order["decision"]), report)}, b""
-    except ReplayError as error:
-        return {"fault": error.message.to_json()}, b""
-    finally:
-        done.set()
+    with _Progress() as progress:
+        try:
+            return {"ok": replay(order, Wanted(**order["decision"]), progress.begin)}, b""
+        except ReplayError as error:
+            return {"fault": error.message.to_json()}, b""
 
 
-def _answer(order: dict[str, Any], run: Any, result: Any, began_secs: float) -> dict[str, Any]:
+def _answer(order: dict[str, Any], run: Any, result: Any, began_secs: float, progress: _Progress) -> dict[str, Any]:
     """The findings and, if they are wanted, what came of the trials; without trials if they would take too long."""
     from emulator.advice.findings import find
     from emulator.advice.trials import TRIALS_MAX, trial_days, try_all
@@ -128,22 +155,11 @@ def _answer(order: dict[str, Any], run: Any, result: Any, began_secs: float) -> 
         return {"findings": asdict(findings), "outcome": None, "are_trials_skipped": True}
 
     def again(changed: Any, its_days: float) -> Result:
-        return run_of(order, changed, its_days, timeline=False).result()
+        trial = run_of(order, changed, its_days, timeline=False)
+        progress.begin(trial, (1 - RUN_PART) / (TRIALS_MAX + 1))
+        return trial.result()
 
     return {"findings": asdict(findings), "outcome": asdict(try_all(scenario, findings, result, days, again))}
-
-
-def _report_progress(run: Any, done: threading.Event) -> None:
-    while not done.wait(PROGRESS_SECS):
-        with _writing:
-            # Nothing may come after the answer.
-            if not done.is_set():
-                _write_progress(run.done_fraction)
-
-
-def _write_progress(fraction: float) -> None:
-    sys.stdout.buffer.write(f"progress {fraction:.4f}\n".encode())
-    sys.stdout.buffer.flush()
 
 
 _WORK: Final = {"read": _read, "run": _run, "replay": _replay}

@@ -19,10 +19,11 @@ from typing import Any, Final
 
 import structlog
 from django.conf import settings
+from django.core.cache import cache
 from django.db import transaction
 from django.utils import timezone
 
-from emulator.engine.kernel.built import start_building
+from emulator.engine.kernel.built import is_missing, start_building
 from emulator.engine.scenario import ScenarioError
 from emulator.files.scenario_json import from_json
 from emulator.models import Experiment, Run, RunState, RunTimeline, Upload
@@ -37,6 +38,9 @@ POLL_SECS: Final = 1.0
 LOST_AFTER: Final = dt.timedelta(minutes=3)
 READ_SECS_MAX: Final = 30
 ANSWER_BYTES_MAX: Final = 64 * 1024 * 1024
+COMPILING_KEY: Final = "emulator-compiles"
+"""In the cache while a worker makes runs that the compiled kernel would make faster."""
+COMPILING_SECS: Final = 120
 _NOT_READ: Final = Message("files_not_read")
 _OUR_FAULT: Final = Message("run_site_fault")
 # One thread per library: more would only need more memory.
@@ -76,10 +80,7 @@ def read_upload(experiment_id: int) -> None:
             return
         experiment.scenario = answer.ok if not answer.fault else None
         experiment.fault = answer.fault
-        # Until now it had the title of every upload; now it gets the computer's name.
-        if experiment.scenario is not None:
-            experiment.title = (experiment.scenario["host"]["name"] or experiment.title)[:100]
-        experiment.save(update_fields=["scenario", "fault", "title"])
+        experiment.save(update_fields=["scenario", "fault"])
         upload.delete()
 
 
@@ -90,6 +91,8 @@ def execute_run(run_id: int) -> None:
     if not taken.update(state=RunState.RUNNING, started_at=now, heard_of_at=now, progress=0):
         return
     run = Run.objects.select_related("experiment").get(pk=run_id)
+    if is_missing():
+        cache.set(COMPILING_KEY, True, COMPILING_SECS)
     try:
         answer = _answer_of(run)
     except ScenarioError as error:

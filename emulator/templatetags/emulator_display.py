@@ -1,4 +1,4 @@
-"""How times, variants and sources of experiments look on the emulator's pages."""
+"""How times and variants look on the emulator's pages."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from django import template
 from django.template.defaultfilters import floatformat
 from django.utils.translation import ngettext
 
-from emulator.pages.texts import preset_texts, row_texts, variant_texts
+from emulator.pages.texts import row_texts, variant_texts
 
 register = template.Library()
 
@@ -29,4 +29,3 @@ def signed(number: float) -> str:
 
 register.filter(row_texts.run_time)
 register.filter("variant", variant_texts.shown)
-register.filter("origin", preset_texts.origin)

@@ -22,7 +22,7 @@ class AlertsConfig(extras.SiteApp):
     room = "account_manager"
 
     def links(self) -> Sequence[extras.Link]:
-        return [extras.Link("alerts", _("Alerts"), (extras.LinkPlace.ACCOUNT_TABS, extras.LinkPlace.MENU))]
+        return [extras.Link("alerts", _("Alerts"), (extras.LinkPlace.MESSAGES, extras.LinkPlace.MENU))]
 
     def periodic_tasks(self) -> Mapping[str, extras.Periodic]:
         return {

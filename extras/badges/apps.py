@@ -19,6 +19,7 @@ class BadgesConfig(extras.SiteApp):
     name = "extras.badges"
     verbose_name = _("Badges")
     room = "account_manager"
+    awards_titles = True
 
     def audited(self) -> Sequence[Audited]:
         from extras.badges.models import Badge
@@ -50,6 +51,11 @@ class BadgesConfig(extras.SiteApp):
     def rights(self) -> Mapping[str, Sequence[str]]:
         actions = {"Account manager operator": ("view", "add", "change"), "Read only": ("view",)}
         return {role: [f"badges.{action}_badge" for action in allowed] for role, allowed in actions.items()}
+
+    def titles(self, user: User, last: dt.date) -> Sequence[str]:
+        from extras.badges.reads import titles_until
+
+        return titles_until(user, last)
 
     def copied_files(self, user: User) -> Iterable[extras.CopiedFile]:
         from extras.badges.models import BadgeAward, BadgeCheck

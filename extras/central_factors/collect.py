@@ -116,7 +116,7 @@ def _ask(row: CollectedExport | FactorList, now: dt.datetime) -> bool:
     except FetchError as error:
         problem = error.message
     except ProtocolError as error:
-        problem = Message("factors_not_in_answer", fault=error)
+        problem = Message("factors_not_in_answer", fault=error.message)
     else:
         problem = None
         row.read_at = now

@@ -14,6 +14,7 @@ from xml.sax.saxutils import escape
 
 from credit.engine.cross_project import MAX_FACTORS, MAX_SCALE, MIN_SCALE, ExportedVersion, Factor
 from credit.engine.facts import ProcessorType
+from portal.languages.messages import Message
 from portal.wire.scanner import Limits, ProtocolError, TagScanner, as_bool, as_float, as_int, as_text, flag
 
 MAX_BODY_BYTES: Final = 4 << 20
@@ -123,27 +124,27 @@ def _rows(data: bytes, root: bytes, row: bytes, most: int) -> Iterable[Fields]:
         elif tag == row and is_open:
             count += 1
             if count > most:
-                raise ProtocolError(row.decode(), f"more than {most:,}")
+                raise ProtocolError(row.decode(), Message("more_than", limit=most))
             fields: Fields = {}
             for name, text in scanner.fields(row, frozenset({b"/" + root})):
                 fields.setdefault(name, text)
             yield fields
         elif not is_open and not tag.startswith(b"/"):
-            raise ProtocolError("answer", f"no {root.decode()}")
+            raise ProtocolError("answer", Message("factors_no_element", name=root.decode()))
     if not is_open:
-        raise ProtocolError("answer", f"no {root.decode()}")
+        raise ProtocolError("answer", Message("factors_no_element", name=root.decode()))
     if not is_closed:
-        raise ProtocolError("answer", "cut off")
+        raise ProtocolError("answer", Message("factors_cut_off"))
 
 
 def _version(fields: Fields, now: float) -> ExportedVersion:
     app_name = _name(fields, b"app_name")
     if not app_name:
-        raise ProtocolError("app_name", "missing")
+        raise ProtocolError("app_name", Message("factors_missing"))
     plan_class = _name(fields, b"plan_class")
     scale = _number(fields, b"pfc_scale", 0, MAX_SCALE)
     if 0 < scale < MIN_SCALE:
-        raise ProtocolError("pfc_scale", f"not a decimal number from {MIN_SCALE:g} to {MAX_SCALE:g}")
+        raise ProtocolError("pfc_scale", Message("field_no_number", low=f"{MIN_SCALE:g}", high=f"{MAX_SCALE:g}"))
     threshold = fields.get(b"sample_threshold")
     return ExportedVersion(
         app_name=app_name,
@@ -165,13 +166,13 @@ def _version(fields: Fields, now: float) -> ExportedVersion:
 def _name(fields: Fields, name: bytes) -> str:
     text = as_text(name.decode(), fields.get(name, b""), MAX_NAME, entities=True)
     if not text.isprintable():
-        raise ProtocolError(name.decode(), "not printable")
+        raise ProtocolError(name.decode(), Message("factors_not_printable"))
     return text
 
 
 def _number(fields: Fields, name: bytes, low: float, high: float) -> float:
     if name not in fields:
-        raise ProtocolError(name.decode(), "missing")
+        raise ProtocolError(name.decode(), Message("factors_missing"))
     return as_float(name.decode(), fields[name], low, high)
 
 
@@ -180,6 +181,6 @@ def _processor_type(fields: Fields, plan_class: str) -> str:
     if b"processor_type" in fields:
         name = _name(fields, b"processor_type")
         if name not in set(ProcessorType):
-            raise ProtocolError("processor_type", "unknown")
+            raise ProtocolError("processor_type", Message("factors_unknown"))
         return name
     return next((type_.value for part, type_ in _TYPES_BY_NAME if part in plan_class), ProcessorType.CPU.value)

@@ -17,8 +17,8 @@ from accounting.engine.amounts import MICRO
 from accounting.history.sums import read_first_day
 from accounting.ledger.months import closed_until, split
 from accounting.models import Project, ProjectKeyword, UserProject
-from extras.badges.reads import titles_until
 from extras.certificates import sql
+from portal.extras import titles_of
 from portal.models import User
 from portal.wire.keywords import KEYWORDS, SCIENCE, kin
 from portal.wire.statements import MAX_NUMBER, Statement
@@ -84,7 +84,7 @@ def draft(user: User, wanted: CertificateRequest, scopes: Scopes, today: dt.date
     if "since" in wanted.shows:
         facts["since"] = since.isoformat()
     if "badges" in wanted.shows:
-        facts["badges"] = list(titles_until(user, wanted.last))
+        facts["badges"] = list(titles_of(user, wanted.last))
     statement: Statement = {
         "format": FORMAT,
         "site": settings.SITE_URL,

@@ -15,15 +15,8 @@ from accounting.history.periods import MAX_YEARS, earliest_for
 from extras.certificates.facts import ALL, SHOWN, CertificateRequest, Scopes
 from extras.certificates.models import MAX_SHOWN_NAME
 from extras.certificates.texts import SHOWN_LABELS
-from portal.wire.names import hides_something, on_one_line
-
-
-def clean_shown_name(text: str) -> str:
-    """A name as it can be shown to others: one line, without characters that hide or turn round others."""
-    name = on_one_line(text)
-    if hides_something(name):
-        raise ValidationError(_("The name contains invisible characters. Type it again."))
-    return name
+from portal.extras import awards_titles
+from portal.people.name_field import NameField
 
 
 class CertificateForm(forms.Form):
@@ -36,7 +29,7 @@ class CertificateForm(forms.Form):
     )
     last = forms.DateField(label=gettext_lazy("Last day"), widget=forms.DateInput({"type": "date"}, "%Y-%m-%d"))
     about = forms.ChoiceField(label=gettext_lazy("For"))
-    name = forms.CharField(
+    name = NameField(
         label=gettext_lazy("Name on the certificate"),
         max_length=MAX_SHOWN_NAME,
         required=False,
@@ -55,6 +48,10 @@ class CertificateForm(forms.Form):
         initial = {"first": first or today, "last": today, "about": ALL, "shows": ["credit", "run_time", "tasks"]}
         super().__init__(data, initial=initial)
         self.today = today
+        shows = self.fields["shows"]
+        assert isinstance(shows, forms.MultipleChoiceField)
+        if not awards_titles():
+            shows.choices = [(name, label) for name, label in SHOWN_LABELS.items() if name != "badges"]
         choice = self.fields["about"]
         assert isinstance(choice, forms.ChoiceField)
         choice.choices = [
@@ -62,9 +59,6 @@ class CertificateForm(forms.Form):
             (_("One project"), [(key, project.name) for key, project in scopes.projects.items()]),
             (_("A subject"), list(scopes.subjects.items())),
         ]
-
-    def clean_name(self) -> str:
-        return clean_shown_name(str(self.cleaned_data["name"]))
 
     def clean_last(self) -> dt.date:
         last: dt.date = self.cleaned_data["last"]

@@ -10,7 +10,7 @@ from django.utils import timezone
 from portal.models import User
 
 MAX_SHOWN_NAME: Final = 60
-"""Characters of the name on a certificate or signature image."""
+"""Characters of the name on a certificate."""
 
 
 class Certificate(models.Model):

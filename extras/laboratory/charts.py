@@ -2,44 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from extras.laboratory import texts
 from extras.laboratory.own_results import VersionRow
 from extras.laboratory.trials.goals import WAYS
+from portal.languages.messages import Message
+from portal.languages.sentences import sentence
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
 
-FACTOR: Final = "one-time cheat"
-"""What goals begin with that are factors; the others are parts of a whole."""
-NEUTRAL: Final = ("device neutrality", "equal jobs on different hosts", "drift of", "replicas' claims")
+FACTORS: Final = frozenset({"goal_one_time", "goal_one_time_way"})
+"""Goals that are factors; the others are parts of a whole."""
+_NEUTRAL: Final = frozenset({"goal_versions", "goal_versions_pairs", "goal_hosts", "goal_drift", "goal_replicas"})
+_PROJECT: Final = frozenset({"goal_cpu_time", "goal_gpu_time"})
+_HONEST: Final = frozenset({"goal_honest", "goal_honest_failing"})
 _APART: Final = _("difference in %: nearer to 0 is better")
 _GAIN: Final = _("extra credit compared with honest computers for the same work, in %: 0 or less is best")
 _LOSS: Final = _("lost credit, in %: 0 is best")
 _FACTOR: Final = _("times the default: at most 1 is best")
-_OFF: Final = ("project neutrality: ", "gain of those ", "one-time cheat: ")
-"""What the title of a chart says already."""
+_SHORT: Final = {
+    "goal_cpu_time": "goal_cpu_time_short",
+    "goal_gpu_time": "goal_gpu_time_short",
+    "goal_one_time": "goal_one_time_short",
+    "goal_one_time_way": "goal_one_time_way_short",
+}
+"""Where the title of a chart says the rest."""
 
 
 def goal_charts(results: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Bars of each goal, a series for each variant, with the bounds; those of nothing are left out."""
-    names = list(dict.fromkeys(goal["name"] for found in results for goal in found["goals"]))
-    neutral = [name for name in names if name.startswith(NEUTRAL)]
-    project = [name for name in names if name.startswith("project neutrality")]
-    factors = [name for name in names if name.startswith(FACTOR)]
-    honest = [name for name in names if name.startswith("honest computers")]
-    rest = [name for name in names if name not in {*neutral, *project, *factors, *honest}]
+    messages = list(dict.fromkeys(Message.from_json(goal) for found in results for goal in found["goals"]))
+
+    def of(codes: Collection[str]) -> list[Message]:
+        return [message for message in messages if message.code in codes]
+
+    neutral, project, factors, honest = of(_NEUTRAL), of(_PROJECT), of(FACTORS), of(_HONEST)
+    rest = [message for message in messages if message not in {*neutral, *project, *factors, *honest}]
     # The document's goals, which are many, say how often a job is computed.
     ways = {
-        gettext("Cheat resistance, %(way)s") % {"way": gettext(way)}: [name for name in rest if f"({way}" in name]
-        for way in WAYS
+        gettext("Cheat resistance, %(way)s") % {"way": sentence(way)}: [
+            message for message in rest if way in message.args.get("way", ())
+        ]
+        for way in map(Message, WAYS)
     }
-    others = [name for name in rest if not any(name in of_way for of_way in ways.values())]
+    others = [message for message in rest if "way" not in message.args]
     charts = [
         (gettext("Device neutrality: equal jobs, equal credit"), gettext("goal"), _APART, neutral),
         (gettext("Limited project neutrality: equal time, equal credit"), gettext("goal"), _APART, project),
@@ -56,23 +67,27 @@ def goal_charts(results: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _chart(
-    title: str, x: str, y: StrOrPromise, names: Sequence[str], results: Sequence[Mapping[str, Any]]
+    title: str, x: str, y: StrOrPromise, messages: Sequence[Message], results: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
-    factor = 1 if names[0].startswith(FACTOR) else 100
-    goals = [{goal["name"]: goal for goal in found["goals"]} for found in results]
+    factor = 1 if messages[0].code in FACTORS else 100
+    goals = [{Message.from_json(goal): goal for goal in found["goals"]} for found in results]
 
-    def values(of_variant: Mapping[str, Mapping[str, Any]], key: str) -> list[float | None]:
-        found = [of_variant.get(name, {}).get(key) for name in names]
+    def values(of_variant: Mapping[Message, Mapping[str, Any]], key: str) -> list[float | None]:
+        found = [of_variant.get(message, {}).get(key) for message in messages]
         return [None if value is None else value * factor for value in found]
 
-    bounds = [next((g[name]["bound"] for g in goals if name in g), None) for name in names]
+    bounds = [next((g[message]["bound"] for g in goals if message in g), None) for message in messages]
     return {
         "title": title,
         "x": x,
         "y": str(y),
-        "labels": [_short(name) for name in names],
+        "labels": [_short(message) for message in messages],
         "series": [
-            {"name": texts.variant(found["label"]), "values": values(goal, "measured"), "worst": values(goal, "worst")}
+            {
+                "name": sentence(Message.from_json(found)),
+                "values": values(goal, "measured"),
+                "worst": values(goal, "worst"),
+            }
             for found, goal in zip(results, goals, strict=True)
         ],
         "bounds": [None if bound is None else bound * factor for bound in bounds],
@@ -81,10 +96,10 @@ def _chart(
     }
 
 
-def _short(name: str) -> str:
-    for words in _OFF:
-        name = name.removeprefix(words)
-    return texts.goal(name.removesuffix(", per FLOP"))
+def _short(message: Message) -> str:
+    if message.code == "goal_gain":
+        return sentence(message.args["cheat"])
+    return sentence(Message(_SHORT.get(message.code, message.code), **message.args))
 
 
 def version_chart(versions: Sequence[VersionRow]) -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from django import forms
 from django.db import models
 from django.utils.text import capfirst
-from django.utils.translation import gettext, gettext_lazy, gettext_noop
+from django.utils.translation import gettext, gettext_noop
 from django.utils.translation import gettext_lazy as _
 
 from credit.engine.rules import LIMITS, RulesError, RuleSet
@@ -25,9 +25,12 @@ from extras.laboratory.trials.experiment import (
     Experiment,
     ExperimentError,
     Variant,
+    out_of_range,
 )
 from extras.laboratory.trials.goals import SINGLE, WAYS
 from extras.laboratory.trials.parameters import PARAMETERS
+from portal.languages.messages import Message
+from portal.languages.sentences import sentence
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
@@ -64,6 +67,10 @@ NOTES: Final = {
 }
 
 
+def _ways() -> list[tuple[str, str]]:
+    return [(way, sentence(Message(way))) for way in WAYS]
+
+
 def _several(label: StrOrPromise, choices: Any, initial: list[str]) -> forms.MultipleChoiceField:
     return forms.MultipleChoiceField(
         label=label, choices=choices, initial=initial, widget=forms.CheckboxSelectMultiple, label_suffix=""
@@ -82,7 +89,7 @@ class ExperimentForm(forms.Form):
 
     title = forms.CharField(label=_("Title"), max_length=100, initial=_("Experiment"))
     rule_sets = _several(_("Rule sets"), list(RULE_SETS.items()), [RuleSet.PUBLISHED, RuleSet.DEPLOYED])
-    replications = _several(_("Replication"), [(way, gettext_lazy(way)) for way in WAYS], [SINGLE])
+    replications = _several(_("Replication"), _ways, [SINGLE])
     checks = _several(_("Host-scale probation (host_scale_check)"), _CHECKS, ["on"])
     compares_limits = forms.BooleanField(
         label=_("Compare with the rule sets’ own limits"), required=False, help_text=_("If you set limits below.")
@@ -145,9 +152,11 @@ class ExperimentForm(forms.Form):
             return said
         try:
             said["experiment"] = self._experiment(said)
-        except (ExperimentError, RulesError) as error:
-            name = error.name if error.name in self.fields else None
-            self.add_error(name, texts.error(error))
+        except ExperimentError as error:
+            self.add_error(error.name if error.name in self.fields else None, sentence(error.message))
+        except RulesError as error:
+            limit = out_of_range(error.name, error.low, error.high, str(said.get(_LIMIT + error.name)))
+            self.add_error(_LIMIT + error.name, sentence(limit))
         return said
 
     def _experiment(self, said: Mapping[str, Any]) -> Experiment:
@@ -164,9 +173,7 @@ class ExperimentForm(forms.Form):
             for rule_set, way, check, chosen in product(said["rule_sets"], ways, checks, choices)
         )
         if len(variants) > MAX_VARIANTS:
-            raise ExperimentError(
-                "variants", f"the choices make {len(variants)}, and there may be {MAX_VARIANTS}. Choose fewer."
-            )
+            raise ExperimentError("variants", Message("experiment_variants", number=len(variants), most=MAX_VARIANTS))
         parameters = {name: said[name] for name, each in PARAMETERS.items() if said[name] not in (None, each.usual)}
         return Experiment(variants, parameters, said["jobs"], said["nseeds"], is_document)
 

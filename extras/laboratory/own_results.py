@@ -12,11 +12,11 @@ from django.utils.translation import gettext
 
 from credit.engine.rules import credit_of
 from credit.models import App, AppVersion, Result, ValidateState, Workunit
-from extras.laboratory import texts
 from extras.laboratory.trials.figures import device_neutrality, drift, host_spread, wingman_variance
-from extras.laboratory.trials.goals import Goal
+from extras.laboratory.trials.goals import DRIFT, HOSTS, REPLICAS, VERSIONS, Goal
 from extras.laboratory.trials.population import Cheat
 from extras.laboratory.trials.trial import Outcome
+from portal.languages.messages import Message
 
 NUMBERS: Final = (1000, 5000, 20_000)
 """Of workunits that one may look at."""
@@ -90,19 +90,17 @@ def _outcomes(app: App, nworkunits: int) -> list[Outcome]:
 def _goals(outcomes: Sequence[Outcome]) -> list[Goal]:
     """Those that enough results tell of."""
     on_hosts = [each for each in outcomes if each.host]  # not of computers that are gone
-    found: list[tuple[str, float, float | None]] = []
+    found: list[tuple[Message, float, float | None]] = []
     if sum(number >= LEAST_RESULTS for number in _count(outcomes, "kind_index").values()) > 1:
-        found.append(
-            ("device neutrality: versions' mean grants apart", device_neutrality(outcomes, LEAST_RESULTS), 0.03)
-        )
+        found.append((VERSIONS, device_neutrality(outcomes, LEAST_RESULTS), 0.03))
     if sum(number >= LEAST_HOST_RESULTS for number in _count(outcomes, "host").values()) > 1:
         spread = host_spread(on_hosts, LEAST_HOST_RESULTS)
-        found.append(("equal jobs on different hosts: mean deviation", spread, 0.05))
+        found.append((HOSTS, spread, 0.05))
     if len({each.number for each in outcomes}) >= LEAST_FOR_DRIFT:
-        found.append(("drift of the mean grant per 1,000 jobs", drift(outcomes), 0.02))
+        found.append((DRIFT, drift(outcomes), 0.02))
     if len(outcomes) > len({each.number for each in outcomes}):
-        found.append(("replicas' claims for one job apart", wingman_variance(outcomes), None))
-    return [Goal(texts.goal(name), value, value, bound) for name, value, bound in found]
+        found.append((REPLICAS, wingman_variance(outcomes), None))
+    return [Goal(message, value, value, bound) for message, value, bound in found]
 
 
 def _count(outcomes: Sequence[Outcome], name: str) -> Counter[int]:

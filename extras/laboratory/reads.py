@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from extras.laboratory import texts
-from extras.laboratory.charts import FACTOR, goal_charts
+from extras.laboratory.charts import FACTORS, goal_charts
 from extras.laboratory.models import CreditExperiment
 from extras.laboratory.request import KIND, share_url
 from extras.laboratory.trials.experiment import Experiment
 from extras.laboratory.trials.parameters import PARAMETERS
+from portal.languages.messages import Message
 from portal.languages.sentences import sentence
 from portal.requested_work import queue
 from portal.templatetags.display import localised, significant
@@ -45,7 +46,7 @@ def page_of(kept: CreditExperiment, now: dt.datetime) -> dict[str, Any]:
             kept.refresh_from_db()  # it may have been finished meanwhile
     experiment = Experiment.from_json(kept.settings)
     results: list[Mapping[str, Any]] = kept.results or []
-    names = dict.fromkeys(goal["name"] for found in results for goal in found["goals"])
+    messages = dict.fromkeys(Message.from_json(goal) for found in results for goal in found["goals"])
     return {
         "experiment": kept,
         "failure": sentence(kept.failure),
@@ -56,34 +57,30 @@ def page_of(kept: CreditExperiment, now: dt.datetime) -> dict[str, Any]:
         "standing": standing,
         "is_unfinished": standing is not None,
         "is_given_up": kept.finished_at is None and standing is None,
-        "variants": [texts.variant(found["label"]) for found in results],
-        "rows": [_row(name, results) for name in names],
+        "variants": [sentence(Message.from_json(found)) for found in results],
+        "rows": [_row(message, results) for message in messages],
         "charts": goal_charts(results),
         "share_url": share_url(kept),
     }
 
 
-def _goals(name: str, results: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any] | None]:
-    return [next((goal for goal in found["goals"] if goal["name"] == name), None) for found in results]
-
-
-def _row(name: str, results: Sequence[Mapping[str, Any]]) -> Row:
-    goals = _goals(name, results)
+def _row(message: Message, results: Sequence[Mapping[str, Any]]) -> Row:
+    goals = [next((goal for goal in found["goals"] if Message.from_json(goal) == message), None) for found in results]
     bounds = {goal["bound"] for goal in goals if goal is not None and goal["bound"] is not None}
     return Row(
-        texts.goal(name),
-        _in_words(name, bounds.pop()) if bounds else "",
+        sentence(message),
+        _in_words(message.code, bounds.pop()) if bounds else "",
         [
             None
             if goal is None
-            else Cell(_in_words(name, goal["measured"]), _in_words(name, goal["worst"]), goal["is_met"])
+            else Cell(_in_words(message.code, goal["measured"]), _in_words(message.code, goal["worst"]), goal["is_met"])
             for goal in goals
         ],
     )
 
 
-def _in_words(name: str, value: float) -> str:
-    if name.startswith(FACTOR):
+def _in_words(code: str, value: float) -> str:
+    if code in FACTORS:
         return significant(value)
     return localised(f"{100 * value:.2f}\u202f%").replace("-", "−")
 

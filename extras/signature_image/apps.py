@@ -19,7 +19,7 @@ class SignatureImageConfig(extras.SiteApp):
     room = "account_manager"
 
     def links(self) -> Sequence[extras.Link]:
-        places = (extras.LinkPlace.ACCOUNT_TABS, extras.LinkPlace.MENU)
+        places = (extras.LinkPlace.PUBLIC, extras.LinkPlace.MENU)
         return [extras.Link("signature_image", _("Signature image"), places)]
 
     def copied_files(self, user: User) -> Iterable[extras.CopiedFile]:

@@ -9,9 +9,10 @@ from django.core.exceptions import ValidationError
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from extras.certificates.forms import clean_shown_name
 from extras.signature_image.fonts import unwritable
 from extras.signature_image.models import SignatureImage
+from portal.extras import awards_titles
+from portal.people.name_field import NameField
 
 
 class SignatureImageForm(forms.ModelForm):
@@ -20,6 +21,7 @@ class SignatureImageForm(forms.ModelForm):
     class Meta:
         model = SignatureImage
         fields = ("shown_name", "shows_total", "shows_average", "shows_projects", "shows_badges")
+        field_classes = {"shown_name": NameField}
         labels = {
             "shown_name": gettext_lazy("Name on the image"),
             "shows_total": gettext_lazy("Estimated credit"),
@@ -31,8 +33,13 @@ class SignatureImageForm(forms.ModelForm):
             "shown_name": gettext_lazy("Your name as others should read it. If empty, the image does not name anyone.")
         }
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if not awards_titles():
+            del self.fields["shows_badges"]
+
     def clean_shown_name(self) -> str:
-        name = clean_shown_name(str(self.cleaned_data["shown_name"]))
+        name: str = self.cleaned_data["shown_name"]
         if lacks := unwritable(name):
             raise ValidationError(
                 _(

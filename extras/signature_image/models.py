@@ -5,7 +5,6 @@ from __future__ import annotations
 from django.db import models
 from django.utils import timezone
 
-from extras.certificates.models import MAX_SHOWN_NAME
 from portal.models import User
 
 
@@ -17,7 +16,7 @@ class SignatureImage(models.Model):
 
     user = models.OneToOneField(User, models.CASCADE, primary_key=True, related_name="signature_image")
     token = models.CharField(max_length=32, unique=True, editable=False)
-    shown_name = models.CharField("name on the image", max_length=MAX_SHOWN_NAME, blank=True)
+    shown_name = models.CharField("name on the image", max_length=60, blank=True)
     shows_total = models.BooleanField("estimated credit", default=True)
     shows_average = models.BooleanField("recent average credit", default=True)
     shows_projects = models.BooleanField("projects with most credit", default=False)

@@ -9,8 +9,8 @@ from typing import Final
 from accounting.engine.amounts import MICRO
 from accounting.ledger.rollup import average_of
 from accounting.models import UserProject
-from extras.badges.models import BadgeAward
 from extras.signature_image.models import SignatureImage
+from portal.extras import awards_titles, titles_of
 
 MOST_PROJECTS: Final = 3
 
@@ -27,7 +27,7 @@ class ImageFacts:
 
 
 def read_facts(image: SignatureImage, now: dt.datetime) -> ImageFacts:
-    """Two statements at most."""
+    """Two statements at most, and those of the apps that award badges."""
     rows = list(
         UserProject.objects.filter(user=image.user_id, total_ec__gt=0).select_related("project").order_by("-total_ec")
     )
@@ -38,5 +38,5 @@ def read_facts(image: SignatureImage, now: dt.datetime) -> ImageFacts:
         total=sum(row.total_ec for row in rows) // MICRO if image.shows_total else None,
         average=int(average) if image.shows_average else None,
         projects=[(row.project.name, row.total_ec // MICRO) for row in top],
-        nbadges=BadgeAward.objects.filter(user=image.user_id).count() if image.shows_badges else None,
+        nbadges=len(titles_of(image.user, now.date())) if image.shows_badges and awards_titles() else None,
     )

@@ -23,8 +23,8 @@ class TopListsConfig(extras.SiteApp):
 
     def links(self) -> Sequence[Link]:
         return [
-            Link("top_lists_consent", _("Top lists"), (LinkPlace.ACCOUNT_TABS,)),
-            Link("teams", _("Team"), (LinkPlace.ACCOUNT_TABS,)),
+            Link("top_lists_consent", _("Top lists"), (LinkPlace.PUBLIC,)),
+            Link("teams", _("Team"), (LinkPlace.PUBLIC,)),
             Link("top_volunteers", _("Top lists"), (LinkPlace.PROJECT,)),
             Link("teams", _("Teams"), (LinkPlace.PROJECT,)),
         ]

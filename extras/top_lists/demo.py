@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import datetime as dt
+from typing import Final
 
-from extras.laboratory.trials.demo_listed import NAMES
 from extras.top_lists import consent, count
 from portal.models import User
+
+NAMES: Final = ("Ilse", "Tariq", "Noor")
+"""Volunteers of the demo's history (`manage.py simulate_history`), if there is one."""
 
 
 def list_some(now: dt.datetime) -> None:

@@ -9,7 +9,6 @@ from django.db.models import Model
 from portal.audit.register import hide
 from portal.audit.values import kept
 from portal.languages.messages import Message
-from portal.languages.sentences import packed
 from portal.models import Change
 
 
@@ -30,4 +29,4 @@ def record(row: Model, words: Message, before: Model | None, after: Model | None
     if before is None or after is None:
         action = Change.Action.CREATE if before is None else Change.Action.DELETE
     if changes:
-        Change.objects.log_create(row, action=action, changes=changes, object_repr=packed(words))
+        Change.objects.log_create(row, action=action, changes=changes, object_repr=words.packed())

@@ -24,7 +24,7 @@ class TooManyHosts(ProtocolError):
         super().__init__("host", sentence, ERR_GENERIC)
 
     def __str__(self) -> str:
-        return self.limit_or_reason
+        return str(self.reason)
 
 
 @dataclass(frozen=True, slots=True)

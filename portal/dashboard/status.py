@@ -16,7 +16,8 @@ from django.db import connection
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
-from django.views.decorators.http import require_safe
+from django.views.decorators.csrf import csrf_exempt
+from django.views.decorators.http import require_http_methods, require_safe
 
 from portal.dashboard import sql
 from portal.dashboard.reads import STALE
@@ -40,6 +41,14 @@ FIGURES: Final = {
     "hosts_with_credit": "status.hosts_with_credit",
     "hosts_registered_in_past_24_hours": "status.hosts_registered_in_past_24_hours",
     "current_floating_point_speed": "status.current_floating_point_speed",
+}
+_COUNTS: Final = {
+    "results_ready_to_send": "results_ready_to_send",
+    "results_in_progress": "results_in_progress",
+    "results_need_file_delete": "results_waiting_for_deletion",
+    "wus_need_validate": "workunits_waiting_for_validation",
+    "wus_need_assimilate": "workunits_waiting_for_assimilation",
+    "wus_need_file_delete": "workunits_waiting_for_deletion",
 }
 _DECIMAL: Final = ("transitioner_backlog_hours", "current_floating_point_speed")
 
@@ -114,14 +123,23 @@ def status(request: HttpRequest) -> HttpResponse:
     return render(request, "portal/status.html", {**found, **facts, **rooms})
 
 
-@require_safe
+@csrf_exempt
+@require_http_methods(["GET", "HEAD", "POST"])
 def server_status(request: HttpRequest) -> HttpResponse:
-    """BOINC's address: XML for programs that ask for it, else the page."""
-    if not any(request.GET.get(name, "0") not in ("", "0") for name in ("xml", "counts")):
+    """BOINC's address: XML for programs that ask for it, else the page. Some ask for counts with POST."""
+    given = [name for name in ("counts", "xml") if request.GET.get(name, "0") not in ("", "0")]
+    if not given:
         return redirect("status")
-    response = HttpResponse(xml(current()), content_type="text/xml; charset=ISO-8859-1")
+    write = counts if "counts" in given else xml
+    response = HttpResponse(write(current()), content_type="text/xml; charset=ISO-8859-1")
     response.headers["Cache-Control"] = f"public, max-age={CACHED_SECS}"
     return response
+
+
+def counts(found: dict[str, Any]) -> bytes:
+    """Numbers of jobs alone, as programs that submit jobs read them."""
+    items = {tag: found["states"][state] for tag, state in _COUNTS.items()}
+    return "\n".join(["<job_counts>", *_items(**items), "</job_counts>", ""]).encode()
 
 
 def xml(found: dict[str, Any]) -> bytes:

@@ -34,7 +34,7 @@ _NEXT: Final = [
     ("mfa", "0003_authenticator_type_uniq"),
     ("portal", "0002_log_proxies"),
 ]
-_MIGRATIONS: Final = {
+_MIGRATIONS: Final[dict[tuple[str, str], list[tuple[str, str]]]] = {
     ("portal", "0001_initial"): _FIRST,
     # A proxy of a log that refers to our accounts.
     ("portal", "0002_log_proxies"): [("admin", "0003_logentry_add_action_flag_choices"), ("portal", "0001_initial")],
@@ -45,6 +45,7 @@ _MIGRATIONS: Final = {
 }
 # Extras may refer to tables of these.
 _FOR_EXTRAS: Final = [*_NEXT, ("accounting", "0001_initial"), ("credit", "0001_initial")]
+_MIGRATIONS["remote_jobs", "0001_initial"] = [*_FOR_EXTRAS, ("scheduler", "0001_initial")]
 _LATER: Final = {("portal", "supportaction"): "0002_log_proxies"}
 _CLOSES_CIRCLE: Final = {("workunit", "canonical_result")}
 

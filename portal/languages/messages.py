@@ -61,6 +61,18 @@ class Message:
         is_small = len(json.dumps(data, ensure_ascii=False).encode()) <= MAX_NBYTES
         return data if is_small else {"code": self.code, "args": {}}
 
+    def packed(self) -> str:
+        """The message for a column of text, as the logs of the admin have."""
+        return json.dumps(self.to_json(), ensure_ascii=False)
+
+    @classmethod
+    def from_packed(cls, text: str) -> Message:
+        """The message that was packed; another text is shown as it is."""
+        try:
+            return cls.from_json(json.loads(text) if text.startswith('{"code"') else text)
+        except ValueError:
+            return cls(VERBATIM, text=text)
+
     def words(self, translate: Callable[[str], str], number: Callable[[str], str]) -> str:
         """The sentence as ``translate`` has it, with numbers as ``number`` writes them.
 
@@ -88,7 +100,7 @@ class Message:
         return isinstance(other, Message) and (self.code, self.args) == (other.code, other.args)
 
     def __hash__(self) -> int:
-        return hash((self.code, str(self)))
+        return hash((self.code, repr(self.args)))
 
 
 class MessageError(Exception):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from django.core.serializers.json import DjangoJSONEncoder
@@ -19,18 +18,9 @@ def sentence(message: Message | str | None) -> str:
     return message.words(gettext, localised) if isinstance(message, Message) else message or ""
 
 
-def packed(message: Message) -> str:
-    """The message for a column of text, as the logs of the admin have."""
-    return json.dumps(message.to_json(), ensure_ascii=False)
-
-
 def unpacked(text: str) -> str:
     """The sentence of a message that was packed; another text as it is."""
-    try:
-        data = json.loads(text) if text.startswith('{"code"') else None
-    except ValueError:
-        data = None
-    return sentence(text if data is None else Message.from_json(data))
+    return sentence(Message.from_packed(text))
 
 
 def in_english(text: Promise | str) -> str:

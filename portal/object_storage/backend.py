@@ -27,6 +27,7 @@ from django.core.files import File
 from django.utils.deconstruct import deconstructible
 from storages.backends.s3 import S3Storage
 
+from portal.object_storage.errors import StorageError, StorageUnreachable
 from portal.object_storage.options import Options
 
 CONNECT_SECS: Final = 4
@@ -40,14 +41,6 @@ LISTED: Final = 1000
 _BUFFER_NBYTES: Final = 256 * 1024
 _MISSING: Final = 404
 _SERVER_FAULT: Final = 500
-
-
-class StorageError(OSError):
-    """The object storage cannot be reached, or refuses: nothing is known of the file. The message has one line."""
-
-
-class StorageUnreachable(StorageError):
-    """It cannot be reached, or cannot answer now: what is asked next would fail, too."""
 
 
 @deconstructible

@@ -12,13 +12,16 @@ import os
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import IO, Any, Final, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple, TypeGuard
 
 import structlog
 from django.core.files import File
 from django.core.files.storage import FileSystemStorage, Storage, default_storage
 
-from portal.object_storage.backend import ObjectStorage
+from portal.object_storage.options import BACKEND
+
+if TYPE_CHECKING:
+    from portal.object_storage.backend import ObjectStorage
 
 log = structlog.get_logger(__name__)
 
@@ -55,9 +58,14 @@ def kept_content(path: str, where: Storage = default_storage) -> ContentDigest:
         return content_of(file)
 
 
+def is_bucket(where: Storage) -> TypeGuard[ObjectStorage]:
+    """Whether it is object storage, without loading the library of that: each process would take longer to start."""
+    return any(f"{each.__module__}.{each.__qualname__}" == BACKEND for each in where.__class__.__mro__)
+
+
 def has(path: str, content: ContentDigest, where: Storage = default_storage) -> bool:
     """Whether the storage has this content under the path; FileNotFoundError if it has nothing there."""
-    if isinstance(where, ObjectStorage):
+    if is_bucket(where):
         nbytes, md5 = where.as_server_says(path)
         if nbytes != content.nbytes or md5 == content.md5:
             return nbytes == content.nbytes

@@ -26,7 +26,7 @@ from unfold.admin import ModelAdmin
 from unfold.widgets import UnfoldAdminTextInputWidget
 
 from portal.languages.messages import VERBATIM, Message, at_place
-from portal.languages.sentences import packed, unpacked
+from portal.languages.sentences import unpacked
 from portal.models import Account, AccountBlock, SupportAction, User
 from portal.operators import support
 from portal.people.access import signed_in
@@ -193,7 +193,7 @@ class AccountAdmin(_ReadAdmin):
         if request.method == "POST" and form.is_valid():
             reason = form.cleaned_data["reason"]
             support.look(account, reason)
-            self._log(request, account, packed(Message("support_looked", reason=reason)))
+            self._log(request, account, Message("support_looked", reason=reason).packed())
             request.session[_SESSION] = {**_looks(request), str(account.pk): [reason, time.time()]}
             return redirect("admin:portal_account_change", account.pk)
         context: dict[str, Any] = {
@@ -250,7 +250,7 @@ class AccountAdmin(_ReadAdmin):
         except support.Refused as refused:
             messages.error(request, gettext("Not done. %(reason)s") % {"reason": refused})
             return
-        self._log(request, account, packed(at_place(Message(help_.code), Message(VERBATIM, text=reason))))
+        self._log(request, account, at_place(Message(help_.code), Message(VERBATIM, text=reason)).packed())
         messages.success(request, gettext("Done: %(what)s.") % {"what": help_.title})
         if not is_told:
             messages.warning(request, gettext("The mail to the person could not be sent. Contact them another way."))

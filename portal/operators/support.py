@@ -24,7 +24,7 @@ from django.utils.translation import gettext, gettext_lazy
 
 from portal.extras import site_apps
 from portal.languages.messages import Message
-from portal.languages.sentences import packed, sentence
+from portal.languages.sentences import sentence
 from portal.models import Account, AccountBlock, ApiToken, ClientKey, Host, SecurityEvent, User
 from portal.people import deletion
 from portal.people.key_mails import send_words
@@ -102,7 +102,7 @@ def note_search(by: User, term: str, nfound: int, source: Source) -> None:
         user=by,
         content_type=ContentType.objects.get_for_model(Account, for_concrete_model=False),
         action_flag=CHANGE,
-        change_message=packed(Message("support_searched", what=Message(_kind_of(term.strip())), count=nfound)),
+        change_message=Message("support_searched", what=Message(_kind_of(term.strip())), count=nfound).packed(),
     )
     log.info("security_event", kind="support_searched", user=by.pk, address=source.address)
 

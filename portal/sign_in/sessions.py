@@ -37,7 +37,7 @@ def _place(key: str) -> sealing.Place:
     return ("session", key, "content")
 
 
-def _content(key: str, session_data: str) -> dict[str, Any]:
+def content_of(key: str, session_data: str) -> dict[str, Any]:
     """What the session that is stored under this key holds; nothing if that cannot be read."""
     try:
         text = sealing.unseal(settings.SECRET_KEY, _place(key), session_data.encode())
@@ -61,7 +61,7 @@ class SessionStore(DatabaseSessionStore):
 
     def decode(self, session_data: str | bytes) -> dict[str, Any]:
         """What is stored; nothing if it was stored with another SECRET_KEY, or is another session's."""
-        return _content(stored_key(self.session_key or ""), str(session_data))
+        return content_of(stored_key(self.session_key or ""), str(session_data))
 
     @classmethod
     def get_model_class(cls) -> type[Session]:  # type: ignore[override]  # the stubs want a class of Django's own
@@ -142,7 +142,7 @@ def signed_in_browsers(user: User) -> list[SignedInBrowser]:
 
 
 def _browser(row: Session) -> SignedInBrowser:
-    noted = _content(row.session_key, row.session_data).get(_BROWSER, {})
+    noted = content_of(row.session_key, row.session_data).get(_BROWSER, {})
     at = dt.datetime.fromisoformat(noted["at"]) if noted else row.active_at
     return SignedInBrowser(row.session_key, at, noted.get("address", ""), noted.get("user_agent", ""))
 

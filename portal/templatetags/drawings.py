@@ -36,6 +36,21 @@ def bar(fraction: float, colour: int | str) -> SafeString:
     )
 
 
+@register.simple_tag
+def part_to_come(amount: float, to_come: float) -> SafeString:
+    """A bar of what is there, and hatched behind it what is still to come; the numbers stand beside it as text."""
+    width = f"{100 * amount / (amount + to_come):.1f}%"
+    return format_html(
+        '<svg class="bar bar--hatched" width="100%" height="10" aria-hidden="true">'
+        '<defs><pattern id="to-come" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
+        '<rect width="2" height="6" fill="currentColor"/></pattern></defs>'
+        '<rect width="100%" height="10" rx="4" class="bar__rest"/>'
+        '<rect width="100%" height="10" rx="4" fill="url(#to-come)"/>'
+        '<rect width="{}" height="10" rx="4" fill="currentColor"/></svg>',
+        width,
+    )
+
+
 def round_up(value: float) -> float:
     """The next of 1, 2, 5, 10, 20 …: where an axis may end."""
     if value <= 0:

@@ -1,25 +1,28 @@
-"""Links of the header: each knows whether it leads to the page that is shown."""
+"""Links of the header and of the account's pages: each knows whether it leads to the page that is shown."""
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
 
 from django import template
 from django.urls import NoReverseMatch, reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
+from django.utils.translation import gettext_lazy as _
 
-from portal.extras import LinkPlace, apps_in_use
+from portal.extras import Link, LinkPlace, apps_in_use
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
 
 register = template.Library()
 
 
 def _link(context: dict[str, Any], name: str, label: str, *, below: bool) -> SafeString:
     """An ``a`` element to the named page, marked when it is the present one (or, ``below``, leads to it)."""
-    try:
-        url = reverse(name)
-    except NoReverseMatch:
-        # A part of the site that this installation does not have (settings.ROOMS).
+    url = _url_of(name)
+    if not url:
         return mark_safe("")
     request = context.get("request")
     path = request.path if request is not None else ""
@@ -43,9 +46,83 @@ def menu_link(context: dict[str, Any], name: str, label: str) -> SafeString:
 @register.simple_tag(takes_context=True)
 def app_links(context: dict[str, Any], place: str) -> SafeString:
     """Links of a place to pages of other apps, extras above all (`portal.extras.LinkPlace`)."""
-    links = [link for app in apps_in_use() for link in app.links() if LinkPlace(place) in link.places]
-    below = place == LinkPlace.ACCOUNT_TABS
     between = " · " if place == LinkPlace.PROJECT else "\n"
-    return format_html_join(
-        between, "{}", ((_link(context, link.view, str(link.title), below=below),) for link in links)
-    )
+    links = [(link.view, str(link.title)) for link in _links_of_apps(LinkPlace(place))]
+    return format_html_join(between, "{}", ((_link(context, *link, below=False),) for link in links))
+
+
+def _links_of_apps(place: LinkPlace) -> list[Link]:
+    return [link for app in apps_in_use() for link in app.links() if place in link.places]
+
+
+_GROUPS: Final[tuple[tuple[LinkPlace, StrOrPromise, tuple[tuple[str, StrOrPromise], ...]], ...]] = (
+    (LinkPlace.COMPUTING, _("Computing"), (("preferences", _("Preferences")), ("testing", _("Testing")))),
+    (LinkPlace.MESSAGES, _("Messages"), (("mail_preferences", _("E-mails")),)),
+    (
+        LinkPlace.PUBLIC,
+        _("What others see"),
+        (("profile", _("Profile")), ("statistics_consent", _("Statistics sites"))),
+    ),
+    (
+        LinkPlace.SIGN_IN,
+        _("Sign-in and security"),
+        (
+            ("account_email", _("E-mail address")),
+            ("account_change_password", _("Password")),
+            ("mfa_index", _("Two-factor login")),
+            ("sessions", _("Sessions")),
+            ("keys", _("Client keys")),
+            ("tokens", _("API tokens")),
+            ("security_events", _("Security events")),
+        ),
+    ),
+    (LinkPlace.DATA, _("Your data"), (("data", _("Copy and deletion")), ("consents", _("Consents")))),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AccountPage:
+    """A page about the account."""
+
+    title: str
+    url: str
+    is_current: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AccountGroup:
+    """Pages about the account that belong together; the group leads to the first one."""
+
+    title: str
+    pages: list[AccountPage]
+
+    @property
+    def url(self) -> str:
+        return self.pages[0].url
+
+    @property
+    def is_current(self) -> bool:
+        return any(page.is_current for page in self.pages)
+
+
+@register.simple_tag(takes_context=True)
+def account_groups(context: dict[str, Any]) -> list[AccountGroup]:
+    """The groups of pages about the account, with those of other apps; the page that is shown is marked."""
+    request = context.get("request")
+    path = request.path if request is not None else ""
+    groups = []
+    for place, title, own in _GROUPS:
+        links = [*own, *((link.view, link.title) for link in _links_of_apps(place))]
+        found = [(str(label), url) for view, label in links if (url := _url_of(view))]
+        pages = [AccountPage(label, url, path.startswith(url)) for label, url in found]
+        if pages:
+            groups.append(AccountGroup(str(title), pages))
+    return groups
+
+
+def _url_of(view: str) -> str:
+    """Its address; empty for a part of the site that this installation does not have (settings.ROOMS)."""
+    try:
+        return reverse(view)
+    except NoReverseMatch:
+        return ""

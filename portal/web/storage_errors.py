@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.utils.translation import gettext
 
-from portal.object_storage.backend import StorageError
+from portal.object_storage.errors import StorageError
 from portal.web.middleware import Handler
 
 log = structlog.get_logger(__name__)

@@ -236,7 +236,7 @@ def _split(host_info: bytes, faults: list[Message]) -> tuple[Fields, tuple[Copro
             elif tag != b"coprocs" and not tag.startswith(b"/"):
                 fields.append((tag, scan.element_text(tag)))
     except ProtocolError as error:
-        faults.append(Message("reported_in_part", reason=error))
+        faults.append(Message("reported_in_part", reason=error.message))
     if len(described) > MAX_COPROCS:
         faults.append(Message("reported_coprocs_limit", limit=MAX_COPROCS))
     coprocs = [_coproc(kind, children, faults) for kind, children in described[:MAX_COPROCS]]

@@ -39,12 +39,12 @@ class Purpose(StrEnum):
 _KEY: Final = re.compile(rb"\s*[+-]?[0-9][^\n]*\n\s*[+-]?[0-9A-Fa-f]")
 # Programs do not agree where the host of an address with a backslash, or with @ before its first slash, ends.
 _URL: Final = re.compile(rb"https?://[^\s<>\\/@?#]+/(?:[^\s<>\\]*/)?")
-_OTHER_TEXTS: Final[Mapping[str, re.Pattern[bytes]]] = {
-    "the URL of a project": re.compile(rb"\s*https?://\S+\s*\Z", re.IGNORECASE),
-    "an upload certificate": re.compile(rb"\s*<name>[^<]*</name>\s*<max_nbytes>"),
-    "an account key": re.compile(rb"\s*(?:[0-9]+_)?[0-9A-Fa-f]{32}\s*\Z"),
-    "the manifest of a version": re.compile(rb'\s*\{[^}]*"code_signing_key"\s*:'),
-    "the list of a key change": re.compile(rb"\s*key [0-9A-Fa-f]+\s*\n"),
+_OTHER_TEXTS: Final[Mapping[Message, re.Pattern[bytes]]] = {
+    Message("text_url"): re.compile(rb"\s*https?://\S+\s*\Z", re.IGNORECASE),
+    Message("text_upload_certificate"): re.compile(rb"\s*<name>[^<]*</name>\s*<max_nbytes>"),
+    Message("text_account_key"): re.compile(rb"\s*(?:[0-9]+_)?[0-9A-Fa-f]{32}\s*\Z"),
+    Message("text_manifest"): re.compile(rb'\s*\{[^}]*"code_signing_key"\s*:'),
+    Message("text_key_list"): re.compile(rb"\s*key [0-9A-Fa-f]+\s*\n"),
 }
 
 
@@ -100,11 +100,11 @@ def sign_program_again(md5: str, signature: str, old: PrivateKey, new: PrivateKe
     SigningError if the old key has not signed it as a program.
     """
     if not signing.verify_md5(md5, signature, old.public_key()):
-        raise SigningError(f"the present key has not signed the MD5 {md5[:40]}")
+        raise SigningError(Message("md5_not_signed", md5=md5[:40]))
     # The old key has signed one more text by then, which everybody may read.
     known = {content_of(text).md5 for key in (old, new) for text in _texts_of(key)}
     if md5.lower() in known.union(keys):
-        raise SigningError("this is the MD5 of a key, not of a program")
+        raise SigningError(Message("md5_of_key"))
     return signing.sign_md5(md5, new)
 
 
@@ -126,15 +126,12 @@ def _check_next_key(content: Content) -> None:
     # Exactly what is sent: clients strip white space before they compare, and read no other line ends.
     exact = signing.public_key_text(signing.parse_public_key(text)).strip()
     if content.nbytes != len(content.head) or text != exact:
-        raise SigningError("public key: it is not written as clients read it, or has white space at an end")
+        raise SigningError(Message("key_not_clean"))
 
 
 def _check_project_url(content: Content) -> None:
     if content.nbytes > MAX_URL_NBYTES or not _is_url(content):
-        raise SigningError(
-            f"URL: it must begin with http:// or https://, end with a slash, have no blanks or backslashes, and have "
-            f"at most {MAX_URL_NBYTES} bytes"
-        )
+        raise SigningError(Message("url_unsignable", limit=MAX_URL_NBYTES))
 
 
 def _is_url(content: Content) -> bool:

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from math import nan
 from typing import Final
 
+from portal.languages.messages import VERBATIM, Message, at_place
 from portal.wire.boinc_errors import ERR_XML_PARSE
 
 Fields = list[tuple[bytes, bytes]]
@@ -42,13 +43,23 @@ LEAST_NUMBER: Final = 1e-9
 
 
 class ProtocolError(Exception):
-    """A message that cannot be read: the field, the fault or the limit, and BOINC's error number."""
+    """A message that cannot be read: the field, the fault or the limit, and BOINC's error number.
 
-    def __init__(self, field: str, limit_or_reason: str, error_num: int = ERR_XML_PARSE) -> None:
-        super().__init__(f"{field}: {limit_or_reason}")
+    A reason that pages show is a message; one that only clients are told is a text in English, as they all are.
+    """
+
+    def __init__(self, field: str, reason: Message | str, error_num: int = ERR_XML_PARSE) -> None:
+        super().__init__(field, reason)
         self.field = field
-        self.limit_or_reason = limit_or_reason
+        self.reason = reason if isinstance(reason, Message) else Message(VERBATIM, text=reason)
         self.error_num = error_num
+
+    def __str__(self) -> str:
+        return str(self.message)
+
+    @property
+    def message(self) -> Message:
+        return at_place(self.field, self.reason)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +86,7 @@ class TagScanner:
 
     def __init__(self, data: bytes, limits: Limits = DEFAULT_LIMITS) -> None:
         if len(data) > limits.body_bytes:
-            raise ProtocolError("body", f"larger than {limits.body_bytes} bytes")
+            raise ProtocolError("body", Message("message_body_limit", limit=str(limits.body_bytes)))
         self.data = data
         self.limits = limits
         self.pos = 0
@@ -196,7 +207,7 @@ class TagScanner:
             elif self.data[match.end() - 2] != _SLASH:
                 depth += 1
                 if depth > self.limits.depth:
-                    raise ProtocolError(_name(name), f"nested deeper than {self.limits.depth} levels")
+                    raise ProtocolError(_name(name), Message("message_depth_limit", limit=self.limits.depth))
         self.pos = end + len(name) + 3
 
     def fields(self, name: bytes, siblings: frozenset[bytes]) -> Fields:
@@ -261,13 +272,13 @@ class TagScanner:
     def _note_unclosed(self, name: bytes) -> None:
         self._unclosed += 1
         if self._unclosed > self.limits.unclosed:
-            raise ProtocolError(_name(name), f"more than {self.limits.unclosed} elements are never closed")
+            raise ProtocolError(_name(name), Message("message_unclosed_limit", limit=self.limits.unclosed))
 
     def _too_many(self) -> ProtocolError:
-        return ProtocolError("elements", f"more than {self.limits.elements}")
+        return ProtocolError("elements", Message("more_than", limit=str(self.limits.elements)))
 
     def _too_long(self, name: bytes) -> ProtocolError:
-        return ProtocolError(_name(name), f"longer than {self.limits.text_bytes} bytes")
+        return ProtocolError(_name(name), Message("field_bytes_limit", limit=str(self.limits.text_bytes)))
 
 
 def row_of(names: Iterable[bytes]) -> re.Pattern[bytes]:
@@ -313,7 +324,7 @@ def as_text(field: str, raw: bytes, max_len: int, *, entities: bool = False) -> 
     """Return decoded text; raise ProtocolError when it is longer than max_len characters."""
     text = decode(raw, entities=entities)
     if len(text) > max_len:
-        raise ProtocolError(field, f"longer than {max_len} characters")
+        raise ProtocolError(field, Message("field_chars_limit", limit=str(max_len)))
     return text
 
 
@@ -326,7 +337,7 @@ def as_int(field: str, raw: bytes, low: int, high: int) -> int:
     match = _INTEGER.fullmatch(raw.strip())
     if match is not None and low <= (number := int(match[1])) <= high:
         return number
-    raise ProtocolError(field, f"not an integer from {low} to {high}")
+    raise ProtocolError(field, Message("field_no_integer", low=str(low), high=str(high)))
 
 
 def as_float(field: str, raw: bytes, low: float, high: float) -> float:
@@ -343,7 +354,7 @@ def as_float(field: str, raw: bytes, low: float, high: float) -> float:
     # nan is in no range; underscores between digits are allowed by Python only.
     if low <= number <= high and b"_" not in raw:
         return number
-    raise ProtocolError(field, f"not a decimal number from {low:g} to {high:g}")
+    raise ProtocolError(field, Message("field_no_number", low=f"{low:g}", high=f"{high:g}"))
 
 
 def float_or_none(raw: bytes | None, low: float, high: float) -> float | None:

@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from cryptography.hazmat.primitives.asymmetric.utils import NoDigestInfo
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-from portal.languages.messages import MessageError
+from portal.languages.messages import Message, MessageError
 
 PrivateKey = rsa.RSAPrivateKey
 PublicKey = rsa.RSAPublicKey
@@ -39,6 +39,9 @@ _PRIVATE_LAYOUT: Final = (
     *[_HALF_BYTES] * 5,
 )  # d, p, q, d mod p-1, d mod q-1, 1/q
 _PEM_MARK: Final = "-----BEGIN"
+PUBLIC: Final = Message("name_public_key")
+PRIVATE: Final = Message("name_private_key")
+SIGNATURE: Final = Message("name_signature")
 
 
 class SigningError(MessageError, ValueError):
@@ -61,7 +64,7 @@ def public_key_text(key: PrivateKey | PublicKey) -> str:
 
 def private_key_text(key: PrivateKey) -> str:
     """Return the private key in BOINC's layout, which `parse_private_key` reads back. Keep it secret."""
-    _check_size(key.key_size, "private key")
+    _check_size(key.key_size, PRIVATE)
     own = key.private_numbers()
     shared = own.public_numbers
     values = (shared.n, shared.e, own.d, own.p, own.q, own.dmp1, own.dmq1, own.iqmp)
@@ -70,12 +73,12 @@ def private_key_text(key: PrivateKey) -> str:
 
 def parse_public_key(text: str) -> PublicKey:
     """Read a public key in BOINC's layout. Raises SigningError."""
-    modulus, exponent = _key_numbers(text, _PUBLIC_LAYOUT, "public key")
+    modulus, exponent = _key_numbers(text, _PUBLIC_LAYOUT, PUBLIC)
     try:
         key = rsa.RSAPublicNumbers(exponent, modulus).public_key()
     except ValueError as error:
-        raise SigningError(f"public key: its numbers are not an RSA key ({error})") from error
-    _check_size(key.key_size, "public key")
+        raise SigningError(Message("key_no_rsa", name=PUBLIC)) from error
+    _check_size(key.key_size, PUBLIC)
     return key
 
 
@@ -83,16 +86,16 @@ def parse_public_key(text: str) -> PublicKey:
 @lru_cache(maxsize=4)
 def parse_private_key(text: str) -> PrivateKey:
     """Read a private key in BOINC's layout or as unencrypted PEM. Raises SigningError."""
-    _check_length(text, "private key")
+    _check_length(text, PRIVATE)
     if _PEM_MARK in text:
         return _parse_pem(text)
-    n, e, d, p, q, dmp1, dmq1, iqmp = _key_numbers(text, _PRIVATE_LAYOUT, "private key")
+    n, e, d, p, q, dmp1, dmq1, iqmp = _key_numbers(text, _PRIVATE_LAYOUT, PRIVATE)
     numbers = rsa.RSAPrivateNumbers(p, q, d, dmp1, dmq1, iqmp, rsa.RSAPublicNumbers(e, n))
     try:
         key = numbers.private_key()
     except ValueError as error:
-        raise SigningError(f"private key: its numbers do not belong together ({error})") from error
-    _check_size(key.key_size, "private key")
+        raise SigningError(Message("key_numbers", name=PRIVATE)) from error
+    _check_size(key.key_size, PRIVATE)
     return key
 
 
@@ -103,9 +106,9 @@ def sign(data: bytes, key: PrivateKey) -> str:
 
 def sign_md5(md5: str, key: PrivateKey) -> str:
     """Like `sign`, for data whose MD5 is known, as 32 lower-case hexadecimal digits."""
-    _check_size(key.key_size, "private key")
+    _check_size(key.key_size, PRIVATE)
     if not re.fullmatch(r"[0-9a-f]{32}", md5):
-        raise SigningError(f"MD5: {md5[:40]!r} is not 32 lower-case hexadecimal digits")
+        raise SigningError(Message("signed_no_md5", md5=repr(md5[:40])))
     return _hex_lines(key.sign(md5.encode(), padding.PKCS1v15(), NoDigestInfo()))
 
 
@@ -117,7 +120,7 @@ def verify(data: bytes, signature_text: str, public_key: PublicKey) -> bool:
 def verify_md5(md5: str, signature_text: str, public_key: PublicKey) -> bool:
     """Like `verify`, for data whose MD5 is known."""
     signature = _signature_bytes(signature_text)
-    _check_size(public_key.key_size, "public key")
+    _check_size(public_key.key_size, PUBLIC)
     try:
         signed = public_key.recover_data_from_signature(signature, padding.PKCS1v15(), None)
     except InvalidSignature:
@@ -147,56 +150,54 @@ def _key_text(values: Sequence[int], layout: Sequence[int]) -> str:
 
 def _public_key(key: PrivateKey | PublicKey) -> PublicKey:
     public = key.public_key() if isinstance(key, rsa.RSAPrivateKey) else key
-    _check_size(public.key_size, "public key")
+    _check_size(public.key_size, PUBLIC)
     return public
 
 
-def _check_size(bits: int, name: str) -> None:
+def _check_size(bits: int, name: Message) -> None:
     if bits != KEY_BITS:
-        raise SigningError(f"{name}: it has {bits} bits, but BOINC clients know keys of {KEY_BITS} bits only")
+        raise SigningError(Message("key_size", name=name, bits=str(bits), known=str(KEY_BITS)))
 
 
-def _check_length(text: str, name: str) -> None:
+def _check_length(text: str, name: Message) -> None:
     if len(text) > MAX_TEXT_CHARS:
-        raise SigningError(f"{name}: the text has {len(text)} characters; the limit is {MAX_TEXT_CHARS}")
+        raise SigningError(Message("key_chars_limit", name=name, number=str(len(text)), limit=str(MAX_TEXT_CHARS)))
 
 
-def _lines(text: str, name: str) -> list[str]:
+def _lines(text: str, name: Message) -> list[str]:
     """The lines without blanks, up to the dot that ends the text; nothing may follow the dot."""
     _check_length(text, name)
     lines = [stripped for line in text.splitlines() if (stripped := line.strip())]
     if not lines:
-        raise SigningError(f"{name}: the text is empty")
+        raise SigningError(Message("key_empty", name=name))
     if "." in lines[:-1]:
-        raise SigningError(f"{name}: there is more text after the dot that ends it")
+        raise SigningError(Message("key_after_dot", name=name))
     return lines[:-1] if lines[-1] == "." else lines
 
 
-def _hex_bytes(lines: Sequence[str], name: str) -> bytes:
+def _hex_bytes(lines: Sequence[str], name: Message) -> bytes:
     """The bytes of the lines' hexadecimal digits; blanks inside a line are ignored."""
     digits = re.sub(r"\s", "", "".join(lines))
     stray = re.search(r"[^0-9A-Fa-f]", digits)
     if stray:
-        raise SigningError(f"{name}: {stray.group()!r} is not a hexadecimal digit (0-9, a-f)")
+        raise SigningError(Message("key_stray_character", name=name, character=repr(stray.group())))
     if len(digits) % 2:
-        raise SigningError(f"{name}: the number of hexadecimal digits is odd ({len(digits)}): one is missing")
+        raise SigningError(Message("key_odd_digits", name=name, number=len(digits)))
     return bytes.fromhex(digits)
 
 
 def _signature_bytes(text: str) -> bytes:
-    data = _hex_bytes(_lines(text, "signature"), "signature")
+    data = _hex_bytes(_lines(text, SIGNATURE), SIGNATURE)
     if len(data) != _KEY_BYTES:
-        raise SigningError(
-            f"signature: it has {2 * len(data)} hexadecimal digits; a signature has exactly {2 * _KEY_BYTES}"
-        )
+        raise SigningError(_wrong_length(SIGNATURE, len(data), _KEY_BYTES))
     return data
 
 
-def _key_numbers(text: str, layout: Sequence[int], name: str) -> list[int]:
+def _key_numbers(text: str, layout: Sequence[int], name: Message) -> list[int]:
     """The numbers of a key text in BOINC's layout. Raises SigningError."""
     first, *rest = _lines(text, name) or [""]
     if not re.fullmatch(r"[0-9]{1,6}", first):
-        raise SigningError(f"{name}: the first line must be the number of bits, {KEY_BITS}")
+        raise SigningError(Message("key_first_line", name=name, bits=str(KEY_BITS)))
     _check_size(int(first), name)
     data = _hex_bytes(rest, name)
     if len(data) != sum(layout):
@@ -208,11 +209,11 @@ def _key_numbers(text: str, layout: Sequence[int], name: str) -> list[int]:
     return numbers
 
 
-def _wrong_length(name: str, found_bytes: int, wanted_bytes: int) -> str:
-    others = {sum(_PUBLIC_LAYOUT): "public key", sum(_PRIVATE_LAYOUT): "private key"}
-    if found_bytes in others:
-        return f"{name}: this is a {others[found_bytes]}"
-    return f"{name}: it has {2 * found_bytes} hexadecimal digits; a {name} has exactly {2 * wanted_bytes}"
+def _wrong_length(name: Message, nbytes: int, needed_nbytes: int) -> Message:
+    keys = {sum(_PUBLIC_LAYOUT): PUBLIC, sum(_PRIVATE_LAYOUT): PRIVATE}
+    if nbytes in keys and name != SIGNATURE:
+        return Message("key_is_other", name=name, other=keys[nbytes])
+    return Message("key_wrong_length", name=name, number=2 * nbytes, needed=2 * needed_nbytes)
 
 
 def _parse_pem(text: str) -> PrivateKey:
@@ -220,10 +221,10 @@ def _parse_pem(text: str) -> PrivateKey:
     try:
         key = load_pem_private_key(lines.encode(), password=None)
     except TypeError as error:
-        raise SigningError("private key: the PEM text is encrypted; paste it without a pass phrase") from error
+        raise SigningError(Message("pem_encrypted")) from error
     except (ValueError, UnsupportedAlgorithm) as error:
-        raise SigningError("private key: the PEM text is damaged or is not a private key") from error
+        raise SigningError(Message("pem_damaged")) from error
     if not isinstance(key, rsa.RSAPrivateKey):
-        raise SigningError("private key: the PEM text holds a key that is not RSA")
-    _check_size(key.key_size, "private key")
+        raise SigningError(Message("pem_no_rsa"))
+    _check_size(key.key_size, PRIVATE)
     return key

@@ -14,6 +14,10 @@ MAX_FILES_PER_JOB: Final = 100
 MAX_JOBS_PER_SUBMISSION: Final = 100_000
 MAX_NAME_CHARS: Final = 200
 """The name of a stored file."""
+MAX_JOB_NAME_CHARS: Final = 191
+MAX_UPLOAD_NAME_CHARS: Final = MAX_JOB_NAME_CHARS + len("_99_r00000000_99")
+"""Of a job, with the number of its result, the mark of a restore, and the number of the file."""
+_JOB_NAME: Final = re.compile(r"[A-Za-z0-9_.#@][A-Za-z0-9_.#@-]*")
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 
@@ -22,6 +26,24 @@ def is_name(text: str, max_chars: int = MAX_NAME_CHARS) -> bool:
     return len(text) <= max_chars and _NAME.fullmatch(text) is not None and ".." not in text
 
 
+def is_job_name(text: str, max_chars: int = MAX_NAME_CHARS) -> bool:
+    """Whether jobs, and the files of those who submit them, may be called so: also as programs for BOINC's server do.
+
+    Paths and XML have it as it is; addresses have it quoted.
+    """
+    return len(text) <= max_chars and _JOB_NAME.fullmatch(text) is not None and text != "." and ".." not in text
+
+
+def is_open_name(text: str) -> bool:
+    """Whether a program may call a file so: a path in its folder."""
+    return len(text) <= MAX_NAME_CHARS and all(map(is_job_name, text.split("/")))
+
+
 def name_rule(max_chars: int = MAX_NAME_CHARS) -> Message:
     """What `is_name` asks for, in words that follow "a name of"."""
     return Message("name_rule", number=max_chars)
+
+
+def job_name_rule(max_chars: int = MAX_NAME_CHARS) -> Message:
+    """What `is_job_name` asks for, in words that follow "a name of"."""
+    return Message("job_name_rule", number=max_chars)

@@ -6,6 +6,7 @@ clients expect of a signature.
 
 from __future__ import annotations
 
+import hashlib
 import hmac
 
 from django.conf import settings
@@ -15,10 +16,7 @@ from portal.clients.settings_cache import cached_setting
 
 def upload_certificate(name: str, max_nbytes: int) -> str:
     """The certificate for a file of this name, of that size at most: a hex line and a dot."""
-    # The digest of the secret is made once. `hmac.digest` would release the GIL, which costs more than the digest.
-    digest = _begun_digest().copy()
-    digest.update(f"<name>{name}</name><max_nbytes>{max_nbytes}</max_nbytes>".encode())
-    return f"{digest.hexdigest()}\n.\n"
+    return f"{_keyed_hash(f'<name>{name}</name><max_nbytes>{max_nbytes}</max_nbytes>')}\n.\n"
 
 
 def size_key(name: str) -> str:
@@ -26,18 +24,21 @@ def size_key(name: str) -> str:
 
     A client sends no certificate with the question how much has arrived, but asks at the address that it was given.
     """
-    digest = _begun_digest().copy()
-    digest.update(f"<get_file_size>{name}</get_file_size>".encode())
-    return digest.hexdigest()[:32]
+    return _keyed_hash(f"<get_file_size>{name}</get_file_size>")[:32]
 
 
 def is_size_key(name: str, key: str) -> bool:
     return hmac.compare_digest(key.encode(), size_key(name).encode())
 
 
+def _keyed_hash(text: str) -> str:
+    """BLAKE2b has a key of its own, so it costs a third of an HMAC."""
+    return hashlib.blake2b(text.encode(), digest_size=32, key=_key()).hexdigest()
+
+
 @cached_setting
-def _begun_digest() -> hmac.HMAC:
-    return hmac.new(settings.UPLOAD_SECRET.encode(), digestmod="sha256")
+def _key() -> bytes:
+    return hashlib.sha256(settings.UPLOAD_SECRET.encode()).digest()
 
 
 def is_certified(name: str, max_nbytes: int, certificate: str) -> bool:

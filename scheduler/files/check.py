@@ -15,7 +15,7 @@ from django.utils.translation import gettext_lazy as _
 from credit.engine.states import FileDeleteState
 from portal.maintenance.jobs import Job
 from portal.object_storage import storage
-from portal.object_storage.backend import StorageError
+from portal.object_storage.errors import StorageError
 from scheduler.models import KeptOutput, StoredFile, Upload
 
 _ROWS_AT_ONCE: Final = 1000

@@ -16,7 +16,7 @@ from django.core.files.storage import default_storage
 from django.db import transaction
 
 from portal.object_storage import storage
-from portal.object_storage.backend import ObjectStorage, StorageError
+from portal.object_storage.errors import StorageError
 from scheduler.models import PendingFile
 
 log = structlog.get_logger(__name__)
@@ -34,7 +34,7 @@ def delete(now: dt.datetime) -> int:
     number = 0
     while number < MOST and (done := _delete_batch(before)):
         number += done
-    if isinstance(default_storage, ObjectStorage):
+    if storage.is_bucket(default_storage):
         try:
             for folder in storage.FOLDERS:
                 default_storage.end_unfinished(folder, before)

@@ -12,9 +12,10 @@ from django.db import transaction
 from django.utils.translation import gettext
 
 from credit.models import Batch
+from portal.languages.messages import Message
 from portal.languages.sentences import sentence
 from portal.object_storage import storage
-from scheduler.engine.limits import MAX_NAME_CHARS, is_name, name_rule
+from scheduler.engine.limits import MAX_NAME_CHARS, is_job_name, is_name, job_name_rule, name_rule
 from scheduler.models import StoredFile
 
 
@@ -27,10 +28,13 @@ def store_file(
 ) -> StoredFile:
     """Store ``content`` under ``name`` for good; the one that is there if it was stored before. Safe to repeat.
 
+    One that was deleted is stored again, if the content is the same. Locks its row.
+
     ``signature``: the code-signing signature of a program; ``batch``: an input that goes when this batch is done.
     Raises StoringError for another content under a name that was used, and for a name that clients cannot have.
     """
-    check_name(name)
+    if not is_job_name(name):
+        raise _no_name(name, MAX_NAME_CHARS, job_name_rule())
     given = storage.content_of(content)
     wanted = {
         "path": _wanted_path(name),
@@ -48,7 +52,14 @@ def store_file(
             found.path = storage.keep(found.path, content, given)
             found.save(update_fields=["path"])
             return found
-    if found.md5 != given.md5 or found.is_executable != is_executable or found.deleted_at is not None:
+        is_same = found.md5 == given.md5 and found.is_executable == is_executable
+        if is_same and found.deleted_at is not None:
+            found = StoredFile.objects.select_for_update(no_key=True, of=("self",)).get(pk=found.pk)
+            if found.deleted_at is not None:
+                found.path, found.deleted_at = storage.keep(_wanted_path(name), content, given), None
+                found.batch = batch
+                found.save(update_fields=["path", "deleted_at", "batch"])
+    if not is_same:
         raise StoringError(
             gettext(
                 "%(name)s: a file of this name was stored before, with other content. Clients would never fetch the "
@@ -91,9 +102,11 @@ def removed_on_failure() -> Iterator[list[str]]:
 
 
 def check_name(name: str, max_chars: int = MAX_NAME_CHARS) -> None:
-    """Raises StoringError for what cannot be the name of a file (BOINC protocol, job description)."""
+    """Raises StoringError for what cannot be the name of a program or an app (BOINC protocol, job description)."""
     if not is_name(name, max_chars):
-        raise StoringError(
-            gettext("%(name)s is not a name of %(rule)s.")
-            % {"name": repr(name[:max_chars]), "rule": sentence(name_rule(max_chars))}
-        )
+        raise _no_name(name, max_chars, name_rule(max_chars))
+
+
+def _no_name(name: str, max_chars: int, rule: Message) -> StoringError:
+    words = {"name": repr(name[:max_chars]), "rule": sentence(rule)}
+    return StoringError(gettext("%(name)s is not a name of %(rule)s.") % words)

@@ -24,7 +24,7 @@ from django.http import (
 from django.views.decorators.http import require_safe
 from rest_framework.request import Request
 
-from portal.object_storage.backend import ObjectStorage
+from portal.object_storage import storage
 from scheduler.models import StoredFile
 
 PRIVATE_URL_SECS: Final = 60
@@ -60,7 +60,7 @@ def send(
         "Accept-Ranges": "bytes",
     }
     is_presigned = settings.FILES_S3_DOWNLOADS == "presigned" and request.method != "HEAD"
-    if is_presigned and isinstance(default_storage, ObjectStorage):
+    if is_presigned and storage.is_bucket(default_storage):
         secs = settings.FILES_S3_URL_SECS if is_public else PRIVATE_URL_SECS
         url = default_storage.presigned_url(path, secs=secs, file_name=name)
         return HttpResponseRedirect(url, headers={"Cache-Control": "private, no-store"})

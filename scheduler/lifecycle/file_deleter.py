@@ -18,7 +18,7 @@ from django.core.files.storage import default_storage
 from django.db import connection, transaction
 
 from credit.engine.states import FileDeleteState
-from portal.object_storage.backend import StorageUnreachable
+from portal.object_storage.errors import StorageUnreachable
 from scheduler.lifecycle import retry_queue, sql
 from scheduler.lifecycle.retry_queue import StepBatch, run_batches
 from scheduler.models import Step, StoredFile

@@ -16,7 +16,7 @@ from celery.exceptions import SoftTimeLimitExceeded
 from django.db import InterfaceError, OperationalError, connection, transaction
 from django.db.backends.utils import CursorWrapper
 
-from portal.object_storage.backend import StorageUnreachable
+from portal.object_storage.errors import StorageUnreachable
 from scheduler.lifecycle import sql
 from scheduler.models import Step
 

@@ -162,10 +162,11 @@ INSERT INTO scheduler_keptoutput (batch_id, workunit_name, number, name, path, n
 SELECT w.batch_id, w.name, file.number - 1, w.output_files->(file.number::int - 1)->>'open_name', o.value->>'path',
        (o.value->>'nbytes')::bigint, o.value->>'md5', %(now)s
   FROM credit_workunit w
-  JOIN credit_result r ON r.id = w.canonical_result_id,
+  JOIN credit_result r ON r.id = w.canonical_result_id
+  LEFT JOIN credit_batch b ON b.id = w.batch_id,
        jsonb_array_elements(w.output_files) WITH ORDINALITY AS file(value, number),
        jsonb_array_elements(r.outputs) AS o(value)
- WHERE w.id = ANY(%(ids)s) AND o.value->>'name' = r.name || '_' || (file.number - 1)
+ WHERE w.id = ANY(%(ids)s) AND b.retired_at IS NULL AND o.value->>'name' = r.name || '_' || (file.number - 1)
  ORDER BY w.id, file.number
     ON CONFLICT (workunit_name, number) DO NOTHING
 """
@@ -232,7 +233,7 @@ SELECT w.id FROM credit_workunit w
 ARCHIVE_WORKUNITS: Final = """
 INSERT INTO scheduler_archivedworkunit (id, app_id, batch_id, name, error_mask, facts, archived_at)
 SELECT w.id, w.app_id, w.batch_id, w.name, w.error_mask,
-       to_jsonb(w) - 'input_files' - 'output_files' - 'canonical_result_id', %(now)s
+       to_jsonb(w) - 'input_files' - 'output_files', %(now)s
   FROM credit_workunit w WHERE w.id = ANY(%(ids)s)
 """
 ARCHIVE_TASKS: Final = """

@@ -62,7 +62,7 @@ class Migration(migrations.Migration):
                         to="credit.batch",
                     ),
                 ),
-                ("name", models.CharField(max_length=128, unique=True)),
+                ("name", models.CharField(max_length=191, unique=True)),
                 ("error_mask", models.PositiveSmallIntegerField()),
                 ("facts", models.JSONField()),
                 ("archived_at", models.DateTimeField()),
@@ -235,7 +235,7 @@ class Migration(migrations.Migration):
                         to="credit.batch",
                     ),
                 ),
-                ("workunit_name", models.CharField(max_length=128)),
+                ("workunit_name", models.CharField(max_length=191)),
                 ("number", models.PositiveSmallIntegerField()),
                 ("name", models.CharField(max_length=200)),
                 ("path", models.CharField(max_length=255)),
@@ -390,7 +390,8 @@ class Migration(migrations.Migration):
                         unique=True,
                         validators=[
                             django.core.validators.RegexValidator(
-                                "^[A-Za-z0-9][A-Za-z0-9_.-]*$", "Letters, digits, _ . and - only, not first."
+                                "^[A-Za-z0-9_.#@][A-Za-z0-9_.#@-]*$",
+                                "Letters, digits, _ . # @ and - only, - not first.",
                             )
                         ],
                     ),
@@ -522,7 +523,7 @@ class Migration(migrations.Migration):
                         on_delete=django.db.models.deletion.CASCADE, related_name="uploads", to="credit.result"
                     ),
                 ),
-                ("name", models.CharField(max_length=160, unique=True)),
+                ("name", models.CharField(max_length=207, unique=True)),
                 ("path", models.CharField(blank=True, max_length=255)),
                 ("nbytes", models.BigIntegerField()),
                 ("md5", models.CharField(max_length=32)),

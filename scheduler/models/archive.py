@@ -7,6 +7,7 @@ from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
 from credit.models import App, AppVersion, Batch
+from credit.models.work import MAX_WORKUNIT_NAME_CHARS
 from portal.models import Host, User
 
 
@@ -16,7 +17,7 @@ class ArchivedWorkunit(models.Model):
     id = models.BigIntegerField(primary_key=True)
     app = models.ForeignKey(App, models.PROTECT, related_name="+", db_index=False)
     batch = models.ForeignKey(Batch, models.PROTECT, null=True, related_name="archived_workunits", db_index=False)
-    name = models.CharField(max_length=128, unique=True)
+    name = models.CharField(max_length=MAX_WORKUNIT_NAME_CHARS, unique=True)
     error_mask = models.PositiveSmallIntegerField()
     facts = models.JSONField()
     archived_at = models.DateTimeField()

@@ -7,13 +7,15 @@ from django.db.models import CheckConstraint, Q
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from credit.models import SAFE_NAME, AppVersion, Batch, Result
+from credit.models import JOB_NAME, AppVersion, Batch, Result
+from credit.models.work import MAX_WORKUNIT_NAME_CHARS
+from scheduler.engine.limits import MAX_UPLOAD_NAME_CHARS
 
 
 class StoredFile(models.Model):
     """A file that clients download: a program or an input. Its name is its own for ever, its content never changes."""
 
-    name = models.CharField(_("name"), max_length=200, unique=True, validators=[SAFE_NAME])
+    name = models.CharField(_("name"), max_length=200, unique=True, validators=[JOB_NAME])
     path = models.CharField(_("path in the storage"), max_length=255)
     nbytes = models.BigIntegerField(_("size (bytes)"))
     md5 = models.CharField(_("MD5"), max_length=32)
@@ -65,7 +67,7 @@ class Upload(models.Model):
     """An output file on its way or here. Its name says which result it is of: <result name>_<n>."""
 
     result = models.ForeignKey(Result, models.CASCADE, related_name="uploads")
-    name = models.CharField(max_length=160, unique=True)
+    name = models.CharField(max_length=MAX_UPLOAD_NAME_CHARS, unique=True)
     path = models.CharField(_("path in the storage"), max_length=255, blank=True)
     nbytes = models.BigIntegerField(_("total size (bytes)"))
     md5 = models.CharField(max_length=32)
@@ -103,7 +105,7 @@ class KeptOutput(models.Model):
     """An output file of a validated workunit, offered for download until its batch is retired."""
 
     batch = models.ForeignKey(Batch, models.PROTECT, null=True, related_name="outputs", db_index=False)
-    workunit_name = models.CharField(max_length=128)
+    workunit_name = models.CharField(max_length=MAX_WORKUNIT_NAME_CHARS)
     number = models.PositiveSmallIntegerField()
     name = models.CharField(_("name for the program"), max_length=200)
     path = models.CharField(_("path in the storage"), max_length=255)

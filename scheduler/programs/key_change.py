@@ -25,6 +25,7 @@ from django.db import connection, transaction
 from django.utils.translation import gettext
 
 from portal.audit import signed_log
+from portal.languages.sentences import sentence
 from portal.models import SignedEntry
 from portal.wire import purposes, signing
 from portal.wire.purposes import Purpose, content_of, sign_program_again
@@ -88,9 +89,13 @@ def parse_wanted(text: str) -> Wanted:
     """Parse the text of `Wanted.text`. Raises KeyChangeError with the first invalid line."""
     first, *rows = [line.split() for line in text.splitlines() if line.strip()] or [[]]
     if len(first) != 2 or first[0] != "key":
-        raise KeyChangeError("The list does not begin with the key in force. Make it anew on the site, with --list.")
+        raise KeyChangeError(
+            gettext("The list does not begin with the key in force. Make it again on the site, with --list.")
+        )
     if wrong := [row for row in rows if len(row) != 3]:
-        raise KeyChangeError(f"{' '.join(wrong[0])[:80]!r} is not a name, an MD5 and a signature.")
+        raise KeyChangeError(
+            gettext("“%(line)s” is not a name, an MD5 and a signature.") % {"line": " ".join(wrong[0])[:80]}
+        )
     return Wanted(first[1], [SignedFile(*row) for row in rows])
 
 
@@ -152,7 +157,7 @@ def _check_signed(file: SignedFile, key: signing.PublicKey) -> None:
     try:
         is_signed = signing.verify_md5(file.md5, file.signature, key)
     except SigningError as error:
-        raise KeyChangeError(f"{file.name}: {error}") from error
+        raise KeyChangeError(f"{file.name}: {sentence(error.message)}") from error
     if not is_signed:
         raise KeyChangeError(
             f"{file.name}: the present key has not signed the MD5 {file.md5[:40]}. If you did not release this file,"
@@ -194,7 +199,7 @@ def take(new: Succession, now: dt.datetime) -> int:
                 )
             file.signature = signing.clean_signature(signature)
     except SigningError as error:
-        raise KeyChangeError(str(error)) from error
+        raise KeyChangeError(sentence(error.message)) from error
     StoredFile.objects.bulk_update(files, ["signature"], batch_size=500)
     KeyChange.objects.create(
         old_key=current, new_key=new.public_key, signature=signing.clean_signature(new.signature), changed_at=now

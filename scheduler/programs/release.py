@@ -103,14 +103,17 @@ def read_release(folder: Path) -> Release:
     """Read a folder's description and see that its files are there. Raises ReleaseError."""
     path = next((folder / name for name in DESCRIPTIONS if (folder / name).is_file()), None)
     if path is None:
-        raise ReleaseError(f"{folder}: there is neither {' nor '.join(DESCRIPTIONS)} in it.")
+        raise ReleaseError(
+            gettext("%(folder)s: there is neither %(names)s in it.")
+            % {"folder": folder, "names": " / ".join(DESCRIPTIONS)}
+        )
     try:
         text = path.read_text(encoding="utf-8")
         fields = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
     except (OSError, ValueError) as error:
         raise ReleaseError(f"{path}: {error}") from error
     if not isinstance(fields, dict):
-        raise ReleaseError(f"{path}: not a table of fields.")
+        raise ReleaseError(f"{path}: " + gettext("not a table of fields."))
     given = _typed(fields, _VERSION_FIELDS, str(path), ("app", "version_num", "platform", "files"))
     _check_version(given, str(path))
     _check_start(given.get("api_version", ""), given.get("cmdline", ""), str(path))
@@ -142,7 +145,9 @@ def _check_version(given: Mapping[str, Any], where: str) -> None:
             )
     type_ = given.get("processor_type", ProcessorType.CPU)
     if type_ not in list(ProcessorType):
-        raise ReleaseError(f"{where}, processor_type: one of {', '.join(ProcessorType)}.")
+        raise ReleaseError(
+            f"{where}, processor_type: " + gettext("one of %(names)s.") % {"names": ", ".join(ProcessorType)}
+        )
     if (type_ == ProcessorType.CPU) == (given.get("gpu_usage", 0) > 0):
         raise ReleaseError(f"{where}, gpu_usage: " + gettext("more than 0 for a GPU type, otherwise 0."))
     if type_ == ProcessorType.CPU and given.get("avg_ncpus", 1) == 0:
@@ -184,7 +189,9 @@ def _read_file(fields: Any, folder: Path, version: Mapping[str, Any], where: str
     given = _typed(fields, _FILE_FIELDS, where, ("path",))
     path = folder / given["path"]
     if not path.resolve().is_relative_to(folder.resolve()) or not path.is_file():
-        raise ReleaseError(f"{where}, path: {given['path']!r} is not a file of this folder.")
+        raise ReleaseError(
+            f"{where}, path: " + gettext("%(name)s is not a file of this folder.") % {"name": given["path"]}
+        )
     plan_class = f"__{version['plan_class']}" if version.get("plan_class") else ""
     default = f"{version['app']}_{version['version_num']}_{version['platform']}{plan_class}_{path.name}"
     name = given.get("name", default)
@@ -200,19 +207,24 @@ def _read_file(fields: Any, folder: Path, version: Mapping[str, Any], where: str
 def _typed(fields: Any, types: Mapping[str, type], where: str, needed: tuple[str, ...]) -> dict[str, Any]:
     """The fields with their types; ReleaseError for an unknown, missing or unusable one."""
     if not isinstance(fields, dict):
-        raise ReleaseError(f"{where}: not a table of fields.")
+        raise ReleaseError(f"{where}: " + gettext("not a table of fields."))
     if unknown := sorted(set(fields) - set(types)):
-        raise ReleaseError(f"{where}, {unknown[0]}: unknown. Known: {', '.join(types)}.")
+        raise ReleaseError(
+            f"{where}, {unknown[0]}: " + gettext("unknown. Known: %(names)s.") % {"names": ", ".join(types)}
+        )
     for name in needed:
         if name not in fields:
-            raise ReleaseError(f"{where}, {name}: missing.")
+            raise ReleaseError(f"{where}, {name}: " + gettext("missing."))
     made = {}
     for name, value in fields.items():
         wanted = types[name]
         if wanted is float and type(value) is int:
             value = float(value)
         if type(value) is not wanted or (isinstance(value, float) and not math.isfinite(value)):
-            raise ReleaseError(f"{where}, {name}: {value!r} is not of type {wanted.__name__}.")
+            raise ReleaseError(
+                f"{where}, {name}: "
+                + gettext("%(value)s is not of type %(type)s.") % {"value": repr(value), "type": wanted.__name__}
+            )
         made[name] = value
     return made
 
@@ -257,7 +269,7 @@ def _read_signature(path: Path, content: Content) -> str:
     try:
         text = path.read_text(encoding="ascii")
     except FileNotFoundError as error:
-        raise ReleaseError(f"{path}: missing.") from error
+        raise ReleaseError(f"{path}: " + gettext("missing.")) from error
     except ValueError as error:
         raise ReleaseError(f"{path}: {error}") from error
     return check_signature(str(path), text, content.md5)
@@ -269,7 +281,7 @@ def check_signature(name: str, text: str, md5: str) -> str:
         signature = clean_signature(text)
         is_right = code_signing.is_signed_md5(md5, signature)
     except SigningError as error:
-        raise ReleaseError(f"{name}: {error}") from error
+        raise ReleaseError(f"{name}: {sentence(error.message)}") from error
     if not is_right:
         raise ReleaseError(
             gettext("%(name)s: not the signature of this file by the project's key; clients would refuse it.")

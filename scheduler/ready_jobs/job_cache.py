@@ -43,6 +43,8 @@ MAX_MISSES: Final = 3
 """Requests in a row that found too few jobs. After this many the cache may hold jobs that suit hardly anybody."""
 MAX_LOOKED_AT: Final = 1_000
 """Waiting jobs among which the jobs to lease are chosen: more than one process keeps, as others lease some of them."""
+NEAR_END_NJOBS: Final = 2 * FILL_NJOBS
+"""A queue is short if fewer jobs wait from a place on. Only so many are counted, as that costs most of a filling."""
 
 Place = tuple[int, int]
 """A place in an app's queue: (-priority, the result's id + its shift)."""
@@ -242,12 +244,10 @@ class _Workunit(JsonRow):
 
 
 class _Leased(JsonRow):
-    """What `LEASE_JOBS` returns, as JSON; ends are places."""
+    """What `LEASE_JOBS` returns, as JSON; ``last`` is a place."""
 
-    nlooked_at: int
-    end: Place | None
-    nfree: int
-    last_free: Place | None
+    last: Place | None
+    nahead: int
     workunits: list[_Workunit] | None
 
 
@@ -259,8 +259,8 @@ async def lease_jobs(
 ) -> tuple[list[ReadyJob], Place | None, bool]:
     """Lease the first jobs of an app's queue from this place on, at most this many.
 
-    Also where to go on, None at the queue's end, and whether that end is near: fewer than `MAX_LOOKED_AT` jobs wait
-    from the place on. One statement and transaction.
+    Also where to go on, None at the queue's end, and whether that end is near: fewer than `NEAR_END_NJOBS`
+    jobs wait from the place on. One statement and transaction.
     """
     values = {
         "app_id": str(app_id),
@@ -269,13 +269,14 @@ async def lease_jobs(
         "begin": str(place[1]),
         "most": str(most),
         "looked_at": str(MAX_LOOKED_AT),
+        "near_end": str(NEAR_END_NJOBS),
         "lease_secs": str(lease_secs),
     }
     [row] = decode(_LEASED, await fetch(Step(LEASE_JOBS, values)))
     jobs = [job for workunit in row.workunits or () for job in _jobs(app_id, workunit)]
     jobs.sort(key=lambda job: job.place)
-    last = row.last_free if row.nfree == most else row.end if row.nlooked_at == MAX_LOOKED_AT else None
-    return jobs, None if last is None else (last[0], last[1] + 1), row.nlooked_at < MAX_LOOKED_AT
+    place_after = None if row.last is None else (row.last[0], row.last[1] + 1)
+    return jobs, place_after, row.nahead < NEAR_END_NJOBS
 
 
 def _jobs(app_id: int, workunit: _Workunit) -> Iterator[ReadyJob]:

@@ -40,8 +40,11 @@ jobs AS (
   SELECT workunit_id, json_agg(json_build_object('id', id, 'rank', rank, 'place', place, 'name', name)) AS copies
     FROM free WHERE block IN (SELECT block FROM leased) GROUP BY workunit_id)
 SELECT json_build_object(
-         'nlooked_at', (SELECT count(*) FROM head), 'end', (SELECT max(ARRAY[rank, place]) FROM head),
-         'nfree', (SELECT count(*) FROM free), 'last_free', (SELECT max(ARRAY[rank, place]) FROM free),
+         'last', CASE WHEN (SELECT count(*) FROM free) = %(most)s::integer
+                      THEN (SELECT max(ARRAY[rank, place]) FROM free)
+                      WHEN (SELECT count(*) FROM head) = %(looked_at)s::integer
+                      THEN (SELECT max(ARRAY[rank, place]) FROM head) END,
+         'nahead', (SELECT count(*) FROM (SELECT FROM head LIMIT %(near_end)s::integer) ahead),
          'workunits', (
            SELECT json_agg(workunit) FROM (
              SELECT w.id, c.copies, ARRAY(SELECT unnest(o.ties || coalesce(o.user_id, 0)) FROM credit_result o
@@ -52,6 +55,9 @@ SELECT json_build_object(
 """.replace("{is_over}", "s.until NOT BETWEEN now() AND now() + interval '1 minute'")
 )
 """The first jobs of an app's queue in blocks of places that nobody else has leased.
+
+``head`` is read only as far as something needs it, as each of its rows is in another page of the table. ``last``: the
+place of the last job that was looked at; NULL at the end of the queue.
 
 Locks leases by block; leases that ended long ago are deleted with SKIP LOCKED. A lease that ends in more than a minute
 was made while the database's clock was wrong.

@@ -109,7 +109,7 @@ def add_jobs(reply: SchedulerReply, work: Dispatch, sent: Mapping[int, str], now
     """The jobs that were really sent, by their present names, and those that are sent again; apps and versions once."""
     known = work.catalogue
     jobs = [
-        (replace(each.job, name=sent[each.job.id]), each.choice, now.timestamp() + each.job.delay_bound_secs)
+        (_named(each.job, sent[each.job.id]), each.choice, now.timestamp() + each.job.delay_bound_secs)
         for each in work.selection.sent
         if each.job.id in sent
     ]
@@ -119,6 +119,11 @@ def add_jobs(reply: SchedulerReply, work: Dispatch, sent: Mapping[int, str], now
     chosen = {choice.key.version_id: choice for _, choice, _ in jobs if choice.version is not None}
     reply.versions = [_version_card(choice, known) for choice in chosen.values()]
     reply.jobs = [_job_card(job, choice, deadline_at, known) for job, choice, deadline_at in jobs]
+
+
+def _named(job: Job, name: str) -> Job:
+    """The job by its present name: only a restore of the database renames jobs that wait."""
+    return job if job.name == name else replace(job, name=name)
 
 
 def _version_card(choice: Choice, known: Catalogue) -> VersionCard:

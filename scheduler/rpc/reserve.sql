@@ -1,14 +1,12 @@
 -- Lock the computer of each request, the jobs that it is to be sent, and their workunits, and return the computers whose
 -- requests got all of theirs: nobody else has locked any of these rows, and all of the jobs wait. It waits for nobody.
 --
--- A computer is locked if its row is as it was read (version), and before its jobs. Its owner is locked as the foreign
--- keys of results will lock them, which would wait. "+ 0": as in read.sql.
+-- A computer is locked if its row is as it was read (version), and before its jobs. "+ 0": as in read.sql.
 WITH computers AS MATERIALIZED (
   SELECT q.host_id, q.jobs
     FROM jsonb_to_recordset(%(requests)s::jsonb) AS q(host_id bigint, version xid, jobs bigint[])
     JOIN portal_host h ON h.id = ANY (ARRAY[q.host_id]) AND h.xmin = q.version AND q.host_id = q.host_id + 0
-    JOIN portal_user u ON u.id = ANY (ARRAY[h.owner_id])
-     FOR NO KEY UPDATE OF h SKIP LOCKED FOR KEY SHARE OF u SKIP LOCKED),
+     FOR NO KEY UPDATE OF h SKIP LOCKED),
 jobs AS MATERIALIZED (
   SELECT r.id FROM credit_result r JOIN credit_workunit w ON w.id = ANY (ARRAY[r.workunit_id])
    WHERE r.id = ANY (ARRAY(SELECT unnest(jobs) FROM computers)) AND r.server_state = :UNSENT

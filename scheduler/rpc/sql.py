@@ -197,8 +197,8 @@ _COLUMNS: Final = {
 
 
 def _rows(part: str) -> str:
-    """The rows that a part is given; "+ 0": as in read.sql."""
-    rows = f"jsonb_to_recordset(%({part})s::jsonb) AS n({_COLUMNS[part]})"
+    """The rows that a part is given; "+ 0": as in read.sql. Not jsonb, which makes numerics of all numbers first."""
+    rows = f"json_to_recordset(%({part})s::json) AS n({_COLUMNS[part]})"
     return f"(SELECT * FROM {rows} WHERE n.host_id = n.host_id + 0) n"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from django.core.files.storage import default_storage
 from django.db import connection, transaction
@@ -16,6 +16,9 @@ from portal.languages.messages import Message, MessageError
 from portal.models import User
 from scheduler.models import KeptOutput
 from scheduler.submission import sql
+
+RETRY: Final = "retry-"
+"""Request ids of failed jobs that are submitted again begin so; the number of their first batch follows."""
 
 
 class NotFinished(MessageError):
@@ -44,7 +47,8 @@ class Progress:
 
     @property
     def is_finished(self) -> bool:
-        return self.nfinished >= self.nworkunits
+        """Not before it has jobs: they may still be submitted into it."""
+        return 0 < self.nworkunits <= self.nfinished
 
 
 def may_submit(user: User) -> bool:
@@ -85,6 +89,11 @@ def read_outputs(batch: Batch, *, after: int = 0, limit: int) -> list[KeptOutput
     return list(KeptOutput.objects.filter(batch=batch, pk__gt=after).order_by("pk")[:limit])
 
 
+def disown(user_id: int) -> None:
+    """Forget the request ids of somebody who leaves: another one who has left may have used the same."""
+    Batch.objects.filter(owner=user_id).exclude(request_id__startswith=RETRY).update(request_id=None)
+
+
 @transaction.atomic
 def cancel(batch: Batch, now: dt.datetime, workunit_ids: list[int] | None = None) -> int:
     """Cancel a batch, or these of its workunits; how many were cancelled. Validated ones stay. Safe to repeat."""
@@ -101,13 +110,36 @@ def cancel(batch: Batch, now: dt.datetime, workunit_ids: list[int] | None = None
         return int(cursor.rowcount)
 
 
-def retire(batch: Batch) -> int:
+def retire(batch: Batch, now: dt.datetime) -> int:
     """Delete the kept outputs of a finished batch; how many. Raises NotFinished. Safe to repeat."""
-    if not read_progress([batch])[0].is_finished:
+    is_empty = not batch.nworkunits and batch.cancelled_at is not None
+    if batch.retired_at is None and not is_empty and not read_progress([batch])[0].is_finished:
         raise NotFinished(Message("batch_unfinished", number=batch.pk))
+    return give_up(batch, now)
+
+
+def give_up(batch: Batch, now: dt.datetime) -> int:
+    """Retire a batch, and cancel it before if it has open jobs; how many outputs were deleted. Safe to repeat."""
+    if not read_progress([batch])[0].is_finished:
+        cancel(batch, now)
+    Batch.objects.filter(pk=batch.pk, retired_at=None).update(retired_at=now)
     count = 0
     for output in KeptOutput.objects.filter(batch=batch).iterator():
         default_storage.delete(output.path)
         output.delete()
         count += 1
     return count
+
+
+def expire(now: dt.datetime) -> int:
+    """Cancel and retire the batches whose time is over; how many.
+
+    What was being kept while a batch was retired goes too: those retired lately are looked at again.
+    """
+    batches = list(Batch.objects.filter(expires_at__lte=now, retired_at=None))
+    for batch in batches:
+        give_up(batch, now)
+    lately = now - dt.timedelta(days=1)
+    for batch in Batch.objects.filter(retired_at__gt=lately, outputs__isnull=False).distinct():
+        give_up(batch, now)
+    return len(batches)

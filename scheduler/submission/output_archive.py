@@ -1,4 +1,4 @@
-"""The outputs of a batch as one ZIP archive, made while it is sent: of each file a part is in memory at a time.
+"""Outputs as one ZIP archive, made while it is sent: of each file a part is in memory at a time.
 
 What the storage has lost or damaged is named in a text at the end, and all other files are there.
 """
@@ -7,17 +7,18 @@ from __future__ import annotations
 
 import hashlib
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from io import RawIOBase
 from typing import Any, Final
 
 from django.core.files.storage import default_storage
 
 from credit.models import Batch
-from scheduler.engine.limits import is_name
+from scheduler.engine.limits import is_job_name, is_open_name
 from scheduler.models import KeptOutput
 from scheduler.submission import batches
 
+Outputs = Iterable[KeptOutput]
 PAGE: Final = 500
 PART_NBYTES: Final = 256 * 1024
 FAULTS: Final = "MISSING.txt"
@@ -42,13 +43,13 @@ class _Sink(RawIOBase):
         return data
 
 
-def stream(batch: Batch) -> Iterator[bytes]:
-    """The archive, in parts: WORKUNIT/FILE for each output that is kept now."""
+def stream(outputs: Outputs, name_of: Callable[[KeptOutput], str] | None = None) -> Iterator[bytes]:
+    """The archive, in parts. ``name_of``: the path of each file in it; WORKUNIT/FILE where nothing is said."""
     sink = _Sink()
     faults: list[str] = []
     with zipfile.ZipFile(sink, "w", zipfile.ZIP_STORED, allowZip64=True) as packed:
-        for output in _outputs(batch):
-            for _ in _add(packed, output, faults):
+        for output in outputs:
+            for _ in _add(packed, output, (name_of or path_of)(output), faults):
                 if data := sink.taken():
                     yield data
         if faults:
@@ -56,14 +57,15 @@ def stream(batch: Batch) -> Iterator[bytes]:
     yield sink.taken()
 
 
-def _outputs(batch: Batch) -> Iterator[KeptOutput]:
+def of_batch(batch: Batch) -> Iterator[KeptOutput]:
+    """Each output that is kept now."""
     after = 0
     while page := batches.read_outputs(batch, after=after, limit=PAGE):
         after = page[-1].pk
         yield from page
 
 
-def _add(packed: zipfile.ZipFile, output: KeptOutput, faults: list[str]) -> Iterator[None]:
+def _add(packed: zipfile.ZipFile, output: KeptOutput, path: str, faults: list[str]) -> Iterator[None]:
     """Write a file in parts; after each of them the sink may be emptied."""
     digest, nread = hashlib.md5(usedforsecurity=False), 0
     try:
@@ -71,7 +73,7 @@ def _add(packed: zipfile.ZipFile, output: KeptOutput, faults: list[str]) -> Iter
     except OSError as error:
         faults.append(f"{output.workunit_name}/{output.name}: missing from the storage ({type(error).__name__})")
         return
-    entry = zipfile.ZipInfo(path_of(output), output.kept_at.timetuple()[:6])
+    entry = zipfile.ZipInfo(path, output.kept_at.timetuple()[:6])
     entry.external_attr = 0o644 << 16
     with source, packed.open(entry, "w", force_zip64=True) as target:
         try:
@@ -89,6 +91,6 @@ def _add(packed: zipfile.ZipFile, output: KeptOutput, faults: list[str]) -> Iter
 
 def path_of(output: KeptOutput) -> str:
     """Where it is in the archive: never outside of the folder in which somebody unpacks it."""
-    folder = output.workunit_name if is_name(output.workunit_name) else "other"
-    name = output.name if is_name(output.name) else f"output_{output.pk}"
+    folder = output.workunit_name if is_job_name(output.workunit_name) else "other"
+    name = output.name if is_open_name(output.name) else f"output_{output.pk}"
     return f"{folder}/{name}"

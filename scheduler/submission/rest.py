@@ -26,7 +26,7 @@ from portal.web.rest_api import ApiView, PageQuery, page_of, read_id_cursor
 from scheduler.files.views import send
 from scheduler.models import KeptOutput
 from scheduler.submission import batches
-from scheduler.submission.submit import submit
+from scheduler.submission.submit import RequestIdUsed, submit
 from scheduler.wire.job_fields import JobError
 
 MAX_BODY_NBYTES: Final = 16 * 1024 * 1024
@@ -71,8 +71,17 @@ class Submission(serializers.Serializer[Any]):
     request_id = serializers.CharField(
         max_length=64, required=False, allow_null=True, default=None, help_text="Makes a repeated submission harmless."
     )
+    exact_names = serializers.BooleanField(
+        required=False, default=False, help_text="The names of jobs are all of their names, and nothing is put before."
+    )
     defaults = serializers.DictField(required=False, default=dict, help_text="Values that all jobs have in common.")
     jobs = serializers.ListField(help_text="A table for each job; it may be empty.")  # checked by job_fields
+
+
+class Conflict(APIException):
+    """What was asked for does not go with what is there: unfinished jobs, or another submission of this id."""
+
+    status_code = 409
 
 
 class JobsParser(JSONParser):
@@ -123,7 +132,10 @@ class BatchesView(JobsView):
 
     @extend_schema(operation_id="batches_submit", request=Submission, responses={200: BatchResult, 201: BatchResult})
     def post(self, request: Request) -> Response:
-        """Submit jobs. 201 with the new batch; 200 with the batch of an earlier request that had the same id."""
+        """Submit jobs. 201 with the new batch; 200 with that of an equal request that had the same id.
+
+        409 if the request of this id was another.
+        """
         length = request.META.get("CONTENT_LENGTH") or ""
         if not length.isdecimal() or int(length) > MAX_BODY_NBYTES:
             raise serializers.ValidationError({"jobs": [f"A submission has at most {MAX_BODY_NBYTES} bytes."]})
@@ -143,8 +155,11 @@ class BatchesView(JobsView):
                 owner=self.volunteer,
                 name=given["name"],
                 request_id=given["request_id"],
+                exact_names=given["exact_names"],
                 now=timezone.now(),
             )
+        except RequestIdUsed as error:
+            raise Conflict({error.field: [str(error.message)]}, "request_id_used") from error
         except JobError as error:
             raise serializers.ValidationError({error.field: [str(error.message)]}) from error
         return Response(_batch_result(batch, batches.read_progress([batch])[0]), status=201 if is_new else 200)
@@ -173,13 +188,6 @@ class CancelView(JobsView):
         return Response(_batch_result(batch, batches.read_progress([batch])[0]))
 
 
-class NotFinishedConflict(APIException):
-    """What needs all of a batch's jobs to be over came too early."""
-
-    status_code = 409
-    default_code = "not_finished"
-
-
 class RetireView(JobsView):
     """Delete the outputs of a finished batch, once they were fetched. Safe to repeat."""
 
@@ -190,9 +198,9 @@ class RetireView(JobsView):
         """409 while the batch has unfinished jobs: cancel it first, or wait."""
         batch = self.own_batch(pk)
         try:
-            batches.retire(batch)
+            batches.retire(batch, timezone.now())
         except batches.NotFinished as error:
-            raise NotFinishedConflict(str(error)) from error
+            raise Conflict(str(error), "not_finished") from error
         return Response(_batch_result(batch, batches.read_progress([batch])[0]))
 
 

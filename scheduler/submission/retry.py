@@ -15,7 +15,7 @@ from credit.models import Batch, Workunit
 from portal.languages.messages import Message, MessageError
 from scheduler.models import ArchivedWorkunit, StoredFile
 from scheduler.submission import batches
-from scheduler.submission.submit import RETRY, submit
+from scheduler.submission.submit import submit
 from scheduler.wire.job_fields import FIELDS, JobError, KeptContent
 
 _COLUMNS: Final = tuple(name for name in FIELDS if name not in ("name", "input_files"))
@@ -62,7 +62,7 @@ def retry_failed(batch: Batch, now: dt.datetime) -> Batch:
     NothingToRetry, and JobError where the app takes no more jobs or an input is lost.
     """
     Batch.objects.select_for_update(no_key=True).get(pk=batch.pk)
-    request_id = f"{RETRY}{batch.pk}"
+    request_id = f"{batches.RETRY}{batch.pk}"
     if (first := Batch.objects.filter(request_id=request_id).first()) is not None:
         return first
     if not batches.read_progress([batch])[0].is_finished:
@@ -90,14 +90,22 @@ def _jobs(batch: Batch) -> list[dict[str, Any]]:
     return [
         {
             **{name: getattr(workunit, name) for name in _COLUMNS},
-            "name": workunit.name.removeprefix(prefix),
+            **_name(workunit.name, prefix),
             "input_files": [_input(file, contents) for file in workunit.input_files],
         }
         for workunit in failed(batch)
     ]
 
 
+def _name(name: str, prefix: str) -> dict[str, str]:
+    """A name that was given whole belongs to the first job: the new one is numbered."""
+    return {"name": name.removeprefix(prefix)} if name.startswith(prefix) else {}
+
+
 def _input(file: dict[str, Any], contents: dict[str, KeptContent]) -> dict[str, Any]:
+    how: dict[str, Any] = {name: file[name] for name in ("open_name", "sticky") if name in file}
     if file["name"] in contents:
-        return {"open_name": file["open_name"], "content": contents[file["name"]]}
-    return {"open_name": file["open_name"], "name": file["name"]}
+        return {**how, "content": contents[file["name"]]}
+    if "url" in file:
+        return {**how, "url": file["url"], "nbytes": file["nbytes"], "md5": file["md5"]}
+    return {**how, "name": file["name"]}

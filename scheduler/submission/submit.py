@@ -1,13 +1,16 @@
 """Submit jobs: a batch of workunits and their first results, in one transaction of a fixed number of statements.
 
-A submission with a ``request_id`` may be repeated: the second one finds the batch of the first.
+A submission with a ``request_id`` may be repeated: the second one finds the batch of the first. An id is its
+submitter's own, and another content under it is refused.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 import hashlib
+import json
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from typing import Any, Final
 
 from django.core.files.base import ContentFile
@@ -18,12 +21,19 @@ from portal.languages.messages import Message
 from portal.models import User
 from portal.object_storage.storage import sync
 from scheduler.files.store import removed_on_failure, save_content
-from scheduler.models import StoredFile
+from scheduler.models import ArchivedWorkunit, StoredFile
+from scheduler.submission.batches import RETRY
 from scheduler.submission.create_work import copy_workunits, create_results
 from scheduler.wire.job_fields import InputFile, JobError, KeptContent, SubmittedJob, read_jobs
 
-RETRY: Final = "retry-"
-"""Request ids of failed jobs that are submitted again begin so; the number of their first batch follows."""
+
+class RequestIdUsed(JobError):
+    """The submitter has used this request id, for another submission."""
+
+    def __init__(self) -> None:
+        super().__init__("request_id", Message("request_id_used"))
+
+
 _BASE_FIELDS: Final = (
     "memory_bound_bytes",
     "disk_bound_bytes",
@@ -46,20 +56,31 @@ def submit(
     name: str = "",
     request_id: str | None = None,
     is_retry: bool = False,
+    exact_names: bool = False,
+    into: Batch | None = None,
     now: dt.datetime,
 ) -> tuple[Batch, bool]:
     """Make a batch of jobs (docs/how-to/jobs.md says what a job is); the batch, and whether it is new.
 
-    ``is_retry``: of failed jobs, whose request ids nobody else may use. Raises JobError, which names the place, and
-    writes nothing then.
+    ``exact_names``: jobs that have a name are called so, and not by app, batch and name. ``into``: a batch that was
+    made before; its row is locked, and names must be exact. ``is_retry``: of failed jobs, whose request ids nobody else
+    may use. Raises JobError, which names the place, and writes nothing then; RequestIdUsed if the id was used for
+    something else.
     """
     if request_id is not None and request_id.startswith(RETRY) and not is_retry:
         raise JobError("request_id", Message("request_id_reserved", prefix=RETRY))
-    parsed, faults = _read(app, defaults, jobs, most_faults=1)
+    parsed, faults = _read(app, defaults, jobs, most_faults=1, exact_names=exact_names)
     if faults:
         raise faults[0]
     with transaction.atomic():
-        batch, is_new = _batch(app, name, request_id, owner, len(parsed), now)
+        fields = {"app": app, "name": name or f"{app.name}, {now:%Y-%m-%d %H:%M}", "nworkunits": len(parsed)}
+        if into is not None:
+            batch, is_new = _filled(into, len(parsed)), True
+        elif request_id is None:
+            batch, is_new = Batch.objects.create(owner=owner, created_at=now, **fields), True
+        else:
+            digest = _digest(app, name, defaults, jobs, exact_names)
+            batch, is_new = _requested_batch(owner, request_id, digest, {"created_at": now, **fields})
         if is_new:
             _write(batch, parsed, now)
     return batch, is_new
@@ -76,10 +97,12 @@ def check(app: App, defaults: object, jobs: object, most_faults: int = 1) -> tup
     return parsed, faults
 
 
-def _read(app: App, defaults: object, jobs: object, most_faults: int) -> tuple[list[SubmittedJob], list[JobError]]:
+def _read(
+    app: App, defaults: object, jobs: object, most_faults: int, *, exact_names: bool = False
+) -> tuple[list[SubmittedJob], list[JobError]]:
     if app.is_deprecated:
         return [], [JobError("app", Message("app_closed", app=app.name))]
-    return read_jobs(defaults, jobs, _base(app), most_faults)
+    return read_jobs(defaults, jobs, _base(app), most_faults, exact_names=exact_names)
 
 
 def _base(app: App) -> dict[str, Any]:
@@ -89,22 +112,54 @@ def _base(app: App) -> dict[str, Any]:
     return base | {"min_quorum": 1} if app.adaptive_replication else base
 
 
-def _batch(
-    app: App, name: str, request_id: str | None, owner: User | None, njobs: int, now: dt.datetime
-) -> tuple[Batch, bool]:
-    fields = {"app": app, "owner": owner, "name": name or f"{app.name}, {now:%Y-%m-%d %H:%M}", "nworkunits": njobs}
-    if request_id is None:
-        return Batch.objects.create(created_at=now, **fields), True
-    batch, is_new = Batch.objects.get_or_create(request_id=request_id, defaults={"created_at": now, **fields})
-    is_same = (batch.app_id, batch.owner_id, batch.nworkunits) == (app.pk, owner.pk if owner else None, njobs)
-    if not is_same:
-        raise JobError("request_id", Message("request_id_used"))
+def _requested_batch(owner: User | None, request_id: str, digest: bytes, fields: dict[str, Any]) -> tuple[Batch, bool]:
+    batch, is_new = Batch.objects.get_or_create(
+        owner=owner, request_id=request_id, defaults={"request_digest": digest, **fields}
+    )
+    if not is_new and bytes(batch.request_digest or b"") != digest:
+        raise RequestIdUsed
     return batch, is_new
 
 
+def _filled(into: Batch, njobs: int) -> Batch:
+    """The batch with room for more jobs. JobError if it takes none."""
+    batch = Batch.objects.select_for_update(no_key=True, of=("self",)).select_related("app").get(pk=into.pk)
+    if batch.cancelled_at is not None or batch.retired_at is not None:
+        raise JobError("batch", Message("batch_closed", number=batch.pk))
+    batch.nworkunits += njobs
+    batch.save(update_fields=["nworkunits"])
+    return batch
+
+
+def _digest(app: App, name: str, *given: object) -> bytes:
+    """Equal for equal submissions. A file that is read only when it is stored counts by its size: drafts and retries,
+    which have such files, are submitted once by other means.
+    """
+    text = json.dumps([app.pk, name, *given], sort_keys=True, default=lambda content: content.nbytes)
+    return hashlib.sha256(text.encode()).digest()
+
+
 def _write(batch: Batch, jobs: Sequence[SubmittedJob], now: dt.datetime) -> None:
+    _refuse_used_names(jobs)
     with removed_on_failure() as paths:
         _write_rows(batch, jobs, _stored(batch, jobs, paths), now)
+
+
+_NEW_WORKUNITS: Final = """
+SELECT id, 0, target_nresults FROM credit_workunit w
+ WHERE batch_id = %s AND NOT EXISTS (SELECT 1 FROM credit_result r WHERE r.workunit_id = w.id)
+"""
+
+
+def _refuse_used_names(jobs: Sequence[SubmittedJob]) -> None:
+    names = [job.name for job in jobs if job.is_whole_name]
+    if not names:
+        return
+    for model in (Workunit, ArchivedWorkunit):
+        used = model.objects.filter(name__in=names).order_by("name").values_list("name", flat=True).first()
+        if used is not None:
+            number = next(number for number, job in enumerate(jobs) if job.name == used and job.is_whole_name)
+            raise JobError(f"jobs[{number}].name", Message("job_name_used", name=used))
 
 
 def _write_rows(batch: Batch, jobs: Sequence[SubmittedJob], stored: dict[_Key, StoredFile], now: dt.datetime) -> None:
@@ -112,21 +167,27 @@ def _write_rows(batch: Batch, jobs: Sequence[SubmittedJob], stored: dict[_Key, S
         Workunit(
             app_id=batch.app_id,
             batch=batch,
-            name=f"{batch.app.name}_{batch.pk}_{job.name}",
+            name=job.name if job.is_whole_name else f"{batch.app.name}_{batch.pk}_{job.name}",
             created_at=now,
-            input_files=[
-                {"name": file.name, "open_name": wanted.open_name, "nbytes": file.nbytes, "md5": file.md5}
-                for wanted in job.inputs
-                for file in [stored[_key(wanted)]]
-            ],
+            input_files=[_input(wanted, stored) for wanted in job.inputs],
             **job.fields,
         )
         for job in jobs
     )
     with connection.cursor() as cursor:
         copy_workunits(cursor, workunits)
-        cursor.execute("SELECT id, 0, target_nresults FROM credit_workunit WHERE batch_id = %s", [batch.pk])
+        cursor.execute(_NEW_WORKUNITS, [batch.pk])
         create_results(cursor, cursor.fetchall(), now)
+
+
+def _input(wanted: InputFile, stored: dict[_Key, StoredFile]) -> dict[str, Any]:
+    file: dict[str, Any]
+    if wanted.remote is not None:
+        file = {"name": wanted.name, "open_name": wanted.open_name, **asdict(wanted.remote)}
+    else:
+        source = stored[_key(wanted)]
+        file = {"name": source.name, "open_name": wanted.open_name, "nbytes": source.nbytes, "md5": source.md5}
+    return file | {"sticky": True} if wanted.is_sticky else file
 
 
 _Key = tuple[str, str | KeptContent | None]
@@ -138,7 +199,7 @@ def _key(file: InputFile) -> _Key:
 
 def _stored_before(jobs: Sequence[SubmittedJob]) -> dict[str, StoredFile]:
     """The files that jobs name, by name; JobError if one is missing."""
-    names = {file.name for job in jobs for file in job.inputs if file.content is None}
+    names = {file.name for job in jobs for file in job.inputs if file.content is None and file.remote is None}
     found = {file.name: file for file in StoredFile.objects.filter(name__in=names, deleted_at=None)}
     if missing := sorted(names - set(found)):
         raise JobError("input_files", Message("no_stored_file", name=missing[0]))
@@ -147,23 +208,27 @@ def _stored_before(jobs: Sequence[SubmittedJob]) -> dict[str, StoredFile]:
 
 def _stored(batch: Batch, jobs: Sequence[SubmittedJob], paths: list[str]) -> dict[_Key, StoredFile]:
     """The files of all jobs; contents are stored for this batch, each once, and where is added to ``paths``."""
-    wanted = {_key(file): None for job in jobs for file in job.inputs}
+    wanted = {_key(file): None for job in jobs for file in job.inputs if file.remote is None}
     found = _stored_before(jobs)
-    own = _store_contents(batch, (content for _, content in wanted if content is not None), paths)
+    own = _store_contents(batch, len(jobs), (content for _, content in wanted if content is not None), paths)
     return {key: found[key[0]] if key[1] is None else own[key[1]] for key in wanted}
 
 
 def _store_contents(
-    batch: Batch, contents: Iterable[str | KeptContent], paths: list[str]
+    batch: Batch, njobs: int, contents: Iterable[str | KeptContent], paths: list[str]
 ) -> dict[str | KeptContent, StoredFile]:
-    """In one statement, and without looking for rows of these names: the batch, whose number is in them, is new."""
+    """In one statement, and without looking for rows of these names, which have the number of the batch in them, and of
+    its earlier jobs.
+    """
+    nearlier = batch.nworkunits - njobs
+    prefix = f"{batch.app.name}_{batch.pk}_in{f'_{nearlier}' if nearlier else ''}"
     files: dict[str, StoredFile] = {}
     by_content: dict[str | KeptContent, StoredFile] = {}
     for content in contents:
         raw = content.encode() if isinstance(content, str) else content.read()
         md5 = hashlib.md5(raw, usedforsecurity=False).hexdigest()
         if md5 not in files:
-            name = f"{batch.app.name}_{batch.pk}_in_{md5}"
+            name = f"{prefix}_{md5}"
             paths.append(save_content(name, ContentFile(raw)))
             files[md5] = StoredFile(name=name, path=paths[-1], nbytes=len(raw), md5=md5, batch=batch)
         by_content[content] = files[md5]

@@ -175,7 +175,7 @@ def retry_batch(request: HttpRequest, pk: int) -> HttpResponse:
 def retire_batch(request: HttpRequest, pk: int) -> HttpResponse:
     """Delete the outputs of a finished batch."""
     try:
-        count = batches.retire(_own_batch(request, pk))
+        count = batches.retire(_own_batch(request, pk), timezone.now())
     except batches.NotFinished as error:
         messages.error(request, gettext("Nothing was deleted. %(reason)s") % {"reason": sentence(error.message)})
     else:
@@ -200,5 +200,5 @@ def output_zip(request: HttpRequest, pk: int) -> HttpResponseBase:
         "Content-Disposition": f'attachment; filename="{batch.app.name}_{batch.pk}.zip"',
         "Cache-Control": "private",
     }
-    content = () if request.method == "HEAD" else output_archive.stream(batch)
+    content = () if request.method == "HEAD" else output_archive.stream(output_archive.of_batch(batch))
     return StreamingHttpResponse(content, content_type="application/zip", headers=headers)

@@ -7,19 +7,35 @@ mistake is named by its place (``jobs[17].fpops_bound``) before anything is writ
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from credit.engine.rules import MAX_CREDIT
 from portal.languages.messages import Message
-from scheduler.engine.limits import MAX_FILE_NBYTES, MAX_FILES_PER_JOB, MAX_JOBS_PER_SUBMISSION, is_name, name_rule
+from scheduler.engine.limits import (
+    MAX_FILE_NBYTES,
+    MAX_FILES_PER_JOB,
+    MAX_JOB_NAME_CHARS,
+    MAX_JOBS_PER_SUBMISSION,
+    is_job_name,
+    is_name,
+    is_open_name,
+    job_name_rule,
+    name_rule,
+)
 
 MAX_FLOPS_COUNT: Final = 1e25
 MAX_RESULTS: Final = 100
 MAX_CONTENT_CHARS: Final = 1_000_000
-MAX_JOB_NAME_CHARS: Final = 40
-"""It is a part of names of at most 128 characters."""
+MAX_URL_CHARS: Final = 500
+_URL: Final = re.compile(r"https?://[A-Za-z0-9][^\s<>&\"'\x00-\x20\x7f-\U0010ffff]*")
+_MD5: Final = re.compile(r"[0-9a-f]{32}")
+OUTPUT_FLAGS: Final = ("no_validate", "gzip_when_done", "sticky")
+"""What can be said of an output besides: it is not compared, it is sent packed, computers keep it."""
+MAX_NAME_END_CHARS: Final = 40
+"""Of a name that the app's and the batch's number are put before."""
 
 # Whole numbers: their least and greatest values.
 _COUNTS: Final[dict[str, tuple[int, int]]] = {
@@ -56,12 +72,26 @@ class KeptContent(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class RemoteContent:
+    """A file that computers fetch from another server, and check."""
+
+    url: str
+    nbytes: int
+    md5: str
+
+
+@dataclass(frozen=True, slots=True)
 class InputFile:
-    """A file that is stored already (``name``), or its ``content``; ``open_name``: what the program calls it."""
+    """A file that is stored already (``name``), its ``content``, or one at another server.
+
+    ``open_name``: what the program calls it; ``is_sticky``: computers keep it after the job.
+    """
 
     open_name: str
     name: str = ""
     content: str | KeptContent | None = None
+    remote: RemoteContent | None = None
+    is_sticky: bool = False
 
     @property
     def nbytes(self) -> int:
@@ -73,19 +103,24 @@ class InputFile:
 
 @dataclass(frozen=True, slots=True)
 class SubmittedJob:
-    """A workunit to be made. ``fields``: columns of the table by name; ``name``: what its own name ends with."""
+    """A workunit to be made. ``fields``: columns of the table by name.
+
+    ``name``: all of its name if ``is_whole_name``, else what it ends with.
+    """
 
     name: str
     fields: Mapping[str, Any]
     inputs: tuple[InputFile, ...]
+    is_whole_name: bool = False
 
 
 def read_jobs(
-    defaults: object, jobs: object, base: Mapping[str, Any], most_faults: int = 1
+    defaults: object, jobs: object, base: Mapping[str, Any], most_faults: int = 1, *, exact_names: bool = False
 ) -> tuple[list[SubmittedJob], list[JobError]]:
     """The jobs of a submission, and what is wrong with others: no more is looked at after this many faults.
 
-    ``base``: counts (but ``target_nresults``) and ``command_line`` where nobody says.
+    ``base``: counts (but ``target_nresults``) and ``command_line`` where nobody says. ``exact_names``: the names of
+    jobs are all of their names.
     """
     if not isinstance(jobs, list) or not 1 <= len(jobs) <= MAX_JOBS_PER_SUBMISSION:
         return [], [JobError("jobs", Message("no_list_of_jobs", number=MAX_JOBS_PER_SUBMISSION))]
@@ -99,7 +134,9 @@ def read_jobs(
         if len(faults) >= most_faults:
             break
         try:
-            one = _job({"name": str(n), **common, **_checked(job, f"jobs[{n}]")}, f"jobs[{n}]")
+            given = _checked(job, f"jobs[{n}]", exact_names=exact_names)
+            is_whole_name = exact_names and "name" in given
+            one = _job({"name": str(n), **common, **given}, f"jobs[{n}]", is_whole_name=is_whole_name)
             if one.name in made:
                 raise JobError(f"jobs[{n}].name", Message("job_name_twice", name=one.name))
             made[one.name] = one
@@ -108,7 +145,7 @@ def read_jobs(
     return list(made.values()), faults
 
 
-def _job(fields: dict[str, Any], where: str) -> SubmittedJob:
+def _job(fields: dict[str, Any], where: str, *, is_whole_name: bool) -> SubmittedJob:
     for name in ("fpops_est", "output_files"):
         if name not in fields:
             raise JobError(f"{where}.{name}", Message("field_missing"))
@@ -124,13 +161,24 @@ def _job(fields: dict[str, Any], where: str) -> SubmittedJob:
         if fields[low] > fields[high]:
             raise JobError(f"{where}.{high}", Message("less_than", value=fields[high], name=low, least=fields[low]))
     inputs = fields.pop("input_files", ())
-    return SubmittedJob(fields.pop("name"), fields, inputs)
+    return SubmittedJob(fields.pop("name"), fields, inputs, is_whole_name)
 
 
-def _checked(given: object, where: str) -> dict[str, Any]:
+def _checked(given: object, where: str, *, exact_names: bool = False) -> dict[str, Any]:
     if not isinstance(given, dict):
         raise JobError(where, Message("no_table_of_fields"))
-    return {name: _value(name, value, f"{where}.{name}") for name, value in given.items()}
+    return {
+        name: _whole_name(value, f"{where}.name")
+        if exact_names and name == "name"
+        else _value(name, value, f"{where}.{name}")
+        for name, value in given.items()
+    }
+
+
+def _whole_name(value: object, where: str) -> str:
+    if not isinstance(value, str) or not is_job_name(value, MAX_JOB_NAME_CHARS):
+        raise JobError(where, Message("no_name", rule=job_name_rule(MAX_JOB_NAME_CHARS)))
+    return value
 
 
 def _value(name: str, value: object, where: str) -> Any:
@@ -151,8 +199,8 @@ def _value(name: str, value: object, where: str) -> Any:
             raise JobError(where, Message("no_command_line"))
         return value
     if name == "name":
-        if not isinstance(value, str) or not is_name(value, MAX_JOB_NAME_CHARS):
-            raise JobError(where, Message("no_name", rule=name_rule(MAX_JOB_NAME_CHARS)))
+        if not isinstance(value, str) or not is_name(value, MAX_NAME_END_CHARS):
+            raise JobError(where, Message("no_name", rule=name_rule(MAX_NAME_END_CHARS)))
         return value
     if name == "input_files":
         return tuple(_input(file, f"{where}[{n}]") for n, file in enumerate(_files(value, where)))
@@ -183,26 +231,51 @@ def _table(value: object, known: set[str], where: str) -> dict[str, Any]:
 
 def _name(table: Mapping[str, Any], field: str, where: str) -> str:
     name = table.get(field)
-    if not isinstance(name, str) or not is_name(name):
-        raise JobError(f"{where}.{field}", Message("no_name", rule=name_rule()))
+    fits = is_open_name if field == "open_name" else is_job_name
+    if not isinstance(name, str) or not fits(name):
+        raise JobError(f"{where}.{field}", Message("no_name", rule=job_name_rule()))
     return name
 
 
 def _input(value: object, where: str) -> InputFile:
-    table = _table(value, {"open_name", "name", "content"}, where)
-    if ("name" in table) == ("content" in table):
+    table = _table(value, {"open_name", "name", "content", "url", "nbytes", "md5", "sticky"}, where)
+    if sum(source in table for source in ("name", "content", "url")) != 1:
         raise JobError(where, Message("name_or_content"))
     open_name = _name(table, "open_name", where)
+    is_sticky = _flag(table, "sticky", where)
     if "name" in table:
-        return InputFile(open_name, _name(table, "name", where))
-    content = table["content"]
+        return InputFile(open_name, _name(table, "name", where), is_sticky=is_sticky)
+    if "url" in table:
+        remote = _remote(table, where)
+        return InputFile(open_name, f"jf_{remote.md5}", remote=remote, is_sticky=is_sticky)
+    return InputFile(open_name, content=_content(table["content"], f"{where}.content"), is_sticky=is_sticky)
+
+
+def _remote(table: Mapping[str, Any], where: str) -> RemoteContent:
+    url, md5 = table["url"], table.get("md5")
+    if not isinstance(url, str) or len(url) > MAX_URL_CHARS or _URL.fullmatch(url) is None:
+        raise JobError(f"{where}.url", Message("no_file_url", number=MAX_URL_CHARS))
+    if not isinstance(md5, str) or _MD5.fullmatch(md5) is None:
+        raise JobError(f"{where}.md5", Message("no_md5"))
+    return RemoteContent(url, _count(table.get("nbytes"), 0, MAX_FILE_NBYTES, f"{where}.nbytes"), md5)
+
+
+def _content(content: Any, where: str) -> str | KeptContent:
     if callable(getattr(content, "read", None)):  # of an archive; JSON has no such thing
-        return InputFile(open_name, content=content)
+        kept: KeptContent = content
+        return kept
     if not isinstance(content, str) or len(content) > MAX_CONTENT_CHARS:
-        raise JobError(f"{where}.content", Message("no_text", number=MAX_CONTENT_CHARS))
+        raise JobError(where, Message("no_text", number=MAX_CONTENT_CHARS))
     if not _is_text(content):
-        raise JobError(f"{where}.content", Message("half_a_character"))
-    return InputFile(open_name, content=content)
+        raise JobError(where, Message("half_a_character"))
+    return content
+
+
+def _flag(table: Mapping[str, Any], name: str, where: str) -> bool:
+    flag = table.get(name, False)
+    if not isinstance(flag, bool):
+        raise JobError(f"{where}.{name}", Message("no_boolean"))
+    return flag
 
 
 def _is_text(content: str) -> bool:
@@ -215,12 +288,10 @@ def _is_text(content: str) -> bool:
 
 
 def _output(value: object, where: str) -> dict[str, Any]:
-    table = _table(value, {"open_name", "max_nbytes", "optional"}, where)
-    optional = table.get("optional", False)
-    if not isinstance(optional, bool):
-        raise JobError(f"{where}.optional", Message("no_boolean"))
+    table = _table(value, {"open_name", "max_nbytes", "optional", *OUTPUT_FLAGS}, where)
     return {
         "open_name": _name(table, "open_name", where),
         "max_nbytes": _count(table.get("max_nbytes"), 1, MAX_FILE_NBYTES, f"{where}.max_nbytes"),
-        "optional": optional,
+        "optional": _flag(table, "optional", where),
+        **{flag: True for flag in OUTPUT_FLAGS if _flag(table, flag, where)},
     }

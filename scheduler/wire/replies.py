@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
+from urllib.parse import quote
 from xml.sax.saxutils import escape
 
 from scheduler.engine.outputs import upload_name
@@ -16,6 +17,7 @@ from scheduler.engine.outputs import upload_name
 SCHEDULER_VERSION: Final = 720
 MAX_MESSAGE: Final = 900
 """Characters of a message; the client's own buffer has 1,024 bytes."""
+_STICKY: Final = "<sticky/>\n"
 REFUSED_WAIT_SECS: Final = 3600
 WRONG_KEY_WAIT_SECS: Final = 60
 
@@ -293,8 +295,10 @@ def _add_job(parts: list[str], job: JobCard, reply: SchedulerReply, known: set[s
     alone could follow a link.
     """
     parts += [
-        f"<file_info>\n<name>{file['name']}</name>\n<url>{reply.download_url}{file['name']}</url>\n"
-        f"<md5_cksum>{file['md5']}</md5_cksum>\n<nbytes>{int(file['nbytes'])}</nbytes>\n</file_info>\n"
+        f"<file_info>\n<name>{file['name']}</name>\n"
+        f"<url>{file.get('url') or reply.download_url + quote(file['name'])}</url>\n"
+        f"<md5_cksum>{file['md5']}</md5_cksum>\n<nbytes>{int(file['nbytes'])}</nbytes>\n"
+        f"{_STICKY if file.get('sticky') else ''}</file_info>\n"
         for file in job.inputs
         if file["name"] not in known
     ]
@@ -314,7 +318,9 @@ def _add_job(parts: list[str], job: JobCard, reply: SchedulerReply, known: set[s
         parts.append(
             f"<file_info>\n<name>{name}</name>\n<generated_locally/>\n<upload_when_present/>\n"
             f"<max_nbytes>{int(file['max_nbytes'])}</max_nbytes>\n<url>{reply.upload_url}?{key}</url>\n"
-            f"<xml_signature>\n{certificate.strip()}\n</xml_signature>\n</file_info>\n"
+            f"<xml_signature>\n{certificate.strip()}\n</xml_signature>\n"
+            f"{'<gzip_when_done/>' + chr(10) if file.get('gzip_when_done') else ''}"
+            f"{_STICKY if file.get('sticky') else ''}</file_info>\n"
         )
         optional = "<optional/>\n</file_ref>" if file.get("optional") else "</file_ref>"
         refs.append(_file_ref(name, file.get("open_name", ""), True).replace("</file_ref>", optional))

@@ -64,7 +64,7 @@ def test_from_signing_up_to_the_first_day(page: Page, site: Site, four_projects:
     computer.projects["https://sky.example.org/"].work(computer, 3 * 3600, 0, (2, 0))
     report(site, computer)
     page.reload()
-    expect(page.get_by_text("108 credits today")).to_be_visible()
+    expect(page.get_by_text("108 credits in the last 24 hours")).to_be_visible()
     expect(first_run).to_be_hidden()
     page.get_by_role("link", name="desk").first.click()
     contacts = page.get_by_role("region", name="Recent syncs")

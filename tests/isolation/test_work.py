@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 
+from accounting.account_data.erasure import erase_due
 from accounting.computers.merge import merge
 from credit.models import Result, ServerState, UserCredit, Workunit
 from credit.validator.passes import run_pass
 from portal.clients import sync_driver
-from portal.models import Host, RequestedWork
+from portal.models import Host, RequestedWork, User
+from portal.people.accounts import ClientAuthError
 from portal.requested_work import queue
 from scheduler.lifecycle import transitioner
 from scheduler.ready_jobs.job_cache import lease_jobs
@@ -92,6 +94,30 @@ def test_a_report_comes_when_its_job_times_out() -> None:
             credit_is_right()
 
         return Scene([lambda: transitioner.run(late), asks(computer, 0, late, result_xml(name))], check_)
+
+    try_all(make)
+
+
+@pytest.mark.parametrize("is_reported", [False, True], ids=["a dispatch", "a report"])
+def test_an_account_is_erased_meanwhile(is_reported: bool) -> None:
+    """Results have no foreign keys to their volunteers and computers: none may name one that is gone."""
+
+    def make() -> Scene:
+        app = app_with_jobs(2, 1, target_nresults=1, min_quorum=1)
+        User.objects.update(deletion_asked_at=None)
+        user = volunteer()
+        computer = known(user)
+        asks(computer, 1)()
+        User.objects.filter(pk=user.pk).update(deletion_asked_at=NOON - dt.timedelta(days=15))
+        report = "".join(result_xml(name) for name in computer.jobs) if is_reported else ""
+
+        def check_(outcomes: list[Any]) -> None:
+            assert outcomes[0] == 1, outcomes
+            assert isinstance(outcomes[1], (str, ClientAuthError)), outcomes
+            assert not Result.objects.filter(app=app, user__isnull=False).exists()
+            credit_is_right()
+
+        return Scene([lambda: erase_due(NOON), asks(computer, 0 if is_reported else 1, results=report)], check_)
 
     try_all(make)
 

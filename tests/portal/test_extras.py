@@ -11,7 +11,7 @@ from types import ModuleType
 import pytest
 from django.conf import settings
 from django.test import Client
-from django.urls import clear_url_caches, get_resolver
+from django.urls import clear_url_caches, get_resolver, reverse
 from pytest_django import Settings
 
 from portal import urls
@@ -73,5 +73,8 @@ def test_pages_need_no_extra(
     client.force_login(studio.owner)
     answers = {page: client.get(page.format(host=studio.pk)).status_code for page in PAGES}
     assert answers == dict.fromkeys(PAGES, 200)
+    # An extra's own pages need no other extra.
+    own = [link.view for app in apps_in_use() if app.is_extra for link in app.links()]
+    assert {view: client.get(reverse(view)).status_code for view in own} == dict.fromkeys(own, 200)
     client.force_login(operator)
     assert client.get("/admin/").status_code == 200

@@ -36,6 +36,7 @@ from extras.badges.models import Badge
 from extras.central_factors.models import CollectedExport
 from extras.laboratory.models import CreditExperiment
 from extras.laboratory.trials.experiment import Experiment, Variant
+from extras.remote_jobs.models import JobTemplate, Submitter
 from extras.win_back_mails.models import MailCampaign
 from portal.models import (
     Account,
@@ -183,6 +184,8 @@ def _scheduler_rows(alice: User, host: Host, of_credit: Mapping[str, Any]) -> di
     now = timezone.now()
     app, batch, workunit, result = (of_credit[f"credit.{name}"] for name in ("app", "batch", "workunit", "result"))
     return {
+        "remote_jobs.jobtemplate": JobTemplate.objects.create(app=app, kind="in", name="alpine_in", text="<workunit/>"),
+        "remote_jobs.submitter": Submitter.objects.create(user=alice),
         "scheduler.appkeyword": AppKeyword.objects.create(app=app, keyword=1),
         "scheduler.planclass": PlanClass.objects.create(name="mt"),
         "scheduler.retryentry": RetryEntry.objects.create(

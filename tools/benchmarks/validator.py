@@ -8,6 +8,7 @@ from copy import deepcopy
 from random import Random
 from typing import Any, Final
 
+from django.db import connection
 from django.utils import timezone
 
 from credit.engine.averages import Average
@@ -20,6 +21,7 @@ from credit.validator.passes import run_pass
 from extras.laboratory.trials.population import KINDS
 from extras.laboratory.trials.simulation import SimulatedProject, make_computers, release_versions
 from tools.benchmarks.floors import validator as floor
+from tools.benchmarks.harness import cpu
 from tools.benchmarks.harness.database import execute
 from tools.benchmarks.harness.rounds import Measured, beside_floor
 from tools.benchmarks.harness.statements import statements
@@ -84,13 +86,25 @@ def _floor_rate() -> float:
 
 
 def _pass(app: App, now: dt.datetime) -> Measured | None:
-    """Results a second, and microseconds of this process's processor time for each; None if there are none left."""
-    began, cpu_began = time.perf_counter(), time.process_time()
+    """Results a second, and for each the processor time (µs) of Python and of the server's process, and the bytes of
+    the server's log; None if there are none left.
+    """
+    before = _used()
     report = run_pass(app.pk, now, BATCH)
-    secs, cpu_secs = time.perf_counter() - began, time.process_time() - cpu_began
+    used = [after - earlier for after, earlier in zip(_used(), before, strict=True)]
     if not report.nworkunits:
         return None
-    return Measured(report.nresults / secs, {"python_us": round(cpu_secs / report.nresults * 1e6, 1)})
+    secs, python_us, server_us, wal_bytes = (amount / report.nresults for amount in used)
+    figures = {"python_us": python_us, "server_us": server_us, "wal_bytes": wal_bytes}
+    return Measured(1 / secs, {name: round(amount, 1) for name, amount in figures.items()})
+
+
+def _used() -> tuple[float, ...]:
+    """Seconds by the clock; µs of processor time of this process and of its server's; bytes of the server's log."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_backend_pid(), (pg_current_wal_insert_lsn() - '0/0')::float8")
+        pid, wal_nbytes = cursor.fetchone()
+    return time.perf_counter(), time.process_time() * 1e6, cpu.secs_of(pid) * 1e6, wal_nbytes
 
 
 def _statements(project: SimulatedProject, now: dt.datetime, replicas: int) -> float:

@@ -59,9 +59,14 @@ def _is_off() -> bool:
     return os.environ.get("NUMBA_DISABLE_JIT", "0") != "0"
 
 
+def is_missing() -> bool:
+    """Whether this process will have the compiled kernel, but has it not yet."""
+    folder = os.environ.get(FOLDER)
+    return bool(folder) and not _is_off() and mark(Path(str(folder))) is not None and not is_built()
+
+
 def start_building() -> None:
     """Starts a process that makes the compiled kernel, unless it is there or being made. Nobody waits for it."""
-    folder = os.environ.get(FOLDER)
-    if folder and not _is_off() and mark(Path(folder)) is not None and not is_built():
+    if is_missing():
         command = [sys.executable, "-m", "emulator.runs.kernel_build"]
         subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)

@@ -24,32 +24,38 @@ if TYPE_CHECKING:
     from django.utils.functional import _StrPromise
 
 _WHY_SHORT: Final[dict[str, _StrPromise]] = {
-    Cause.NO_NEW_TASKS: _("It is set to get no new tasks."),
-    Cause.HELD: _("One of its tasks is suspended, so it is not asked for new ones."),
-    Cause.NO_PROGRAM: _("It has no program for the %(kind)s."),
-    Cause.MEMORY: _("Its tasks need more memory than preferences allow."),
-    Cause.MAX_CONCURRENT: _("The number of its tasks that may run at once is limited."),
-    Cause.DEADLINES: _("It does not send tasks that this computer would finish late."),
-    Cause.SERVER_DOWN: _("Its server is often down."),
-    Cause.NO_WORK: _("It often has no tasks."),
-    Cause.NEVER_WORK: _("It never has new tasks."),
+    Cause.NO_NEW_TASKS: _("It is set to get no new tasks. Allow them again."),
+    Cause.HELD: _("One of its tasks is suspended, so it is not asked for new ones. Resume or abort that task."),
+    Cause.MEMORY: _("Its tasks need more memory than your preferences allow. Allow more, if the computer has it."),
+    Cause.MAX_CONCURRENT: _("Only a limited number of its tasks may run at once. Raise the limit in app_config.xml."),
+    Cause.DEADLINES: _(
+        "It does not send tasks that this computer would finish late. A smaller work buffer, or more hours a day for "
+        "computing, lets it send more."
+    ),
+    Cause.SERVER_DOWN: _("Its server is often down. A larger work buffer bridges the time."),
+    Cause.NO_WORK: _("It often has no tasks. A larger work buffer bridges the time."),
+    Cause.NEVER_WORK: _("It never has new tasks. You can remove it, or wait until it has some."),
     Cause.UNKNOWN: _("Over a longer time the difference usually shrinks."),
 }
 _WHY_IDLE: Final[dict[str, _StrPromise]] = {
-    Cause.SUSPENDED: _("All projects that could use it are suspended."),
-    Cause.NO_NEW_TASKS: _("All projects that could use it are set to get no new tasks."),
+    Cause.SUSPENDED: _("All projects that could use it are suspended. Resume one of them."),
+    Cause.NO_NEW_TASKS: _("All projects that could use it are set to get no new tasks. Allow them for one."),
     Cause.HELD: _(
         "All projects that could use it are suspended, set to get no new tasks, or not asked because one of their "
         "tasks is suspended."
     ),
-    Cause.NO_PROGRAM: _("No project has a program for it."),
-    Cause.MEMORY: _("Tasks wait because they need more memory than preferences allow."),
-    Cause.MAX_CONCURRENT: _("The number of tasks that may run at once is limited for all projects that could use it."),
+    Cause.NO_PROGRAM: _("No project has a program for it. Add one that does."),
+    Cause.MEMORY: _("Tasks wait because they need more memory than your preferences allow."),
+    Cause.MAX_CONCURRENT: _(
+        "Only a limited number of tasks may run at once, for all projects that could use it. Raise one of the limits."
+    ),
     Cause.DEADLINES: _("Projects do not send tasks that this computer would finish late."),
-    Cause.OFFLINE: _("The network is not always available, and tasks run out before it is."),
-    Cause.SERVER_DOWN: _("The servers of projects are often down."),
-    Cause.NO_WORK: _("Projects often have no tasks for it."),
-    Cause.NEVER_WORK: _("No project that could use it ever sends new tasks."),
+    Cause.OFFLINE: _(
+        "The network is not always available, and tasks run out before it is. A larger work buffer bridges the time."
+    ),
+    Cause.SERVER_DOWN: _("The servers of projects are often down. A further project would fill the gaps."),
+    Cause.NO_WORK: _("Projects often have no tasks for it. A further project would fill the gaps."),
+    Cause.NEVER_WORK: _("No project that could use it ever sends new tasks. Add one that does."),
 }
 _FIGURES: Final[dict[str, _StrPromise]] = {
     "late": _("Late tasks"),
@@ -82,8 +88,8 @@ class Answer:
     trial_days: float
 
 
-def answer_of(stored: Mapping[str, Any]) -> Answer | None:
-    """The answer that a run stored; None for a run that has none."""
+def answer_of(stored: Mapping[str, Any], *, has_names: bool = True) -> Answer | None:
+    """The answer that a run stored; None for a run that has none. Without names, tasks have numbers."""
     if not stored:
         return None
     findings, outcome = stored["findings"], stored["outcome"]
@@ -93,7 +99,7 @@ def answer_of(stored: Mapping[str, Any]) -> Answer | None:
     return Answer(
         good=_good(findings["njobs"]) if is_good else "",
         late=_late(findings["nlate"], findings["njobs"]),
-        late_tasks=[_late_task(each) for each in findings["late"]],
+        late_tasks=[_late_task(late, late["name"] if has_names else "") for late in findings["late"]],
         problems=problems,
         advice=advice,
         no_advice="" if is_good or advice else _no_advice(stored),
@@ -120,8 +126,8 @@ def _late(nlate: int, njobs: int) -> str:
     return late % {"late": nlate, "number": njobs}
 
 
-def _late_task(late: Mapping[str, Any]) -> str:
-    name = late["name"] or gettext("task %(number)s") % {"number": late["job"]}
+def _late_task(late: Mapping[str, Any], name: str) -> str:
+    name = name or gettext("task %(number)s") % {"number": late["job"]}
     facts = {"task": name, "project": late["project"], "time": duration(late["late_secs"])}
     if late["is_finished"]:
         return gettext("%(task)s of %(project)s is finished %(time)s after its deadline.") % facts
@@ -130,8 +136,14 @@ def _late_task(late: Mapping[str, Any]) -> str:
 
 def _short(short: Mapping[str, Any]) -> str:
     facts = {"project": short["project"], "got": _percent(short["got"]), "share": _percent(short["share"])}
-    text = gettext("%(project)s gets %(got)s of the work. Its share is %(share)s.") % facts
-    return f"{text} {_WHY_SHORT[short['cause']] % {'kind': _kind(short['kind'])}}"
+    if not short["kind"]:
+        text = gettext("%(project)s gets %(got)s of the work. Its share is %(share)s.")
+    elif short["kind"] == CPU:
+        text = gettext("%(project)s gets %(got)s of the CPUs’ work. Its share of it is %(share)s.")
+    else:
+        facts["kind"] = _kind(short["kind"])
+        text = gettext("%(project)s gets %(got)s of the work of the %(kind)s. Its share of it is %(share)s.")
+    return f"{text % facts} {_WHY_SHORT[short['cause']]}"
 
 
 def _idle(idle: Mapping[str, Any]) -> str:

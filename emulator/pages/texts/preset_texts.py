@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
 
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from emulator.files.presets import PRESETS, Preset, preset
+from emulator.pages.texts.case_texts import CASE_TEXTS
 
 if TYPE_CHECKING:
     from django.utils.functional import _StrPromise
@@ -107,20 +108,27 @@ _TEXTS: Final[dict[str, tuple[_StrPromise, _StrPromise]]] = {
 }
 
 
+def texts_of(found: Preset) -> tuple[str, str]:
+    """The title of an example in the visitor's language, and what it shows, or what was seen in a reported case."""
+    title, shows = CASE_TEXTS[found.case.issue] if found.case else _TEXTS[found.key]
+    return str(title), str(shows)
+
+
 def title_of(found: Preset) -> str:
     """The title of an example in the visitor's language."""
-    return str(_TEXTS[found.key][0])
+    return texts_of(found)[0]
 
 
-def offered() -> Iterator[dict[str, str]]:
-    """All examples for the page: ``key``, ``title``, ``shows``."""
-    for each in PRESETS:
-        title, shows = _TEXTS[each.key]
-        yield {"key": each.key, "title": str(title), "shows": str(shows)}
+def offered() -> Iterator[dict[str, Any]]:
+    """All examples for the page: ``key``, ``title``, ``shows``, and the number of the BOINC issue (``issue``, or 0)."""
+    for found in PRESETS:
+        title, shows = texts_of(found)
+        yield {"key": found.key, "title": title, "shows": shows, "issue": found.case.issue if found.case else 0}
 
 
-def origin(text: str) -> str:
-    """Where an experiment's scenario is from: ``kind:name`` as views store it, in words."""
+def origin(text: str, computers: Mapping[int, str]) -> str:
+    """Where an experiment's scenario is from: ``kind:name`` as views store it, in words. ``computers``: the names of
+    the visitor's own by number."""
     kind, _, name = text.partition(":")
     if kind == "example":
         try:
@@ -128,11 +136,13 @@ def origin(text: str) -> str:
         except KeyError:
             return text
     words = {
-        "computer": gettext("computer %(name)s"),
+        "computer": gettext("a computer"),
         "form": gettext("a description"),
         "files": gettext("uploaded files"),
         "json": gettext("a JSON file"),
         "blank": gettext("the editor"),
         "api": gettext("a program"),
     }
-    return words[kind] % {"name": name} if kind in words else text
+    if kind == "computer" and name.isdigit() and int(name) in computers:
+        return gettext("computer %(name)s") % {"name": computers[int(name)]}
+    return words.get(kind, text)

@@ -99,8 +99,10 @@ class BrowserForm(ChannelForm):
         subscription: str = self.cleaned_data["subscription"]
         try:
             self.destination = parse_subscription(subscription)
-        except DestinationError as error:
-            raise forms.ValidationError(str(error)) from None
+        except DestinationError:
+            raise forms.ValidationError(
+                _("The browser’s subscription cannot be used. Reload the page and try again.")
+            ) from None
         self.host = host_of_address(self.destination.url)
         return subscription
 

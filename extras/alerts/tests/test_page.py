@@ -377,7 +377,7 @@ def test_a_browser_is_not_followed_into_a_private_network(alice: User) -> None:
 def test_a_copy_of_ones_data_has_channels_without_their_addresses(alice: User) -> None:
     channel = add_ntfy(alice, HOOK, "tk_secret")
     channels.ask_test(alice, channel.pk)
-    documents = dict(copies._documents(alice))
+    documents = dict(copies.documents(alice))
     found = json.loads(json.dumps(documents["alerts.json"], default=str))
     assert found["channels"][0]["host"] == HOST and found["messages"][0]["kind"] == "test"
     text = json.dumps(found)

@@ -2,46 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
-from typing import TypeVar
-
 import pytest
-from django.db import connection, transaction
+from django.db import transaction
 from django.utils import timezone
 
 from extras.alerts import channels
 from extras.alerts.models import AlertChannel, AlertMessage
 from extras.alerts.tests.receivers import HOST, add_browser, add_webhook
 from portal.models import User
-from tests.support.lock_waits import nwaiting_for_locks
+from tests.support.lock_waits import meanwhile
 from tests.support.push_browser import PushBrowser
-from tests.support.wait import wait_until
 
 pytestmark = pytest.mark.django_db(transaction=True)
-Result = TypeVar("Result")
 PUSH = f"https://{HOST}/push"
-
-
-@contextmanager
-def meanwhile(run: Callable[[], Result]) -> Iterator[Callable[[], Future[Result]]]:
-    """What is called begins ``run`` on another connection, and returns when that waits for a lock."""
-
-    def there() -> Result:
-        try:
-            return run()
-        finally:
-            connection.close()
-
-    with ThreadPoolExecutor(1) as pool:
-
-        def begin() -> Future[Result]:
-            begun = pool.submit(there)
-            wait_until(lambda: begun.done() or bool(nwaiting_for_locks()), "the second, or that it waits", 30)
-            return begun
-
-        yield begin
 
 
 def test_two_people_who_add_one_browser_at_the_same_moment_get_no_error(alice: User, bob: User) -> None:

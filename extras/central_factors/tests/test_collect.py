@@ -90,11 +90,11 @@ def test_a_project_with_two_addresses_counts_once(servers: list[RawServer], sett
     ("body", "headers", "status", "problem"),
     [
         (b"", [], "404 Not Found", "answered with status 404"),
-        (b"<html></html>", [], "200 OK", "no app_versions"),
+        (b"<html></html>", [], "200 OK", "no element app_versions"),
         (GOOD[:-10], [], "200 OK", "cut off"),
         (b"<app_versions>" + b" " * MAX_BODY_BYTES + b"</app_versions>", [], "200 OK", "more than the limit"),
         (gzip.compress(bytes(MAX_BODY_BYTES * 4)), ["Content-Encoding: gzip"], "200 OK", "more than the limit"),
-        (b"\xff\xfe" * 99, [], "200 OK", "no app_versions"),
+        (b"\xff\xfe" * 99, [], "200 OK", "no element app_versions"),
     ],
 )  # fmt: skip
 def test_one_bad_project_blocks_no_other_and_what_it_said_last_is_kept(

@@ -160,7 +160,7 @@ def test_the_preview_makes_nothing(client: Client, alice: User, alpha: Project) 
         ({"last": "2999-01-01"}, "This day is in the future"),
         ({"first": "0001-01-01"}, "at most 50 years"),
         ({"name": "x" * 61}, "at most 60 characters"),
-        ({"name": "\u202eevil"}, "invisible characters"),
+        ({"name": "\u202eevil"}, "invisible character"),
         ({"about": "project:999999999"}, "not one of the available choices"),
         ({"about": "subject:1'"}, "not one of the available choices"),
     ],

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import Permission
 from django.core.management import call_command
+from django.db import transaction
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
@@ -27,6 +28,7 @@ from extras.laboratory.trials.experiment import Experiment, Variant, measure
 from portal.languages.messages import Message
 from portal.models import RequestedWork, User
 from portal.requested_work import queue
+from tests.support.lock_waits import meanwhile
 from tests.support.page_text import text_of
 from tests.support.sessions import sign_in_lately
 
@@ -35,7 +37,7 @@ SMALL = Experiment((Variant(), Variant("deployed")), {"hosts": 20, "cheat_exagge
 SENT: dict[str, Any] = {
     "title": "Published or deployed?",
     "rule_sets": ["published", "deployed"],
-    "replications": ["single results"],
+    "replications": ["way_single"],
     "checks": ["on"],
     "jobs": "1000",
     "nseeds": "1",
@@ -178,7 +180,7 @@ def test_limits_are_compared_with_the_rule_sets_own(signed_in: Client, public: N
 
 
 def test_too_many_combinations_are_refused(signed_in: Client, public: None) -> None:
-    ways = ["single results", "adaptive replication", "two replicas"]
+    ways = ["way_single", "way_adaptive", "way_pairs"]
     sent = {**SENT, "replications": ways, "checks": ["on", "off"]}
     text = text_of(signed_in.post(reverse("credit_experiment_new"), sent))
     assert "the choices make 12, and there may be 8" in text
@@ -532,18 +534,20 @@ def test_what_a_link_shows_says_nothing_of_its_owner(alice: User, public: None) 
 
 
 def test_the_documents_goals_are_charts_by_how_often_a_job_is_computed() -> None:
-    def goal(name: str) -> dict[str, Any]:
-        return {"name": name, "measured": 0.1, "worst": 0.2, "bound": None, "is_met": None}
+    def goal(message: Message) -> dict[str, Any]:
+        return {**message.to_json(), "measured": 0.1, "worst": 0.2, "bound": None, "is_met": None}
 
-    names = [
-        "device neutrality, two replicas",
-        "project neutrality: credit of CPU time here and at another project apart",
-        "picking by compute errors: gain (single results, host_scale_check)",
-        "picking by compute errors: gain (two replicas, host_scale_check)",
-        "one-time cheat: greatest grant over the default (single results)",
-        "honest computers that never fail: loss by host_scale_check (single results)",
+    single, pairs = ([Message(way), "host_scale_check"] for way in ("way_single", "way_pairs"))
+    picking = Message("picking_errors")
+    messages = [
+        Message("goal_versions_pairs"),
+        Message("goal_cpu_time"),
+        Message("goal_picking", cheat=picking, way=single),
+        Message("goal_picking", cheat=picking, way=pairs),
+        Message("goal_one_time_way", way=[Message("way_single")]),
+        Message("goal_honest", way=[Message("way_single")]),
     ]
-    charts = goal_charts([{"label": "published", "goals": [goal(name) for name in names]}])
+    charts = goal_charts([{**Variant().label.to_json(), "goals": [goal(message) for message in messages]}])
     assert [(chart["title"], len(chart["labels"])) for chart in charts] == [
         ("Device neutrality: equal jobs, equal credit", 1),
         ("Limited project neutrality: equal time, equal credit", 1),
@@ -552,7 +556,10 @@ def test_the_documents_goals_are_charts_by_how_often_a_job_is_computed() -> None
         ("Cheat resistance: an absurd run time", 1),
         ("Cheat resistance: loss of honest computers", 1),
     ]
-    assert charts[4]["series"][0]["values"] == [0.1]
+    assert charts[4]["series"][0] == {"name": "published, single results", "values": [0.1], "worst": [0.2]}
+    # The title of a chart says the rest.
+    assert charts[1]["labels"] == ["credit of CPU time here and at another project apart"]
+    assert charts[4]["labels"] == ["greatest grant over the default (single results)"]
 
 
 def test_the_form_says_what_each_limit_means(signed_in: Client, public: None) -> None:
@@ -567,3 +574,17 @@ def test_the_documents_goals_are_asked_for_only_if_they_can_be_measured_in_time(
     three = Experiment([Variant()], nseeds=3, is_document=True)
     with pytest.raises(ExperimentRefusedError, match="You chose 3 of these, and there may be 2"):
         ask(bob, "Three", three, is_operator=True)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_shared_twice_at_the_same_moment_it_has_one_link(alice: User) -> None:
+    experiment = CreditExperiment.objects.create(owner=alice, title="Twice", settings=SMALL.as_json())
+    with meanwhile(lambda: requests.share(experiment)) as begin:
+        with transaction.atomic():
+            requests.share(experiment)
+            experiment.refresh_from_db()
+            first = experiment.share_token
+            second = begin()
+        second.result()
+    experiment.refresh_from_db()
+    assert first and experiment.share_token == first

@@ -1,4 +1,4 @@
-"""Sentences that are stored in English are shown in the reader's language."""
+"""Goals, variants and parameters are shown in the reader's language."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import pytest
 from django.utils.translation import override
 
 from extras.laboratory import texts
-from extras.laboratory.texts import translated
 from extras.laboratory.trials.experiment import Variant
-from extras.laboratory.trials.goals import _PICKING, WAYS
 from extras.laboratory.trials.parameters import CHEATS, PARAMETERS
+from portal.languages.messages import Message
+from portal.languages.sentences import sentence
 
 
 @pytest.fixture(autouse=True)
@@ -18,26 +18,17 @@ def german() -> object:
         yield
 
 
-def test_a_sentence_that_nobody_marked_stays_as_it_is() -> None:
-    assert translated("50 % of (anything)+", texts.GOALS) == "50 % of (anything)+"
-
-
-@pytest.mark.parametrize("cheat", [words for words, _ in CHEATS.values()])
-def test_the_gain_of_each_way_of_cheating_is_named_in_german(cheat: str) -> None:
-    shown = texts.goal(f"gain of those who {cheat}, per FLOP")
-    assert shown.startswith("Gewinn derer, die ") and cheat not in shown
-
-
-@pytest.mark.parametrize("words", _PICKING.values())
-@pytest.mark.parametrize("way", WAYS)
-def test_the_goals_of_the_document_are_named_in_german(words: str, way: str) -> None:
-    shown = texts.goal(f"picking by {words}: gain ({way}, host_scale_check)")
-    assert shown.startswith("Auswählen durch ") and words not in shown and way not in shown
+def test_a_goal_is_named_in_german_with_all_that_it_has() -> None:
+    way = [Message("way_pairs"), "host_scale_check"]
+    goal = Message("goal_picking_failing", cheat=Message("picking_in_turns"), percent=3, way=way)
+    shown = sentence(goal)
+    assert str(goal) == "picking by compute errors, in turns, others fail 3%: gain (two replicas, host_scale_check)"
+    assert shown.startswith("Auswählen durch Rechenfehler") and "zwei " in shown and "3\u202f%" in shown
 
 
 def test_a_variant_keeps_the_names_of_rules_and_limits() -> None:
     label = Variant("letter", host_scale_check=True, limits={"host_avg_weight": 0.02}).label
-    assert texts.variant(label) == "letter, einzelne Ergebnisse, host_scale_check, host_avg_weight 0.02"
+    assert sentence(label) == "letter, einzelne Ergebnisse, host_scale_check, host_avg_weight 0.02"
 
 
 @pytest.mark.parametrize("name", PARAMETERS)
@@ -47,3 +38,7 @@ def test_each_parameter_has_a_german_label_and_help(name: str) -> None:
         before = texts.label(parameter), texts.help_text(parameter)
     assert "%(" not in texts.label(parameter) + texts.help_text(parameter)
     assert texts.help_text(parameter) != before[1] and (texts.label(parameter) != before[0] or name == "hosts")
+
+
+def test_each_way_of_cheating_has_a_phrase() -> None:
+    assert {phrase.code for phrase, _ in CHEATS.values()} == {f"cheat_{cheat.name.lower()}" for cheat in CHEATS}

@@ -18,6 +18,7 @@ from typing import Final
 
 from credit.engine.pairs import Meeting, Pair, suspicions, waits_for_another
 from extras.laboratory.trials.goals import Goal
+from portal.languages.messages import Message
 
 JOBS_PER_DAY: Final = 20
 HOST_DAYS: Final = 20_000
@@ -253,16 +254,16 @@ def collusion_goals(seeds: Sequence[int]) -> list[Goal]:
     for nhosts in POPULATIONS:
         for ncolluders in GROUPS:
             group = Group(ncolluders, nhosts)
-            who = f"{ncolluders} who collude among {nhosts:,}"
             gains = [collude(group, seed).per_flop for seed in seeds]
-            goals.append(Goal(f"{who}: gain per FLOP", sum(gains) / len(gains), max(gains), bound(group)))
+            name = Message("goal_group", group=ncolluders, hosts=nhosts)
+            goals.append(Goal(name, sum(gains) / len(gains), max(gains), bound(group)))
             idle = Group(ncolluders, nhosts, is_lazy=True)
             gains = [collude(idle, seed).for_nothing for seed in seeds]
-            name = f"{who} and compute nothing: part of an honest computer's credit"
+            name = Message("goal_group_idle", group=ncolluders, hosts=nhosts)
             goals.append(Goal(name, sum(gains) / len(gains), max(gains), bound(idle)))
     for nhosts, most in HONEST_PAIRS.items():
         lists = [honest_pairs(nhosts, HONEST_DAYS, seed) for seed in seeds]
         rates = [each.nbelow / each.nlists for each in lists]
-        name = f"honest pairs among {nhosts:,} that a third has to confirm, a day"
+        name = Message("goal_honest_pairs", hosts=nhosts)
         goals.append(Goal(name, sum(rates) / len(rates), max(rates), most))
     return goals

@@ -29,10 +29,23 @@ from extras.laboratory.trials.figures import (
     project_neutrality,
     wingman_variance,
 )
-from extras.laboratory.trials.goals import CPU_TIME, GPU_TIME, SINGLE, WAYS, Goal, elsewhere, goal_steps
+from extras.laboratory.trials.goals import (
+    CPU_TIME,
+    DRIFT,
+    GPU_TIME,
+    HOSTS,
+    REPLICAS,
+    SINGLE,
+    VERSIONS,
+    WAYS,
+    Goal,
+    elsewhere,
+    goal_steps,
+)
 from extras.laboratory.trials.parameters import CHEATS, PARAMETERS
 from extras.laboratory.trials.population import KINDS, Cheat, Hardware, cheating
 from extras.laboratory.trials.trial import Outcome, Setup, Trial
+from portal.languages.messages import Message, MessageError
 
 MAX_VARIANTS: Final = 8
 MAX_SEEDS: Final = 100
@@ -50,13 +63,12 @@ MAX_CHEATS: Final = 0.9
 """Of all computers: there have to be honest ones to compare with."""
 
 
-class ExperimentError(ValueError):
-    """An experiment that cannot be; names the field and its limit."""
+class ExperimentError(MessageError):
+    """An experiment that cannot be; ``name`` is the field, which the sentence names with its limit."""
 
-    def __init__(self, name: str, message: str) -> None:
-        super().__init__(f"{name}: {message}")
+    def __init__(self, name: str, message: Message) -> None:
+        super().__init__(message)
         self.name = name
-        self.message = message
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +81,10 @@ class Variant:
     limits: Mapping[str, float | None] = field(default_factory=dict)
 
     @property
-    def label(self) -> str:
-        parts = [str(self.rule_set), self.replication, "host_scale_check" if self.host_scale_check else ""]
-        parts += [f"{name} {value:g}" for name, value in self.limits.items() if value is not None]
-        return ", ".join(part for part in parts if part)
+    def label(self) -> Message:
+        check = ["host_scale_check"] if self.host_scale_check else []
+        limits = [f"{name} {value:g}" for name, value in self.limits.items() if value is not None]
+        return Message("experiment_variant", parts=[str(self.rule_set), Message(self.replication), *check, *limits])
 
     @property
     def rules(self) -> Rules:
@@ -101,17 +113,17 @@ class Experiment:
         _within("jobs", self.jobs, MIN_JOBS, MAX_JOBS)
         for name, value in self.parameters.items():
             if name not in PARAMETERS:
-                raise ExperimentError(name, "there is no such parameter")
+                raise ExperimentError(name, Message("experiment_no_parameter", name=name))
             _within(name, value, PARAMETERS[name].low, PARAMETERS[name].high)
         ncheats, hosts = len(self.first_cheats), round(self.value("hosts"))
         if ncheats > MAX_CHEATS * hosts:
             most = math.floor(MAX_CHEATS * hosts)
-            raise ExperimentError("cheats", f"{ncheats} of {hosts} computers would cheat, and there may be {most}")
+            raise ExperimentError("cheats", Message("experiment_cheats", number=ncheats, hosts=hosts, most=most))
         for variant in self.variants:
             if variant.rule_set not in list(RuleSet):
-                raise ExperimentError("rule_set", f"must be one of {', '.join(RuleSet)}")
+                raise _not_one_of("rule_set", list(RuleSet))
             if variant.replication not in WAYS:
-                raise ExperimentError("replication", f"must be one of {', '.join(WAYS)}")
+                raise _not_one_of("replication", list(WAYS))
             _ = variant.rules
 
     def value(self, name: str) -> float:
@@ -156,23 +168,33 @@ class Experiment:
 
 def _within(name: str, value: float, low: float, high: float) -> None:
     if not (math.isfinite(value) and low <= value <= high):
-        raise ExperimentError(name, f"must be from {low:g} to {high:g}, not {value:g}")
+        raise ExperimentError(name, out_of_range(name, low, high, f"{value:g}"))
+
+
+def out_of_range(name: str, low: float, high: float, value: str) -> Message:
+    return Message("experiment_range", name=name, low=f"{low:g}", high=f"{high:g}", value=value)
+
+
+def _not_one_of(name: str, choices: Sequence[str]) -> ExperimentError:
+    return ExperimentError(name, Message("experiment_choice", name=name, choices=[*choices]))
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
     """What was measured of a variant."""
 
-    label: str
+    label: Message
     goals: Sequence[Goal]
 
     def as_json(self) -> dict[str, Any]:
-        return {"label": self.label, "goals": [goal_json(goal) for goal in self.goals]}
+        label = {"label": str(self.label), **self.label.to_json()}
+        return {**label, "goals": [goal_json(goal) for goal in self.goals]}
 
 
 def goal_json(goal: Goal) -> dict[str, Any]:
-    """The goal with its verdict, as `credit_report --json` has it."""
-    return {**asdict(goal), "is_met": goal.is_met}
+    """The goal with its verdict, as `credit_report --json` has it: its name in English, and as a message's JSON."""
+    figures = {"measured": goal.measured, "worst": goal.worst, "bound": goal.bound, "note": goal.note}
+    return {"name": goal.name, **goal.message.to_json(), **figures, "is_met": goal.is_met}
 
 
 def measure(experiment: Experiment, report: Callable[[float], None] = lambda _: None) -> list[Found]:
@@ -227,8 +249,8 @@ def setup_of(experiment: Experiment, variant: Variant, seed: int) -> Setup:
 
 
 def _described(experiment: Experiment, variant: Variant, report: Callable[[float], None]) -> list[Goal]:
-    values: dict[str, list[float]] = {}
-    bounds: dict[str, float | None] = {}
+    values: dict[Message, list[float]] = {}
+    bounds: dict[Message, float | None] = {}
     nruns = 2 * experiment.nseeds
     for seed in range(1, experiment.nseeds + 1):
         setup = setup_of(experiment, variant, seed)
@@ -256,17 +278,17 @@ def _run(setup: Setup, jobs: int, report: Callable[[float], None]) -> list[Outco
 
 def _figures(
     setup: Setup, outcomes: Sequence[Outcome], outcomes_elsewhere: Sequence[Outcome]
-) -> Iterator[tuple[str, float, float | None]]:
+) -> Iterator[tuple[Message, float, float | None]]:
     """Each goal's name, value and bound; those that too few results tell of are left out."""
     honest = [each for each in outcomes if each.cheat is Cheat.NONE]
     versions = Counter(each.kind_index for each in honest if each.kind_index is not None)
     if sum(number >= LEAST_RESULTS for number in versions.values()) > 1:
-        yield "device neutrality: versions' mean grants apart", device_neutrality(honest, LEAST_RESULTS), 0.03
+        yield VERSIONS, device_neutrality(honest, LEAST_RESULTS), 0.03
     hosts = Counter(each.host for each in honest)
     if sum(number >= LEAST_HOST_RESULTS for number in hosts.values()) > 1:
-        yield "equal jobs on different hosts: mean deviation", host_spread(honest, LEAST_HOST_RESULTS), 0.05
+        yield HOSTS, host_spread(honest, LEAST_HOST_RESULTS), 0.05
     if len({each.number for each in honest}) > 1:
-        yield "drift of the mean grant per 1,000 jobs", drift(honest), 0.02
+        yield DRIFT, drift(honest), 0.02
     apart = project_neutrality(setup.kinds, outcomes, elsewhere(setup, 1).kinds, outcomes_elsewhere)
     if apart is not None:
         yield CPU_TIME, apart, None
@@ -274,20 +296,20 @@ def _figures(
     if off is not None:
         yield GPU_TIME, off, None
     if setup.nreplicas > 1:
-        yield "replicas' claims for one job apart", wingman_variance(outcomes), None
+        yield REPLICAS, wingman_variance(outcomes), None
     for cheat in dict.fromkeys(setup.first_cheats):
         yield from _cheat_figures(setup, cheat, outcomes)
 
 
 def _cheat_figures(
     setup: Setup, cheat: Cheat, outcomes: Sequence[Outcome]
-) -> Iterator[tuple[str, float, float | None]]:
+) -> Iterator[tuple[Message, float, float | None]]:
     cheats = [each for each in outcomes if each.cheat is cheat]
     honest = credit_per_flop(outcomes) if any(each.cheat is Cheat.NONE for each in outcomes) else 0.0
     if not cheats or not honest:
         return
     # No bound: those of the document are for one cheat among many computers that are equally efficient.
-    yield f"gain of those who {CHEATS[cheat][0]}, per FLOP", credit_per_flop(outcomes, cheat) / honest - 1, None
+    yield Message("goal_gain", cheat=CHEATS[cheat][0]), credit_per_flop(outcomes, cheat) / honest - 1, None
     absurd = [each.granted / each.default for each in cheats if each.is_absurd]
     if cheat is Cheat.ONE_TIME and absurd:
-        yield "one-time cheat: greatest grant over the default", max(absurd), 1.0 if setup.nreplicas == 1 else None
+        yield Message("goal_one_time"), max(absurd), 1.0 if setup.nreplicas == 1 else None

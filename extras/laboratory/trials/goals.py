@@ -10,9 +10,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
-from statistics import fmean
+from math import sqrt
+from statistics import fmean, pstdev
 from typing import Any, Final
 
+import extras.laboratory.messages  # noqa: F401 - the sentences, also where Django does not load them
 from credit.engine.rules import Rules
 from extras.laboratory.trials.figures import (
     Gain,
@@ -27,6 +29,7 @@ from extras.laboratory.trials.figures import (
 )
 from extras.laboratory.trials.population import HIDDEN_WORK, TAKING_TURNS, Cheat
 from extras.laboratory.trials.trial import Outcome, Setup, Trial
+from portal.languages.messages import Message
 
 SETTLED_JOBS: Final = 2000
 """Jobs of each version before neutrality, spread and drift are measured."""
@@ -37,10 +40,12 @@ HONEST_JOBS: Final = 40_000
 LEAD_JOBS: Final = 16_000
 """Of sixty honest computers, so 150 of each of their records on average."""
 LEAD_LOSS_BOUND: Final = 0.01
-BELOW_USUAL_BOUND: Final = 0.02
-"""Chance alone: jobs of 0.2 or 2 times the estimate differ by 0.9, so the mean of 15,000 by 0.7 %."""
+BELOW_USUAL_BOUND: Final = 3 * pstdev(HIDDEN_WORK) / fmean(HIDDEN_WORK) / sqrt(LEAD_JOBS - LEAD_JOBS / 16)
+"""Three standard deviations of the mean size of the jobs measured, which are all but the first sixteenth:
+3 × 0.9 / 1.1 / √15,000 = 2.0 %. Chance alone exceeds it in 0.4 % of the reports on three populations."""
 HALF_HIDDEN_WORK: Final = (0.5, 1.5)
-FAILING_PART: Final = 0.03
+FAILING_PERCENT: Final = 3
+FAILING_PART: Final = FAILING_PERCENT / 100
 """Of the jobs of honest computers that fail now and then."""
 EVASION_BOUND: Final = 0.02
 SINGLE_PICKING_BOUND: Final = 0.04
@@ -61,34 +66,38 @@ HOLDING_JOBS_PER_DAY: Final = 20.0
 """Enough that a host that holds the long ones back has ten short ones of each version before its probation ends."""
 OTHER_EFFICIENCY: Final = 0.5
 """Of another project's programs, over that here: there the same processor time does half as many FLOPs."""
-CPU_TIME: Final = "project neutrality: credit of CPU time here and at another project apart"
-GPU_TIME: Final = "project neutrality: credit of GPU time off the efficiency of its programs"
-SINGLE, ADAPTIVE, PAIRS = "single results", "adaptive replication", "two replicas"
+VERSIONS: Final = Message("goal_versions")
+HOSTS: Final = Message("goal_hosts")
+DRIFT: Final = Message("goal_drift")
+REPLICAS: Final = Message("goal_replicas")
+CPU_TIME: Final = Message("goal_cpu_time")
+GPU_TIME: Final = Message("goal_gpu_time")
+SINGLE, ADAPTIVE, PAIRS = "way_single", "way_adaptive", "way_pairs"
 WAYS: Final = {SINGLE: Setup(), ADAPTIVE: Setup(is_adaptive=True), PAIRS: Setup(nreplicas=2)}
 """How often a job is computed. With adaptive replication once for trusted computers, but for spot-checks."""
 _LEVELS: Final = {
-    Cheat.LATE: "exaggerating tenfold after 60 honest jobs",
-    Cheat.LATE_TIMES: "ten times the run time after 60 honest jobs",
-    Cheat.RAMP: "exaggerating 5 % more with each job",
-    Cheat.LEAVE: "exaggerating tenfold, and leaving for a new record each time",
-    Cheat.LEAVE_SLACK: "next to nothing for ten jobs of a record, then leaving for a new one",
+    Cheat.LATE: Message("level_late"),
+    Cheat.LATE_TIMES: Message("level_late_times"),
+    Cheat.RAMP: Message("level_ramp"),
+    Cheat.LEAVE: Message("level_leave"),
+    Cheat.LEAVE_SLACK: Message("level_leave_slack"),
 }
 _LEVEL_BOUNDS: Final = {Cheat.LEAVE: 0.05, Cheat.LATE_TIMES: 0.06, Cheat.LEAVE_SLACK: 0.3}
 """Those that leave claim at most the default, which may be a little above honest hosts' mean. Run times bring at most
 ``max_lead_jobs`` of a thousand jobs, and ``max_lead_share`` of the jobs of a record."""
 _PICKING: Final = {
-    Cheat.CHERRY_PICK: "compute errors",
-    Cheat.PICK_BY_202: "202 that nobody asked for",
-    Cheat.PICK_BY_DOWNLOAD: "failed downloads",
-    Cheat.PICK_BY_UPLOAD: "nothing uploaded",
-    Cheat.PICK_BY_LOSS: "left out",
-    Cheat.PICK_BY_OUTPUT: "wrong outputs",
-    Cheat.PICK_IN_TURNS: "compute errors, in turns",
-    Cheat.HOLD_BACK: "holding them back, then compute errors",
-    Cheat.HOLD_IN_TURNS: "holding them back, in turns",
-    Cheat.FAIL_FIRST: "compute errors first, then waiting",
-    Cheat.PICK_FEW: "compute errors of few",
-    Cheat.PICK_AND_EXAGGERATE: "compute errors, exaggerating",
+    Cheat.CHERRY_PICK: Message("picking_errors"),
+    Cheat.PICK_BY_202: Message("picking_by_202"),
+    Cheat.PICK_BY_DOWNLOAD: Message("picking_by_download"),
+    Cheat.PICK_BY_UPLOAD: Message("picking_by_upload"),
+    Cheat.PICK_BY_LOSS: Message("picking_by_loss"),
+    Cheat.PICK_BY_OUTPUT: Message("picking_by_output"),
+    Cheat.PICK_IN_TURNS: Message("picking_in_turns"),
+    Cheat.HOLD_BACK: Message("picking_hold_back"),
+    Cheat.HOLD_IN_TURNS: Message("picking_hold_in_turns"),
+    Cheat.FAIL_FIRST: Message("picking_fail_first"),
+    Cheat.PICK_FEW: Message("picking_few"),
+    Cheat.PICK_AND_EXAGGERATE: Message("picking_and_exaggerate"),
 }
 
 
@@ -96,11 +105,16 @@ _PICKING: Final = {
 class Goal:
     """A goal: the measured value (mean over the seeds and the worst of them), and its bound, if it has one."""
 
-    name: str
+    message: Message
     measured: float
     worst: float
     bound: float | None
     note: str = ""
+
+    @property
+    def name(self) -> str:
+        """In English."""
+        return str(self.message)
 
     @property
     def is_met(self) -> bool | None:
@@ -183,27 +197,35 @@ def _neutrality_goals(rules: Rules, seeds: Sequence[int]) -> list[Goal]:
     ]
     gpu_times = [gpu_neutrality(setup.kinds, single) or 0.0 for single in singles]
     return [
-        _goal("device neutrality: versions' mean grants apart", singles, device_neutrality, 0.03),
-        _goal("equal jobs on different hosts: mean deviation", singles, host_spread, 0.05),
-        _goal("drift of the mean grant per 1,000 jobs", singles, drift, 0.02),
-        _goal("device neutrality, two replicas", pairs, device_neutrality, 0.03),
-        _goal("replicas' claims for one job apart", pairs, wingman_variance, None),
+        _goal(VERSIONS, singles, device_neutrality, 0.03),
+        _goal(HOSTS, singles, host_spread, 0.05),
+        _goal(DRIFT, singles, drift, 0.02),
+        _goal(Message("goal_versions_pairs"), pairs, device_neutrality, 0.03),
+        _goal(REPLICAS, pairs, wingman_variance, None),
         Goal(CPU_TIME, fmean(cpu_times), max(cpu_times), None),
         Goal(GPU_TIME, fmean(gpu_times), max(gpu_times), None),
     ]
 
 
 def _goal(
-    name: str, runs: Sequence[Sequence[Outcome]], figure: Callable[[Sequence[Outcome]], float], bound: float | None
+    message: Message,
+    runs: Sequence[Sequence[Outcome]],
+    figure: Callable[[Sequence[Outcome]], float],
+    bound: float | None,
 ) -> Goal:
     values = [figure(run) for run in runs]
-    return Goal(name, fmean(values), max(values), bound)
+    return Goal(message, fmean(values), max(values), bound)
+
+
+def _way(way: str, *, check: bool = False) -> list[Message | str]:
+    """How often a job is computed, and whether with ``host_scale_check``, for the name of a goal."""
+    return [Message(way), "host_scale_check"] if check else [Message(way)]
 
 
 def _cheat_goals(rules: Rules, seeds: Sequence[int], way: str, check: bool) -> list[Goal]:
     """Each cheat's gain over honest hosts, and the document's two promises about it."""
     setup = replace(WAYS[way], rules=rules, host_scale_check=check)
-    way += ", host_scale_check" if check else ""
+    words = _way(way, check=check)
     found = {
         cheat: [_with_cheat(replace(setup, seed=seed), cheat) for seed in seeds]
         for cheat in (Cheat.EXAGGERATE, Cheat.ONE_TIME, Cheat.CHERRY_PICK, Cheat.SLACK)
@@ -212,29 +234,28 @@ def _cheat_goals(rules: Rules, seeds: Sequence[int], way: str, check: bool) -> l
     early = [gain.early - 1 for gain in found[Cheat.EXAGGERATE]]
     greatest = [gain.greatest for gain in found[Cheat.ONE_TIME]]
     goals = [
-        Goal(f"exaggerating tenfold, after {CHEAT_JOBS} jobs, off honest ({way})", fmean(late), max(late), 0.2),
-        Goal(f"exaggerating tenfold, gain in the first {CHEAT_JOBS} jobs ({way})", fmean(early), max(early), None),
+        Goal(Message("goal_exaggerating", number=CHEAT_JOBS, way=words), fmean(late), max(late), 0.2),
+        Goal(Message("goal_exaggerating_first", number=CHEAT_JOBS, way=words), fmean(early), max(early), None),
     ]
     if setup.nreplicas == 1:
         bound = ONE_TIME_ADAPTIVE_BOUND if setup.is_adaptive else 1.0
-        goals.append(
-            Goal(f"one-time cheat: greatest grant over the default ({way})", fmean(greatest), max(greatest), bound)
-        )
-    picking = {Cheat.CHERRY_PICK: "picking short jobs", Cheat.SLACK: "next to nothing on nine of ten jobs"}
-    for cheat, words in picking.items():
+        goals.append(Goal(Message("goal_one_time_way", way=words), fmean(greatest), max(greatest), bound))
+    picking = {Cheat.CHERRY_PICK: Message("picking_short"), Cheat.SLACK: Message("slack_often")}
+    for cheat, cheating in picking.items():
         gains = [gain.late - 1 for gain in found[cheat]]
-        goals.append(Goal(f"{words}: gain ({way})", fmean(gains), max(gains), None))
+        goals.append(Goal(Message("goal_way_gain", cheat=cheating, way=words), fmean(gains), max(gains), None))
     return goals
 
 
 def _level_goals(rules: Rules, seeds: Sequence[int], way: str) -> list[Goal]:
     """The gain of hosts whose claims change their level: on average over twice ``CHEAT_JOBS`` jobs."""
     goals = []
-    for cheat, words in _LEVELS.items():
+    for cheat, cheating in _LEVELS.items():
         found = [_with_cheat(replace(WAYS[way], rules=rules, seed=seed), cheat) for seed in seeds]
         gains = [(gain.early + gain.late) / 2 - 1 for gain in found]
         bound = _LEVEL_BOUNDS.get(cheat, EVASION_BOUND)
-        goals.append(Goal(f"{words}: gain ({way})", fmean(gains), max(gains), bound))
+        name = Message("goal_way_gain", cheat=cheating, way=_way(way))
+        goals.append(Goal(name, fmean(gains), max(gains), bound))
     return goals
 
 
@@ -273,16 +294,18 @@ def picking_gain(rules: Rules, seed: int, cheat: Cheat, way: str = SINGLE, **set
 def _evasion_goals(rules: Rules, seeds: Sequence[int], way: str) -> list[Goal]:
     """What is gained by the ways to get rid of long jobs: nothing, with ``host_scale_check``."""
     gains = [picking_gain(rules, seed, Cheat.CHERRY_PICK, way, check=False) for seed in seeds]
-    goals = [Goal(f"picking jobs of hidden size: gain ({way})", fmean(gains), max(gains), None)]
-    for cheat, words in _PICKING.items():
+    hidden = Message("goal_way_gain", cheat=Message("picking_hidden"), way=_way(way))
+    goals = [Goal(hidden, fmean(gains), max(gains), None)]
+    words = _way(way, check=True)
+    for cheat, picking in _PICKING.items():
         if way != SINGLE and cheat in _LIKE_ERRORS:
             continue
         gains = [picking_gain(rules, seed, cheat, way) for seed in seeds]
-        name = f"picking by {words}: gain ({way}, host_scale_check)"
+        name = Message("goal_picking", cheat=picking, way=words)
         goals.append(Goal(name, fmean(gains), max(gains), _picking_bound(cheat, way)))
     for cheat in (Cheat.CHERRY_PICK, Cheat.HOLD_BACK, Cheat.PICK_AND_EXAGGERATE):
         gains = [picking_gain(rules, seed, cheat, way, failing_part=FAILING_PART) for seed in seeds]
-        name = f"picking by {_PICKING[cheat]}, others fail {FAILING_PART:.0%}: gain ({way}, host_scale_check)"
+        name = Message("goal_picking_failing", cheat=_PICKING[cheat], percent=FAILING_PERCENT, way=words)
         goals.append(Goal(name, fmean(gains), max(gains), _picking_bound(cheat, way)))
     return goals
 
@@ -310,9 +333,11 @@ def honest_loss(rules: Rules, seed: int, failing_part: float, way: str = SINGLE)
 def _honest_goals(rules: Rules, seeds: Sequence[int]) -> list[Goal]:
     goals = []
     for way in WAYS:
-        for part, words in ((0.0, "never fail"), (FAILING_PART, f"fail {FAILING_PART:.0%} of their jobs")):
+        for part, name in (
+            (0.0, Message("goal_honest", way=_way(way))),
+            (FAILING_PART, Message("goal_honest_failing", percent=FAILING_PERCENT, way=_way(way))),
+        ):
             losses = [honest_loss(rules, seed, part, way) for seed in seeds]
-            name = f"honest computers that {words}: loss by host_scale_check ({way})"
             goals.append(Goal(name, fmean(losses), max(losses), EVASION_BOUND))
     return goals
 
@@ -333,14 +358,13 @@ def lead_loss(rules: Rules, seed: int, works: Sequence[float]) -> tuple[float, f
 
 def _lead_goals(rules: Rules, seeds: Sequence[int]) -> list[Goal]:
     goals = []
-    for works, words, bound in (
-        ((1.0,), "as estimated", LEAD_LOSS_BOUND),
-        (HALF_HIDDEN_WORK, "of half or one and a half times the estimate", LEAD_LOSS_BOUND),
+    for works, sizes, bound in (
+        ((1.0,), Message("sizes_estimated"), LEAD_LOSS_BOUND),
+        (HALF_HIDDEN_WORK, Message("sizes_half"), LEAD_LOSS_BOUND),
         # Small samples overpay without the bound; docs/explanation/credit.md says by how much.
-        (HIDDEN_WORK, "of 0.2 or 2 times the estimate", None),
+        (HIDDEN_WORK, Message("sizes_far"), None),
     ):
         losses, below = zip(*(lead_loss(rules, seed, works) for seed in seeds), strict=True)
-        name = f"new honest computers, jobs {words}"
-        goals.append(Goal(f"{name}: loss by the bound on leads", fmean(losses), max(losses), bound))
-        goals.append(Goal(f"{name}: below usual jobs", fmean(below), max(below), BELOW_USUAL_BOUND))
+        goals.append(Goal(Message("goal_lead", sizes=sizes), fmean(losses), max(losses), bound))
+        goals.append(Goal(Message("goal_lead_usual", sizes=sizes), fmean(below), max(below), BELOW_USUAL_BOUND))
     return goals

@@ -8,6 +8,7 @@ from typing import Final
 
 from extras.laboratory.trials.population import KINDS, PICKED_EXAGGERATION, TURN_JOBS, Cheat
 from portal.languages.marking import gettext_noop
+from portal.languages.messages import Message
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +21,7 @@ class Parameter:
     usual: float
     help: str = ""
     is_whole: bool = False
-    words: Mapping[str, str] = field(default_factory=dict)
+    words: Mapping[str, str | Message] = field(default_factory=dict)
 
 
 _PROGRAMS: Final = (
@@ -33,93 +34,93 @@ _PROGRAMS: Final = (
 )
 CHEATS: Final = {
     Cheat.EXAGGERATE: (
-        gettext_noop("report ten times their speed"),
+        Message("cheat_exaggerate"),
         gettext_noop("For every job, from the first one on."),
     ),
     Cheat.LATE: (
-        gettext_noop("exaggerate their speed tenfold after a while"),
+        Message("cheat_late"),
         gettext_noop("From the 61st job of each version on."),
     ),
     Cheat.LATE_TIMES: (
-        gettext_noop("exaggerate their run times tenfold after a while"),
+        Message("cheat_late_times"),
         gettext_noop("From the 61st job of each version on."),
     ),
     Cheat.RAMP: (
-        gettext_noop("report a little more speed with each job"),
+        Message("cheat_ramp"),
         gettext_noop("A twentieth more from the 21st job of each version on, up to 50 times."),
     ),
     Cheat.LEAVE: (
-        gettext_noop("exaggerate their speed tenfold, each time under a new record"),
+        Message("cheat_leave"),
         gettext_noop("They leave for a new one before it has a factor."),
     ),
     Cheat.LEAVE_SLACK: (
-        gettext_noop("report next to nothing for the first jobs of each new record"),
+        Message("cheat_leave_slack"),
         gettext_noop("Ten jobs with a hundredth of the run time, then a hundred honest ones, then a new record."),
     ),
-    Cheat.ONE_TIME: (gettext_noop("report an absurd run time now and then"), gettext_noop("For one job in fifty.")),
+    Cheat.ONE_TIME: (Message("cheat_one_time"), gettext_noop("For one job in fifty.")),
     Cheat.SLACK: (
-        gettext_noop("report next to nothing for nine of ten jobs"),
+        Message("cheat_slack"),
         gettext_noop(
             "They report a hundredth of the run time, so that their average is low and the tenth job is worth more."
         ),
     ),
     Cheat.COLLUDE: (
-        gettext_noop("collude in pairs"),
+        Message("cheat_collude"),
         gettext_noop(
             "They get both replicas of a job, and report ten times their speed for it. Their single results are honest."
         ),
     ),
     Cheat.WRONG: (
-        gettext_noop("return wrong outputs for half of their jobs"),
+        Message("cheat_wrong"),
         gettext_noop("The validator detects these, even if a job is run only once."),
     ),
-    Cheat.CHERRY_PICK: (gettext_noop("let long jobs fail"), gettext_noop("They report compute errors for them.")),
+    Cheat.CHERRY_PICK: (Message("cheat_cherry_pick"), gettext_noop("They report compute errors for them.")),
     Cheat.PICK_BY_202: (
-        gettext_noop("say that the project aborted long jobs"),
+        Message("cheat_pick_by_202"),
         gettext_noop("The project did not do so."),
     ),
     Cheat.PICK_BY_DOWNLOAD: (
-        gettext_noop("let downloads for long jobs fail"),
+        Message("cheat_pick_by_download"),
         gettext_noop("They report failed downloads for them."),
     ),
     Cheat.PICK_BY_UPLOAD: (
-        gettext_noop("upload nothing for long jobs"),
+        Message("cheat_pick_by_upload"),
         gettext_noop("They report a success, or failed uploads, without outputs."),
     ),
     Cheat.PICK_BY_LOSS: (
-        gettext_noop("leave long jobs out of their reports"),
+        Message("cheat_pick_by_loss"),
         gettext_noop("As if the computer no longer had them."),
     ),
     Cheat.PICK_BY_OUTPUT: (
-        gettext_noop("make up the outputs of long jobs"),
+        Message("cheat_pick_by_output"),
         gettext_noop("The validator detects these, even if a job is run only once."),
     ),
-    Cheat.PICK_FEW: (gettext_noop("let few long jobs fail"), gettext_noop("One long job in twelve.")),
+    Cheat.PICK_FEW: (Message("cheat_pick_few"), gettext_noop("One long job in twelve.")),
     Cheat.PICK_IN_TURNS: (
-        gettext_noop("let long jobs fail in turns"),
+        Message("cheat_pick_in_turns"),
         gettext_noop("For %(jobs)s jobs at a time; then they do %(jobs)s honestly, until they are off probation."),
     ),
     Cheat.PICK_AND_EXAGGERATE: (
-        gettext_noop("let long jobs fail, and exaggerate"),
+        Message("cheat_pick_and_exaggerate"),
         gettext_noop("They report %(times)s times their speed, so that short jobs look like ordinary ones."),
     ),
     Cheat.HOLD_BACK: (
-        gettext_noop("hold long jobs back until they time out"),
+        Message("cheat_hold_back"),
         gettext_noop("While they are on probation. After that they let long jobs fail."),
     ),
     Cheat.HOLD_IN_TURNS: (
-        gettext_noop("hold long jobs back in turns"),
+        Message("cheat_hold_in_turns"),
         gettext_noop("For %(jobs)s jobs at a time, until these time out; then they do %(jobs)s honestly."),
     ),
     Cheat.FAIL_FIRST: (
-        gettext_noop("let long jobs fail first, and wait"),
+        Message("cheat_fail_first"),
         gettext_noop(
             "They do so at once, while on probation. Then they do short jobs, wait until probation ends, and let long "
             "jobs fail again."
         ),
     ),
 }
-"""What those who cheat do, in a verb phrase and in a line."""
+"""What those who cheat do, in a verb phrase (`extras.laboratory.messages`) and in a line."""
 _CHEAT_NUMBERS: Final = {"jobs": str(TURN_JOBS), "times": f"{PICKED_EXAGGERATION:g}"}
 PARAMETERS: Final[dict[str, Parameter]] = {
     "hosts": Parameter(gettext_noop("Computers"), 10, 500, 60, is_whole=True),

@@ -12,9 +12,11 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from PIL import Image
+from pytest_django import Settings
 
 from accounting.models import UserProject
 from extras.signature_image import links, texts
+from extras.signature_image.forms import SignatureImageForm
 from extras.signature_image.models import SignatureImage
 from extras.signature_image.picture import WIDTH, draw
 from extras.signature_image.reads import ImageFacts, read_facts
@@ -121,7 +123,7 @@ def test_that_of_a_closed_account_shows_nothing(owner: Client, alice: User, chan
     [
         ({}, "Choose at least one item"),
         ({"shown_name": "שלום"}, "cannot contain these characters"),
-        ({"shown_name": "a\u202eb"}, "invisible characters"),
+        ({"shown_name": "a\u202eb"}, "invisible character"),
         ({"shown_name": "x" * 61}, "at most 60 characters"),
     ],
 )
@@ -133,3 +135,11 @@ def test_what_cannot_be_shown_is_said(owner: Client, wrong: dict[str, str], said
 def test_what_is_too_long_or_too_large_still_makes_a_picture() -> None:
     facts = ImageFacts("W" * 60, 10**18, 10**12, [("name " * 20, 10**15), ("مشروع", 1)], 10**6)
     assert Image.open(io.BytesIO(draw(facts))).width == WIDTH
+
+
+def test_without_badges_none_are_offered_or_counted(alice: User, settings: Settings) -> None:
+    now = timezone.now()
+    image = SignatureImage.objects.create(user=alice, token="t", shown_name="Alice", shows_badges=True)
+    assert "shows_badges" in SignatureImageForm().fields and read_facts(image, now).nbadges == 0
+    settings.EXTRAS = [extra for extra in settings.EXTRAS if extra != "badges"]
+    assert "shows_badges" not in SignatureImageForm().fields and read_facts(image, now).nbadges is None

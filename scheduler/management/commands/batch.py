@@ -46,7 +46,7 @@ class Command(BaseCommand):
                 raise CommandError(f"{len(faults)} files could not be fetched; all others are there.", returncode=1)
         if options["retire"]:
             try:
-                self.stdout.write(f"{batches.retire(found)} output files deleted.")
+                self.stdout.write(f"{batches.retire(found, timezone.now())} output files deleted.")
             except batches.NotFinished as error:
                 raise CommandError(str(error)) from error
 

@@ -10,7 +10,8 @@ from django.core.files.storage import FileSystemStorage, Storage
 from django.core.management.base import BaseCommand, CommandError
 
 from portal.object_storage import options as object_storage
-from portal.object_storage.backend import ObjectStorage, StorageError
+from portal.object_storage.backend import ObjectStorage
+from portal.object_storage.errors import StorageError
 from scheduler.files import moving
 
 FOLDER: Final = "folder"

@@ -346,7 +346,7 @@ def test_a_file_that_is_being_made_while_its_computer_is_merged_begins_again(ali
         if not written:
             merge(alice.pk, old.pk, new.pk)
         written.append(copy.only_host)
-        exports._write(copy, file)
+        exports.write(copy, file)
 
     made_files.make(copy.pk, write)
     assert written == [old.pk, new.pk] and rows_of(copy) == 1

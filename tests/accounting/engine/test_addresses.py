@@ -40,6 +40,13 @@ def addresses(draw: st.DrawFn) -> tuple[str, str]:
     return f"https://{host}{port}/" + "".join(f"{segment}/" for segment in path), other
 
 
+def test_an_address_has_at_most_255_bytes() -> None:
+    longest = "https://a.example.org/".ljust(255, "x")
+    assert address_key(longest) and not address_key(f"{longest}x")
+    # Two bytes, one character
+    assert not address_key(f"{longest[:-1]}ä")
+
+
 @given(addresses())
 def test_all_spellings_of_an_address_have_one_key(pair: tuple[str, str]) -> None:
     plain, other = pair

@@ -8,7 +8,7 @@ import zipfile
 from typing import IO
 
 import pytest
-from django.db import IntegrityError
+from django.db import IntegrityError, transaction
 from django.db.models import F
 from django.test import Client
 from django.utils import timezone
@@ -22,6 +22,7 @@ from accounting.models import DataCopy
 from portal.models import Host, RequestedWork, User
 from portal.requested_work import queue
 from tests.support.accounting_factories import credit, make_project
+from tests.support.lock_waits import meanwhile
 from tests.support.page_reader import Page
 
 pytestmark = pytest.mark.django_db
@@ -226,3 +227,13 @@ def test_a_run_that_fails_after_another_has_stored_the_file_leaves_it_alone(work
     with pytest.raises(OSError, match="full"):
         made_files.make(export.pk, write)
     assert exports.find_ready(worked.owner, export.pk) is not None
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_two_windows_that_ask_for_the_same_days_at_once_the_second_gets_the_firsts_file(alice: User) -> None:
+    with meanwhile(lambda: exports.ask(alice, DataCopy.Content.CSV, WANTED)) as begin:
+        with transaction.atomic():
+            first = exports.ask(alice, DataCopy.Content.CSV, WANTED)
+            second = begin()
+        assert second.result() == first
+    assert DataCopy.objects.get() == first

@@ -240,22 +240,30 @@ def test_retired_and_merged_computers_are_left_out_but_their_credit_stays(studio
     assert overview.today.ec == overview.total_ec == 5 * CREDIT
 
 
-def test_after_midnight_home_shows_yesterday_until_something_is_reported(signed_in: Client, studio: Host) -> None:
+def test_home_shows_the_last_24_hours_whatever_the_hour(signed_in: Client, studio: Host) -> None:
     today, alpha = timezone.now().date(), make_project("Alpha")
-    credit(studio, alpha, str(today - dt.timedelta(days=1)), (12 * CREDIT, 0, 7200 * SEC, 0, 1, 0))
-    text = words(signed_in, "/home/")
-    assert "12 credits yesterday" in text and "Nothing of today is reported yet" in text
-    assert "credits today" not in text
+    Host.objects.filter(pk=studio.pk).update(last_contact_at=timezone.now())
     credit(studio, alpha, str(today), (3 * CREDIT, 0, 60 * SEC, 0, 1, 0))
     text = words(signed_in, "/home/")
-    assert "3 credits today" in text and "is reported yet" not in text
+    assert "3 credits in the last 24 hours" in text and "more will be reported" not in text
+    Host.objects.filter(pk=studio.pk).update(last_contact_at=timezone.now() - dt.timedelta(hours=6))
+    # 3 credits in the 18 hours before the last report: 3 / 18 x 6 = 1 in those since.
+    assert "About 1 more will be reported" in words(signed_in, "/home/")
+
+
+def test_of_many_computers_home_shows_those_that_need_attention(studio: Host, alice: User) -> None:
+    for number in range(60):
+        make_host(alice, f"node-{number}", last=str(NOW.date()))
+    seen(studio, dt.timedelta(days=4))
+    first, *_others = read_overview(alice, NOW).hosts
+    assert (first.host.name, first.needs_attention) == ("studio", True)
 
 
 def test_home_shows_the_computers_and_where_it_went(signed_in: Client, studio: Host) -> None:
     credit(studio, make_project("Alpha"), str(timezone.now().date()), (1234 * CREDIT, 0, 7200 * SEC, 0, 1, 0))
     text = words(signed_in, "/home/")
     assert "Contributing now · 1 of 1 computer" in text
-    assert f"1{THIN}234 credits today" in text
+    assert f"1{THIN}234 credits in the last 24 hours" in text
     assert f"2{NBSP}h CPU" in text
     assert f"Alpha 1{THIN}234 · 100{THIN}%" in text
 

@@ -7,12 +7,16 @@ import time
 
 import pytest
 from django.core import mail
+from django.db import transaction
 from django.test import Client
+from django.utils import timezone
 from pytest_django import Settings
 
 from accounting.models import Project
+from portal.computers.limit_requests import decide, request_limit
 from portal.models import HostLimitRequest, JoinToken, User
 from tests.support.am_rpc import attach, make_computer, post, sync
+from tests.support.lock_waits import meanwhile
 from tests.support.page_text import text_of
 
 PAGE = "/computers/joining/"
@@ -119,3 +123,18 @@ def test_a_declined_request_changes_nothing_and_may_be_made_again(
     assert "was declined" in text_of(signed_in.get(PAGE))
     signed_in.post(f"{PAGE}request/", form)
     assert HostLimitRequest.objects.filter(decided_at=None).count() == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_two_operators_who_decide_at_once_the_second_is_told_that_it_was_decided(alice: User, bob: User) -> None:
+    now = timezone.now()
+    assert request_limit(alice, 300, "A laboratory", now)
+    asked = HostLimitRequest.objects.get()
+    with meanwhile(lambda: decide(asked.pk, bob, grant=True, now=now)) as begin:
+        with transaction.atomic():
+            decide(asked.pk, alice, grant=False, now=now)
+            second = begin()
+        assert second.result() is None
+    alice.refresh_from_db()
+    asked.refresh_from_db()
+    assert (asked.is_granted, alice.new_hosts_per_day) == (False, None)

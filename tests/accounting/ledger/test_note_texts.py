@@ -5,11 +5,13 @@ from __future__ import annotations
 import datetime as dt
 
 import pytest
+from django.utils.translation import override
 
 from accounting.engine.amounts import KINDS
 from accounting.engine.states import NoteKind
 from accounting.ledger.texts import explain
 from accounting.models import Note
+from portal.languages.messages import Message
 
 
 def note(kind: str, detail: str = "", amount: int = 0) -> Note:
@@ -61,3 +63,10 @@ def test_a_project_called_like_a_placeholder_stays_as_it_is() -> None:
 
 def test_a_kind_of_a_later_version_is_shown_all_the_same() -> None:
     assert explain(note("brand_new")).happened == "Note: brand_new."
+
+
+def test_why_totals_could_not_be_read_is_said_in_the_readers_language() -> None:
+    packed = Message("total_no_amount", kind="cpu_ec").packed()
+    assert "cpu_ec is not a finite decimal number" in plain(explain(note("invalid", packed)).happened)
+    with override("de"):
+        assert "cpu_ec ist keine endliche Dezimalzahl" in plain(explain(note("invalid", packed)).happened)

@@ -18,7 +18,7 @@ from django.utils import timezone
 from pytest_django import DjangoCaptureOnCommitCallbacks, Settings
 
 from accounting import tasks
-from accounting.account_data.copies import _write
+from accounting.account_data.copies import write
 from accounting.account_data.erasure import erase_due
 from accounting.models import DataCopy, HostProject, OwnAccount, Project, ProjectProfile, UserProject
 from accounting.own_accounts import checks, requests
@@ -320,7 +320,7 @@ class TestTakingOver:
         volunteer.sends({"action": "take_over", "host": str(host_of(computer).pk)})
         volunteer.worker_asks()
         file = BytesIO()
-        _write(DataCopy.objects.create(user=volunteer.user, asked_at=timezone.now()), file)
+        write(DataCopy.objects.create(user=volunteer.user, asked_at=timezone.now()), file)
         with zipfile.ZipFile(file) as archive:
             texts = {name: archive.read(name).decode() for name in archive.namelist()}
         (account,) = json.loads(texts["projects.json"])["accounts"]

@@ -67,7 +67,7 @@ def test_faults_of_days_name_the_day() -> None:
 def test_days_go_from_the_page_to_the_client(signed_in: Client, alice: User, projects: list[Project]) -> None:
     studio = attach(alice)
     sunday = {"d0_cpu": "all", "d0_net": "never"}
-    monday = {"d1_cpu": "between", "d1_cpu_from": "22.5", "d1_cpu_until": "6"}
+    monday = {"d1_cpu": "between", "d1_cpu_from": "22:30", "d1_cpu_until": "6"}
     signed_in.post(PAGE, form_data(start_hour=8.0, end_hour=17.0) | sunday | monday)
     signed_in.post(f"{PAGE}?place=home", form_data() | {"d6_cpu": "never"})
     told = sync(studio).root.find("global_preferences")
@@ -94,8 +94,8 @@ def test_the_form_shows_what_is_saved_and_saves_it_again(signed_in: Client, alic
     again = {field.html_name: str(field.value() or "") for field in form}
     assert {name: value for name, value in again.items() if value} == {
         "d5_cpu": "between",
-        "d5_cpu_from": "9.5",
-        "d5_cpu_until": "17",
+        "d5_cpu_from": "9:30",
+        "d5_cpu_until": "17:00",
         "d5_net": "all",
         "d0_net": "never",
     }

@@ -10,7 +10,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from accounting.engine.preferences import PREFERENCES, PRESETS, complete, faults, own_venues
 from accounting.models import AccountSettings, Project
-from accounting.preferences.save import forget_set, read_sets, save_set
+from accounting.preferences.save import forget_set, read_saved, save_set
 from accounting.preferences.texts import GROUPS, PRESET_WORDS
 from portal.models import Host, User
 from tests.support.accounting_factories import make_host
@@ -18,6 +18,11 @@ from tests.support.am_rpc import attach, host_of, sync
 from tests.support.page_reader import Page
 
 PAGE = "/account/preferences/"
+
+
+def read_sets(user: User) -> dict[str, dict[str, float]]:
+    """The saved sets by venue, each complete, without the days."""
+    return {venue: saved.values for venue, saved in read_saved(user).items()}
 
 
 def sent_set(element: ElementTree.Element) -> dict[str, float]:
@@ -35,6 +40,8 @@ def form_data(**changed: float) -> dict[str, str]:
 def test_every_preference_has_words_and_stands_once_on_the_page() -> None:
     shown = [name for group in GROUPS.values() for name in group]
     assert sorted(shown) == sorted(PREFERENCES)
+    labels = [words.label for group in GROUPS.values() for words in group.values()]
+    assert len(set(labels)) == len(labels)  # each tells its field apart
     assert set(PRESET_WORDS) == set(PRESETS)
 
 
@@ -63,7 +70,7 @@ def test_the_next_reply_carries_complete_sets(signed_in: Client, alice: User, pr
     studio = attach(alice)
     assert sync(studio).root.find("global_preferences") is None
     signed_in.post(PAGE, form_data(max_ncpus_pct=75.0, run_on_batteries=1))
-    signed_in.post(f"{PAGE}?place=work", {"preset": "gentle"})
+    signed_in.post(f"{PAGE}?place=work", {"preset": "office"})
     Host.objects.filter(pk=host_of(studio).pk).update(venue="work")
     reply = sync(studio)
     told = reply.root.find("global_preferences")
@@ -71,7 +78,7 @@ def test_the_next_reply_carries_complete_sets(signed_in: Client, alice: User, pr
     assert sent_set(told) == complete({"max_ncpus_pct": 75, "run_on_batteries": 1})
     (work,) = told.findall("venue")
     assert work.get("name") == "work"
-    assert sent_set(work) == complete(PRESETS["gentle"])
+    assert sent_set(work) == complete(PRESETS["office"])
     saved_at = AccountSettings.objects.get(user=alice).preferences_at
     assert saved_at is not None and told.findtext("mod_time") == str(int(saved_at.timestamp()))
 
@@ -79,7 +86,7 @@ def test_the_next_reply_carries_complete_sets(signed_in: Client, alice: User, pr
 def test_what_is_forgotten_is_sent_no_more(signed_in: Client, alice: User, projects: list[Project]) -> None:
     studio = attach(alice)
     signed_in.post(PAGE, {"preset": "everything"})
-    signed_in.post(f"{PAGE}?place=home", {"preset": "gentle"})
+    signed_in.post(f"{PAGE}?place=home", {"preset": "office"})
     signed_in.post(f"{PAGE}?place=home", {"forget": "1"})
     told = sync(studio).root.find("global_preferences")
     assert told is not None and told.find("venue") is None
@@ -97,7 +104,7 @@ def test_the_form_shows_what_is_saved(signed_in: Client) -> None:
     # The client's bytes are the page's kilobytes.
     assert fields["max_bytes_sec_up"]["value"] == "250"
     assert "checked" not in fields["run_if_user_active"]
-    again = {name: field.get("value", "") for name, field in fields.items() if field["type"] == "number"}
+    again = {name: field.get("value", "") for name, field in fields.items() if field["type"] in ("number", "text")}
     again |= {name: "on" for name, field in fields.items() if "checked" in field}
     before = AccountSettings.objects.get().preferences
     signed_in.post(PAGE, again)
@@ -109,11 +116,11 @@ def test_a_place_follows_everywhere_until_it_has_its_own(signed_in: Client, alic
     assert "Nothing is saved for this place" in Page(signed_in.get(f"{PAGE}?place=home").content.decode()).words
     signed_in.post(PAGE, {"preset": "usual"})
     assert "no preferences of its own" in Page(signed_in.get(f"{PAGE}?place=home").content.decode()).words
-    signed_in.post(f"{PAGE}?place=home", {"preset": "gentle"})
-    assert read_sets(alice) == {"": complete({}), "home": complete(PRESETS["gentle"])}
+    signed_in.post(f"{PAGE}?place=home", {"preset": "office"})
+    assert read_sets(alice) == {"": complete({}), "home": complete(PRESETS["office"])}
     # Saving for everywhere leaves the place as it is.
     signed_in.post(PAGE, {"preset": "everything"})
-    assert read_sets(alice) == {"": complete(PRESETS["everything"]), "home": complete(PRESETS["gentle"])}
+    assert read_sets(alice) == {"": complete(PRESETS["everything"]), "home": complete(PRESETS["office"])}
 
 
 def test_a_place_alone_can_have_preferences(signed_in: Client, alice: User, projects: list[Project]) -> None:
@@ -121,10 +128,10 @@ def test_a_place_alone_can_have_preferences(signed_in: Client, alice: User, proj
     Host.objects.filter(pk=host_of(office).pk).update(venue="work")
     shown = Page(signed_in.get(f"{PAGE}?place=work").content.decode())
     assert "Save for “Work”" in shown.words
-    assert signed_in.post(f"{PAGE}?place=work", {"preset": "gentle"}).status_code == 302
-    assert read_sets(alice) == {"work": complete(PRESETS["gentle"])}
+    assert signed_in.post(f"{PAGE}?place=work", {"preset": "office"}).status_code == 302
+    assert read_sets(alice) == {"work": complete(PRESETS["office"])}
     told = sync(office).root.find("global_preferences")
-    assert told is not None and sent_set(told) == complete(PRESETS["gentle"])
+    assert told is not None and sent_set(told) == complete(PRESETS["office"])
     assert [venue.get("name") for venue in told.findall("venue")] == ["work"]
     # A computer elsewhere keeps its own.
     assert sync(studio).root.find("global_preferences") is None
@@ -135,9 +142,9 @@ def test_a_place_alone_can_have_preferences(signed_in: Client, alice: User, proj
 
 def test_a_place_keeps_its_preferences_when_those_for_everywhere_are_removed(signed_in: Client, alice: User) -> None:
     signed_in.post(PAGE, {"preset": "usual"})
-    signed_in.post(f"{PAGE}?place=home", {"preset": "gentle"})
+    signed_in.post(f"{PAGE}?place=home", {"preset": "office"})
     signed_in.post(PAGE, {"forget": "1"})
-    assert read_sets(alice) == {"home": complete(PRESETS["gentle"])}
+    assert read_sets(alice) == {"home": complete(PRESETS["office"])}
 
 
 @pytest.mark.parametrize(
@@ -156,6 +163,7 @@ def test_a_place_keeps_its_preferences_when_those_for_everywhere_are_removed(sig
 def test_a_number_that_cannot_be_saves_nothing(signed_in: Client, name: str, text: str) -> None:
     reply = signed_in.post(PAGE, form_data() | {name: text})
     shown = Page(reply.content.decode())
+    assert reply.status_code == 422
     assert "Nothing was saved" in shown.words
     assert [e.attributes["id"] for e in shown.all("ul", **{"class": "errorlist"})] == [f"id_{name}_error"]
     assert not AccountSettings.objects.exists()
@@ -177,13 +185,13 @@ def test_a_place_that_nobody_knows_is_named_and_never_saved_to(signed_in: Client
 
 
 def test_preferences_are_ones_own(signed_in: Client, alice: User, bob: User, operator: User) -> None:
-    signed_in.post(PAGE, {"preset": "gentle"})
+    signed_in.post(PAGE, {"preset": "office"})
     for visitor in (bob, operator):
         assert read_sets(visitor) == {}
         signed_in.force_login(visitor)
         assert "Nothing is saved here" in Page(signed_in.get(PAGE).content.decode()).words
         signed_in.post(PAGE, {"forget": "1"})
-    assert read_sets(alice) == {"": complete(PRESETS["gentle"])}
+    assert read_sets(alice) == {"": complete(PRESETS["office"])}
     assert Client().get(PAGE).status_code == 302
     assert Client(enforce_csrf_checks=True).post(PAGE, {"preset": "usual"}).status_code == 403
 
@@ -202,3 +210,47 @@ def test_the_page_counts_the_computers_of_a_place_at_no_cost(
     words = Page(signed_in.get(f"{PAGE}?place=home").content.decode()).words
     assert "6 computers follow these" in words.replace("\u00a0", " ")
     assert "0 computers follow these" in Page(signed_in.get(PAGE).content.decode()).words.replace("\u00a0", " ")
+
+
+@pytest.mark.parametrize(
+    ("typed", "hours", "shown"),
+    [
+        ("22:30", 22.5, "22:30"),
+        ("22:20", 22 + 1 / 3, "22:20"),
+        ("7", 7.0, "7:00"),
+        ("07:05", 7 + 5 / 60, "7:05"),
+        ("22.5", 22.5, "22:30"),
+        ("22,5", 22.5, "22:30"),
+        ("24:00", 24.0, "24:00"),
+    ],
+)
+def test_a_time_of_day_is_taken_as_people_write_it(signed_in: Client, typed: str, hours: float, shown: str) -> None:
+    assert signed_in.post(PAGE, form_data() | {"start_hour": typed}).status_code == 302
+    assert AccountSettings.objects.get().preferences["start_hour"] == pytest.approx(hours)
+    (field,) = Page(signed_in.get(PAGE).content.decode()).all("input", name="start_hour")
+    assert field.attributes["value"] == shown
+
+
+@pytest.mark.parametrize("typed", ["22.30", "24:01", "22:60", "half past ten", "25"])
+def test_a_time_that_cannot_be_is_told_with_an_example(signed_in: Client, typed: str) -> None:
+    reply = signed_in.post(PAGE, form_data() | {"start_hour": typed})
+    shown = Page(reply.content.decode())
+    assert reply.status_code == 422 and "enter a time from 0:00 to 24:00, such as 22:30" in shown.words
+    (field,) = shown.all("input", name="start_hour")
+    assert field.attributes["value"] == typed
+
+
+def test_a_group_that_few_change_is_folded_unless_something_in_it_differs(signed_in: Client) -> None:
+    def nfolded() -> int:
+        return signed_in.get(PAGE).content.decode().count('fold preferences"')
+
+    assert nfolded() == 3
+    signed_in.post(PAGE, form_data(vm_max_used_pct=50))
+    assert nfolded() == 2
+    wrong = signed_in.post(PAGE, form_data() | {"disk_min_free_gb": "-1", "vm_max_used_pct": "75"})
+    assert wrong.content.decode().count('fold preferences"') == 2
+
+
+def test_a_number_has_its_range_beside_it(signed_in: Client) -> None:
+    words = Page(signed_in.get(PAGE).content.decode()).words
+    assert "Processors while I use it, at most (%, 1–100)" in words

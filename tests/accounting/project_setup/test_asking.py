@@ -20,11 +20,12 @@ from accounting import tasks
 from accounting.models import Project, ProjectProfile
 from accounting.project_setup import accounts, asking, said_history, steps
 from accounting.project_setup.asking import ask_again, take_due
+from accounting.project_setup.contents import set_versions
 from portal import celery
 from portal.fetch import fetcher
 from portal.fetch.fetcher import Fetched
 from portal.models import User
-from tests.support.accounting_factories import at
+from tests.support.accounting_factories import at, make_project
 from tests.support.fake_project import PLATFORMS, STRONG_KEY, FakeProject
 
 pytestmark = pytest.mark.django_db
@@ -452,3 +453,14 @@ def test_the_address_of_another_project_stays_that_ones(fake: FakeProject, proje
     fake.config = re.sub("<master_url>[^<]*<", "<master_url>http://www.other.example.org/<", fake.config)
     assert ask_again(project, NOW)
     assert not project.addresses.exists() and not other.addresses.exists()
+
+
+def test_the_catalogue_is_read_again_only_after_a_change_of_versions(db: None) -> None:
+    own = make_project("Alpha")
+    versions = [("windows_x86_64", "CPU"), ("x86_64-pc-linux-gnu", "CPU"), ("plan9", "abacus")]
+    assert [set_versions(own, versions), set_versions(own, versions), set_versions(own, versions[:1])] == [
+        True,
+        False,
+        True,
+    ]
+    assert [(row.platform, row.processor_type) for row in own.versions.all()] == versions[:1]

@@ -13,6 +13,7 @@ from accounting.engine.amounts import MICRO
 from accounting.engine.states import DayFlag
 from accounting.models import Day, HostProject, Note, Project
 from accounting.rpc import catalogue
+from portal.languages.messages import Message
 from portal.models import ClientKey, Host, User
 from tests.support.am_rpc import (
     HOUR,
@@ -98,7 +99,7 @@ def test_what_is_no_total_is_skipped_and_the_next_true_one_counts_in_full(
     # The project beside it is not concerned.
     assert hours_credited(computer, beta) == 5
     note = Note.objects.get(host=host_of(computer))
-    assert (note.kind, note.project, note.detail.split()[0]) == ("invalid", alpha, tag)
+    assert (note.kind, note.project, Message.from_packed(note.detail).args) == ("invalid", alpha, {"kind": tag})
     assert any("Alpha" in message for message in reply.messages)
     sync(computer)
     assert hours_credited(computer, alpha) == 20

@@ -7,6 +7,7 @@ import pytest
 from accounting.engine.amounts import KINDS, Totals
 from accounting.engine.states import Unreadable
 from accounting.wire.requests import AccountManagerRequest, canonical_url, parse_request
+from portal.languages.messages import Message
 from portal.wire.scanner import ProtocolError
 from tests.support.am_requests import SentProject, SentRequest
 
@@ -245,7 +246,7 @@ BAD = [
 def test_a_bad_amount_is_a_fault_of_its_own_and_no_more(kind: str, text: bytes) -> None:
     (project,) = with_element(kind, text).projects
     assert (project.totals, project.fault) == (WORK_MICRO._replace(**{kind: 0}), None)
-    fault = f"{kind} is not a finite decimal number from 0 to below 1e15"
+    fault = Message("total_no_amount", kind=kind).packed()
     # A sum with nan or infinity in it never becomes right.
     assert project.unreadable == (Unreadable(kind, fault, text.strip(b"- ") in (b"nan", b"inf")),)
     assert project.url == "http://project.example.org/"
@@ -256,7 +257,7 @@ def test_a_bad_amount_is_a_fault_of_its_own_and_no_more(kind: str, text: bytes) 
 def test_a_bad_count_of_jobs_is_a_fault_of_its_own_and_no_more(kind: str, text: bytes) -> None:
     (project,) = with_element(kind, text).projects
     assert (project.totals, project.fault) == (WORK_MICRO._replace(**{kind: 0}), None)
-    assert project.unreadable == (Unreadable(kind, f"{kind} is not an integer from 0 to below 2147483648"),)
+    assert project.unreadable == (Unreadable(kind, Message("total_no_count", kind=kind).packed()),)
 
 
 @pytest.mark.parametrize("text", [b"-nan(ind)", b"nan(snan)", b"1.#INF", b"-1.#IND00", b"1.#QNAN", b"Infinity"])
@@ -271,7 +272,9 @@ def test_totals_of_which_none_can_be_read_are_the_projects_fault() -> None:
         printed = re.sub(rb"<%b>[^<]*<" % kind.encode(), rb"<%b>x<" % kind.encode(), printed)
     (project,) = parse_request(printed).projects
     assert (project.totals, project.unreadable) == (None, ())
-    assert project.fault == "cpu_ec is not a finite decimal number from 0 to below 1e15"
+    assert str(Message.from_packed(project.fault or "")) == (
+        "cpu_ec is not a finite decimal number from 0 to below 1e15"
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -281,7 +284,7 @@ def test_totals_of_which_one_is_missing_are_a_fault(kind: str) -> None:
     start, end = body.index(b"<%s>" % tag), body.index(b"</%s>" % tag) + len(tag) + 3
     first, second = parse_request(body[:start] + body[end:]).projects
     assert (first.totals, first.fault) == (WORK_MICRO._replace(**{kind: 0}), None)
-    assert first.unreadable == (Unreadable(kind, f"{kind} is missing, though other totals are there"),)
+    assert first.unreadable == (Unreadable(kind, Message("total_missing", kind=kind).packed()),)
     assert (second.totals, second.fault) == (WORK_MICRO, None)
 
 

@@ -13,6 +13,7 @@ import pytest
 from credit.engine.averages import AverageWithVariance
 from credit.engine.explanation import GrantRule
 from credit.engine.facts import HostVersionFacts
+from credit.engine.lead import room_jobs
 from credit.engine.rules import Rules, credit_of
 from tests.support.credit_engine_facts import about, app, decide, record, result, version, workunit
 
@@ -107,3 +108,21 @@ def test_run_times_that_start_again_now_and_then_are_made_up_for_by_later_jobs()
     times = [1 / 6 if number % 5 == 0 else 1.0 for number in range(1000)]
     brought = credits(settled(), times)
     assert sum(brought[500:]) == about(500.0, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("pfc_n", "et_n", "lead", "room"),
+    [
+        # Three tenths of ten jobs; after another peak the jobs before still count, and so do those without a run time.
+        (10, 10, 0.0, 3.0),
+        (0, 10, 0.0, 3.0),
+        (10, 0, 0.0, 3.0),
+        # Ten times a usual job's at most, and nothing when it is as far ahead as it may be, or farther after a reset.
+        (1000, 1000, 0.0, 9.0),
+        (1000, 1000, 40.0, 0.0),
+        (10, 10, 30.0, 0.0),
+    ],
+)
+def test_a_claim_may_exceed_a_usual_job_by_what_is_left(pfc_n: int, et_n: int, lead: float, room: float) -> None:
+    host = record(pfc_n, 1.0, et=AverageWithVariance(et_n, 1e-9), lead_jobs=lead)
+    assert room_jobs(host, RULES) == about(room)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from credit.engine.explanation import GrantRule
 from credit.engine.facts import AppFacts, ResultFacts
 from credit.engine.passes import ComparedWorkunit, PassDecisions, add_samples, count_for_newer, decide_batch
 from credit.engine.rules import Rules
@@ -87,6 +88,13 @@ def test_a_single_result_that_is_far_from_the_averages_waits_and_leaves_no_trace
     assert (host.pfc.n, ran.samples) == (21, [1.0])
     # Where jobs have one result, nobody could confirm it.
     assert decide(app(target_nresults=1), batch[1:2], usual, unusual).waiting_ids == []
+
+
+def test_a_pair_that_is_no_longer_listed_gets_the_usual_mean_after_its_wait() -> None:
+    ran, waited = version(100_000, 1.0, 1.0), compared(1, range(2), VALID, VALID)
+    waited.has_waited = True
+    decided = decide(app(), [waited], result(record(20, 1.0), ran), result(record(20, 1.0), ran, 1200.0))
+    assert decided.grant_rules == [GrantRule.MEAN_OF_NORMAL] * 2
 
 
 @pytest.mark.parametrize(("rules", "share"), [(Rules.published(), 0.01), (Rules.letter(), 0.0)])

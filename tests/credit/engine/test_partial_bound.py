@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from credit.engine.facts import ResultFacts
-from credit.engine.partial import MAX_SAVED_SECS, MachineTime, PartialClaim, claim_partial
+from credit.engine.partial import MAX_SAVED_SECS, MachineTime, PartialClaim, believed_instances, claim_partial
 from credit.engine.rules import Rules, credit_of
 from tests.support.credit_engine_facts import DAY, NOW, about, app, record, result, version, workunit
 
@@ -39,6 +39,15 @@ def test_fifty_jobs_on_one_processor_get_the_credit_of_one(rules: Rules, hours: 
         if part is not None:
             until, credit = part.machine_credited_until, credit + part.grant.credit
     assert credit == about(credit_of(hours * HOUR * 2e9))
+
+
+@pytest.mark.parametrize(
+    ("claimed", "shown", "believed"),
+    # Whatever a client says, four without jobs that show more; fewer if it says fewer, and at least one.
+    [(1024, 0.0, 4), (1024, 3.9, 4), (1024, 8.3, 8.3), (2, 0.0, 2), (2, 8.3, 2), (0, 0.0, 1)],
+)
+def test_a_computer_has_four_processors_until_its_jobs_show_more(claimed: float, shown: float, believed: float) -> None:
+    assert believed_instances(claimed, shown) == believed
 
 
 def test_four_processors_do_four_jobs_at_a_time() -> None:

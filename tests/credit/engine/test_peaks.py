@@ -114,6 +114,13 @@ def test_a_little_change_moves_all_averages() -> None:
     assert (host.pfc.n, host.pfc.avg, host.clean_pfc.avg) == (101, about(1.02), about(0.51))
 
 
+def test_samples_that_do_not_wait_yet_move_too() -> None:
+    host = settled(recent_pfc=Average(3, 2.0), samples_since=NOW)
+    decide(app(), result(host, version(999, 1.0, 1.0), peak_flops=1.02 * PEAK), now=NOW)
+    # 1.02 × (3 × 2 + 1) / 4
+    assert host.recent_pfc.avg == about(1.785)
+
+
 def test_a_new_computers_first_jobs_claim_less_than_the_default_if_they_took_less() -> None:
     claims = [decide(app(min_avg_pfc=1.0), result(record(), version(999, 1.0, 1.0), 500.0)).claims[0] for _ in "ab"]
     assert {claim.claim_rule for claim in claims} == {ClaimRule.VERSION_ONLY}

@@ -24,8 +24,8 @@ from credit.engine.probation import (
     count_success,
     count_valid,
     fails_often,
-    is_odd,
     is_on_probation,
+    is_suspicious,
     jobs_left_today,
     most_jobs_per_day,
     needs_confirmation,
@@ -319,13 +319,13 @@ def test_a_trusted_host_that_begins_to_make_up_outputs_is_found() -> None:
 @pytest.mark.parametrize(("sample", "odd"), [(0.19, True), (0.21, False), (2.0, False), (19.9, False), (20.1, True)])
 def test_a_sample_ten_times_off_the_hosts_or_the_versions_average_is_odd(sample: float, odd: bool) -> None:
     host = Average(10, 2.0)
-    assert is_odd(sample, host, None, RULES) is odd
-    assert is_odd(sample, None, Average(100, 2.0), RULES) is odd
-    assert is_odd(sample, host, Average(100, 50.0), RULES) is (odd or sample < 5)
-    assert is_odd(nan, host, None, RULES)
+    assert is_suspicious(sample, host, None, RULES) is odd
+    assert is_suspicious(sample, None, Average(100, 2.0), RULES) is odd
+    assert is_suspicious(sample, host, Average(100, 50.0), RULES) is (odd or sample < 5)
+    assert is_suspicious(nan, host, None, RULES)
     # Too few samples, or rules that do not look again
-    assert not is_odd(sample, Average(9, 2.0), Average(99, 2.0), RULES)
-    assert not is_odd(sample, host, None, LETTER)
+    assert not is_suspicious(sample, Average(9, 2.0), Average(99, 2.0), RULES)
+    assert not is_suspicious(sample, host, None, LETTER)
 
 
 def test_the_quota_starts_at_the_apps_times_the_instances() -> None:

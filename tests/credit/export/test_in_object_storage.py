@@ -12,7 +12,8 @@ from pytest_django import Settings
 
 from credit.export import files, run
 from credit.models import StatisticsExport
-from portal.object_storage.backend import ObjectStorage, StorageError
+from portal.object_storage.backend import ObjectStorage
+from portal.object_storage.errors import StorageError
 from tests.support.s3_server import FaultyProxy, S3Server, keys, options
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -114,6 +114,16 @@ def test_queued_statements_all_happen_or_raise_the_first_error() -> None:
     assert decode(count, "int8").tolist() == [3]
 
 
+def test_what_is_queued_has_left_this_process_before_the_caller_goes_on() -> None:
+    """So the server works meanwhile; what a socket's buffer has no room for would wait for the next statement."""
+    count = Statement("SELECT count(*) FROM unnest($1)", "int8[]")
+    with transaction.atomic():
+        begin()
+        with pipelined(count) as send:
+            send(count, np.zeros(1_000_000, np.int64))
+            assert connection.connection.pgconn.flush() == 0
+
+
 def test_an_error_of_the_caller_leaves_the_connection_usable() -> None:
     statement = Statement("SELECT $1", "int8")
     with pytest.raises(KeyError), transaction.atomic():

@@ -8,6 +8,7 @@ import pytest
 from django.db import connection
 from pytest_django import Settings
 
+from credit.engine.explanation import GrantRule
 from credit.models import (
     App,
     AppVersion,
@@ -402,9 +403,32 @@ def test_an_odd_single_result_of_a_trusted_computer_waits_for_a_second_one(
         # The other's output differs: a third has to decide between them.
         Result.objects.filter(workunit=workunit, host=None).delete()
         report(workunit, version, hosts[1], output_digest=WRONG)
-        Workunit.objects.filter(pk=workunit.pk).update(need_validate=True)
+        Workunit.objects.filter(pk=workunit.pk).update(transition_at=LATER)
+        transitioner.run(LATER)
         assert validate(app).ninconclusive == 2
     assert differences() == []
+
+
+@pytest.mark.parametrize(("elapsed_secs", "granted_secs"), [(150.0, 150.0), (30_000.0, 2500.0)])
+def test_an_odd_single_result_that_nobody_confirms_in_time_gets_no_more_than_the_default(
+    app: App, version: AppVersion, hosts: list[Host], settings: Settings, elapsed_secs: float, granted_secs: float
+) -> None:
+    App.objects.update(adaptive_replication=True)
+    record(hosts[0], version, pfc_n=50, pfc_avg=1.0, consecutive_valid=500, error_rate=0.0)
+    workunit = done(app, version, hosts[0], elapsed_secs=elapsed_secs, sent_at=LATER - dt.timedelta(days=1))
+    validate(app)
+    transitioner.run(LATER)
+    late = LATER + settings.PAIR_WAIT
+    assert validate(app, late - dt.timedelta(seconds=1)).nworkunits == 0
+    assert validate(app, late).nvalid == 1
+    row = workunit.results.get(host=hosts[0])
+    assert row.grant_rule == GrantRule.UNCONFIRMED_SINGLE
+    # At 4 GFLOPS; the default of a job of 1e13 FLOPs is 2,500 s.
+    assert row.granted_credit == pytest.approx(granted_secs * 4e9 * 200 / 86400e9)
+    assert differences() == []
+    # The copy that nobody took is not needed any more.
+    transitioner.run(late)
+    assert set(workunit.results.values_list("server_state", flat=True)) == {ServerState.OVER}
 
 
 def test_an_odd_result_after_failures_has_room_for_a_second_one(

@@ -23,6 +23,8 @@ PUBLIC = [
     "/apps/",
     "/emulator/",
     "/news/",
+    "/emulator/examples/boinc-5589/",
+    "/emulator/examples/document-shortfall/",
     "/about/",
     "/privacy/",
     "/terms/",

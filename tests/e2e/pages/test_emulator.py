@@ -221,3 +221,14 @@ def test_from_a_computers_page_to_the_answer(
     expect(answer.get_by_role("heading", name="What would help")).to_be_visible()
     answer.get_by_text("What was tried").click()
     expect(answer.get_by_role("row", name="As it is")).to_be_visible()
+
+
+def test_a_visitor_without_an_account_looks_at_a_reported_case(page: Page, site: Site) -> None:
+    page.goto("/emulator/")
+    page.get_by_role("link", name="Two backup projects").click()
+    expect(page.get_by_role("link", name="BOINC #5589")).to_be_visible()
+    expect(page.get_by_role("heading", name="The answer: As implemented in BOINC")).to_be_visible()
+    page.get_by_role("link", name="Timelines side by side").click()
+    expect(page.locator("[data-timeline][data-drawn]")).to_have_count(2, timeout=RUN_MILLISECS)
+    page.get_by_role("link", name="Two backup projects").click()
+    expect(page.get_by_role("link", name="Create an account")).to_be_visible()

@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 
 from credit.engine.explanation import ClaimRule, GrantRule
 from credit.models import ValidateState
-from portal.models import User
+from portal.models import Host, User
 from tests.support.accounting_factories import credit, make_host, make_project
 from tests.support.browser_visitor import CREDIT, SEC, colours, sign_in
 from tests.support.credit_factories import NOON, make_app, make_success, make_version, make_workunit
@@ -122,3 +122,35 @@ def test_one_of_sixty_computers_is_found_as_one_types(page: Page, site: Site, al
     rows = page.get_by_role("region", name="Computers in use").locator("tbody tr")
     expect(rows).to_have_count(8)
     expect(rows.locator("a.badge").first).to_have_text("rack five")
+
+
+def test_preferences_are_chosen_by_a_preset_and_then_by_the_clock(page: Page, site: Site, alice: User) -> None:
+    sign_in(page.context, site, alice)
+    page.goto("/account/preferences/")
+    page.get_by_role("button", name="Quiet office").click()
+    expect(page.get_by_text("Saved for everywhere.")).to_be_visible()
+    expect(page.get_by_label("Processors while I use it, at most")).to_have_value("25")
+    page.get_by_label("Run tasks from").fill("22:30")
+    page.get_by_label("Run tasks until").fill("6:15")
+    page.get_by_role("button", name="Save for everywhere").click()
+    expect(page.get_by_label("Run tasks from")).to_have_value("22:30")
+    expect(page.get_by_label("Run tasks until")).to_have_value("6:15")
+    # From one group of the account's pages to another
+    page.get_by_role("navigation", name="Account", exact=True).get_by_role("link", name="Sign-in and security").click()
+    page.get_by_role("navigation", name="Sign-in and security").get_by_role("link", name="Sessions").click()
+    expect(page.get_by_role("heading", name="Sessions", level=1)).to_be_visible()
+
+
+def test_after_midnight_home_shows_the_last_24_hours(page: Page, site: Site, alice: User) -> None:
+    now = timezone.now()
+    studio = make_host(alice, "studio", last=str(now.date()))
+    credit(
+        studio, make_project("Alpha"), str(now.date() - dt.timedelta(days=1)), (240 * CREDIT, 0, 3600 * SEC, 0, 1, 0)
+    )
+    Host.objects.filter(pk=studio.pk).update(last_contact_at=now - dt.timedelta(hours=6))
+    sign_in(page.context, site, alice)
+    page.goto("/home/")
+    expect(page.locator(".today")).to_contain_text("credits in the last 24 hours")
+    expect(page.locator(".today")).not_to_have_text(re.compile(r"^0 "))
+    expect(page.get_by_text("more will be reported (hatched)")).to_be_visible()
+    expect(page.locator(".bar--hatched")).to_be_visible()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from emulator.advice.findings import Cause, Findings, find
+from emulator.advice.findings import Cause, Findings, ShortProject, find
 from emulator.advice.trials import TRIALS_MAX, Measures, Setting, SettingChange, Trial, advise, trial_days, try_all
 from emulator.engine.policies.rec import Rec
 from emulator.engine.run import run
@@ -74,15 +74,29 @@ def test_a_run_without_trouble_has_no_findings() -> None:
 )
 def test_why_a_project_gets_too_little(second: Project, cause: Cause) -> None:
     short = found(A, second, host=replace(ONE_CPU, ram_bytes=8e9)).short
-    assert [(each.project, each.share, each.got, each.cause) for each in short] == [("B", 0.5, 0.0, cause)]
+    assert short == (ShortProject("B", CPU, 0.5, 0.0, cause),)
 
 
-def test_a_project_without_a_program_for_the_gpu_gets_too_little() -> None:
-    gpu = Project("GPU", 100, (USUAL, app(kind="NVIDIA")))
-    fast = replace(WITH_GPU, processors=(WITH_GPU.processors[0], Processor("NVIDIA", 1, 10 * GFLOPS)))
-    (short,) = found(A, gpu, host=fast).short
-    assert (short.project, short.cause, short.kind) == ("A", Cause.NO_PROGRAM, "NVIDIA")
-    assert short.got == pytest.approx(1 / 11, abs=0.01)  # the CPU's part of 1 + 10 GFLOPS
+FAST_GPU = replace(WITH_GPU, processors=(WITH_GPU.processors[0], Processor("NVIDIA", 1, 10 * GFLOPS)))
+BOTH = Project("Both", 100, (USUAL, app(kind="NVIDIA")))
+
+
+def test_a_project_that_has_all_of_the_processor_it_can_use_gets_enough() -> None:
+    # A has the whole CPU, which does 1 / 11 of all work: no setting gives it half of the work.
+    assert found(A, BOTH, host=FAST_GPU).short == ()
+
+
+def test_shares_are_those_of_a_kind_of_processor_among_the_projects_that_can_use_it() -> None:
+    third = replace(A, name="Third", no_new_tasks=True)
+    (short,) = found(A, third, replace(BOTH, apps=(app(kind="NVIDIA"),)), host=FAST_GPU).short
+    # Of all work each is to get a third; of the CPU's, which only two of them can use, half.
+    assert short == ShortProject("Third", CPU, 0.5, 0.0, Cause.NO_NEW_TASKS)
+
+
+def test_what_a_project_gets_on_one_processor_makes_up_for_another() -> None:
+    gpu = replace(BOTH, name="GPU", apps=(app(kind="NVIDIA"),))
+    # Both gets the whole CPU and, of equal speed, none of the GPU: half of the work, as its share is.
+    assert found(gpu, BOTH, host=WITH_GPU).short == ()
 
 
 def test_a_limit_on_jobs_at_once_is_why_a_project_gets_too_little() -> None:

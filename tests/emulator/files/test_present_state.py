@@ -236,6 +236,18 @@ def test_what_is_not_used_is_listed_with_the_reason() -> None:
     assert [element for (_, element), (_, why) in rows.items() if why == "unused_unknown"] == []
 
 
+def test_a_preference_of_another_place_is_listed_as_such() -> None:
+    tag = "max_ncpus_pct"
+    preferences = (
+        f"<global_preferences><{tag}>50</{tag}><venue name='home'><{tag}>25</{tag}></venue></global_preferences>"
+    )
+    files = {path.name: path.read_bytes() for path in AT_WORK.glob("*.xml")} | {
+        "global_prefs.xml": preferences.encode()
+    }
+    found = [(row.element, row.why) for row in read_upload(files).unused if row.file == "global_prefs.xml"]
+    assert found == [("venue/max_ncpus_pct", "unused_other_venue")]
+
+
 def test_an_element_that_nobody_knows_is_listed_by_name() -> None:
     unknown = scenario(project="<frobnicate>1</frobnicate><box><deep>1</deep></box>").unused
     assert [(row.element, row.why) for row in unknown] == [

@@ -12,8 +12,8 @@ from emulator.files.presets import FOLDER, PRESETS, Preset, preset
 def test_every_preset_runs_under_its_policy(offered: Preset) -> None:
     scenario = offered.scenario
     result = run(scenario, registry.make_policy(offered.policy, scenario, {}), 1.0)
-    # All of them always have work for every processor.
-    assert result.figures.idle < 0.01
+    # All of them always have work for every processor, unless somebody reported that it idled.
+    assert result.figures.idle < 0.01 or offered.case
     assert sum(project.used_flop for project in result.projects) > 0
 
 

@@ -40,6 +40,10 @@ def state(*parts: bytes) -> dict[str, bytes]:
     return {"client_state.xml": b"<client_state>\n" + b"".join(parts) + b"</client_state>\n"}
 
 
+def apps(number: int) -> list[bytes]:
+    return [APP.replace(b">a<", f">a{each}<".encode()) for each in range(number)]
+
+
 def error_of(files: dict[str, bytes]) -> ScenarioFileError:
     """The error that those files are refused with."""
     with pytest.raises(ScenarioFileError) as caught:
@@ -218,6 +222,7 @@ def test_what_is_no_number_in_range_is_refused(before: bytes, after: bytes, tag:
         (state(HOST, APP), "app", 3, "before the first <project>"),
         (state(HOST, PROJECT), "project", 3, "no project has an app"),
         (state(HOST, PROJECT, VERSION), "app_name", 4, "no app of this name"),
+        (state(HOST, PROJECT, *apps(201)), "name", 204, "has more than 200"),
         (state(HOST, PROJECT, b"<result><wu_name>w</wu_name></result>"), "wu_name", 4, "no workunit"),
         (state(HOST, b"<project>\n", PROJECT), "project", 4, "begins before the first is closed"),
         (state(HOST, PROJECT) | {"notes.txt": b""}, "", 0, "unknown file"),

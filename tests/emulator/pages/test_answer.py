@@ -65,10 +65,11 @@ def test_advice_says_both_figures_of_all() -> None:
     ],
 )
 def test_without_advice_it_says_why(outcome: Outcome | None, more: dict[str, bool], said: str) -> None:
-    short = ShortProject("Alpha", 0.5, 0.1, Cause.NO_PROGRAM, "NVIDIA")
+    short = ShortProject("Alpha", "NVIDIA", 0.5, 0.1, Cause.NO_NEW_TASKS)
     answer = answer_of(stored(Findings((), 0, 9, (short,), ()), outcome, **more))
     assert answer is not None and answer.no_advice.startswith(said) and bool(answer.no_advice) == bool(said)
-    assert "It has no program for the NVIDIA GPU." in answer.problems[0]
+    first = "Alpha gets 10\u202f% of the work of the NVIDIA GPU. Its share of it is 50\u202f%."
+    assert answer.problems[0].startswith(first)
 
 
 @pytest.mark.parametrize(
@@ -86,7 +87,7 @@ def test_each_change_has_words(change: SettingChange, said: str) -> None:
 
 
 def test_each_cause_has_words_in_german_too() -> None:
-    assert set(_WHY_SHORT) | {Cause.OFFLINE, Cause.SUSPENDED} == set(Cause)
+    assert set(_WHY_SHORT) | {Cause.OFFLINE, Cause.SUSPENDED, Cause.NO_PROGRAM} == set(Cause)
     assert set(_WHY_IDLE) | {Cause.UNKNOWN} == set(Cause)
     for text in (*_WHY_SHORT.values(), *_WHY_IDLE.values()):
         with override("de"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from emulator.pages import downloads
 from emulator.pages.reads import colours
 from emulator.pages.texts import row_texts
 from emulator.runs.packed_timeline import Packed
+from portal.requested_work import queue
 from tests.support.accounting_factories import make_project
 from tests.support.emulator_experiments import begin, carry_out, trial
 from tests.support.page_text import text_of
@@ -151,3 +153,18 @@ def test_a_project_of_the_site_has_its_colour_in_a_timeline_too() -> None:
     assert colours(["Alpha", "Beta", "x", "y"]) == [1, 0, 2, 3]
     assert colours(["x", "Beta"]) == [0, 1]
     assert sorted(colours([str(number) for number in range(10)])) == [0, 0, 1, 1, 2, 3, 4, 5, 6, 7]
+
+
+def test_while_the_kernel_is_compiled_the_progress_says_that_runs_are_slower(
+    signed_in: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    experiment = begin(signed_in)
+    page = reverse("experiment", args=[experiment.pk])
+    signed_in.post(page, trial(experiment, nseeds="2"))
+    said = "The emulator is being compiled"
+    assert said not in text_of(signed_in.get(page))
+    # As in a worker's process whose folder has no compiled kernel yet.
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("NUMBA_DISABLE_JIT", "0")
+    assert queue.carry_out_next()
+    assert said in text_of(signed_in.get(page))

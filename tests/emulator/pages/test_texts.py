@@ -45,9 +45,11 @@ def test_a_variant_is_shown_in_german_with_its_value() -> None:
 
 
 def test_the_source_of_an_experiment_is_in_words() -> None:
-    assert preset_texts.origin("example:n10_projects") == "example “Ten projects, eight CPUs”"
-    assert preset_texts.origin("computer:attic: 2") == "computer attic: 2"
-    assert preset_texts.origin("uploaded long ago") == "uploaded long ago"
+    computers = {7: "attic: 2"}
+    assert preset_texts.origin("example:n10_projects", {}) == "example “Ten projects, eight CPUs”"
+    assert preset_texts.origin("computer:7", computers) == "computer attic: 2"
+    assert preset_texts.origin("computer:8", computers) == "a computer"  # gone, or somebody else's
+    assert preset_texts.origin("uploaded long ago", {}) == "uploaded long ago"
 
 
 @pytest.mark.parametrize("language", ["en", "de"])

@@ -9,7 +9,7 @@ from emulator.engine.policies.registry import make_policy
 from emulator.engine.run import run
 from emulator.engine.timeline.results import Result
 from emulator.files.presets import preset
-from emulator.pages.window import BLOCKS_MAX, _cover, window
+from emulator.pages.window import BLOCKS_MAX, cover, window
 from emulator.runs.packed_timeline import Packed, pack, unpack
 
 DAY_SECS = 86_400.0
@@ -86,12 +86,12 @@ def test_projects_that_share_a_column_are_stacked(packed: Packed, monkeypatch: p
 def test_cover_is_exact() -> None:
     # [0.5, 2.25) at 1 and [2, 3) at half: 0.5, 1, 0.25 + 0.5, 0
     first, last = np.array([0.5, 2.0]), np.array([2.25, 3.0])
-    assert _cover(first, last, np.array([1.0, 0.5]), 4).tolist() == pytest.approx([0.5, 1.0, 0.75, 0.0])
+    assert cover(first, last, np.array([1.0, 0.5]), 4).tolist() == pytest.approx([0.5, 1.0, 0.75, 0.0])
 
 
 def test_cover_reaches_the_last_column() -> None:
     # A block that ends beyond the window is cut to its width, 3.
-    assert _cover(np.array([0.0]), np.array([3.0]), np.array([1.0]), 3).tolist() == [1.0, 1.0, 1.0]
+    assert cover(np.array([0.0]), np.array([3.0]), np.array([1.0]), 3).tolist() == [1.0, 1.0, 1.0]
 
 
 def test_marks_are_counted_even_where_not_all_are_sent(packed: Packed, monkeypatch: pytest.MonkeyPatch) -> None:

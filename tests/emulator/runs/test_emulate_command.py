@@ -24,6 +24,8 @@ from emulator.files.presets import FOLDER, preset
 from emulator.files.scenario_json import VERSION, to_json
 from emulator.models import Run
 from emulator.pages import reads
+from emulator.runs.batch import RunOutcome
+from emulator.runs.report import run_table
 from tests.support.emulator_experiments import begin, carry_out, trial
 
 ROOT = Path(__file__).parents[3]
@@ -63,6 +65,17 @@ def test_it_prints_the_figures_as_json() -> None:
     assert printed["projects"]["A"]["share"] == 0.5
     assert printed["notes"] == []
     assert printed["cpu_secs"] > 0
+
+
+def test_a_single_run_is_a_table_and_a_figure_that_was_not_calculated_says_so() -> None:
+    project = {"name": "A", "share": 0.5, "got_fraction": 0.25, "jobs": 3, "late": 1, "rpcs": 7}
+    lines = run_table(RunOutcome({"wasted": 0.125, "share_violation_least": None}, [project], 1.5, None), 2).split("\n")
+    assert [line.split(maxsplit=1) for line in lines[:2]] == [
+        ["wasted", "0.125000"],
+        ["share_violation_least", "not calculated"],
+    ]
+    assert lines[4].split() == ["A", "50.00%", "25.00%", "3", "1", "7"]
+    assert lines[-1] == "2 days in 1.500 CPU seconds"
 
 
 def test_it_goes_on_from_a_zip_of_a_data_folder_and_lists_what_is_not_used(

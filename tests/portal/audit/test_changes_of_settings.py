@@ -8,7 +8,7 @@ import json
 import pytest
 from auditlog.registry import auditlog
 from django.contrib.auth.models import Permission
-from django.db import models
+from django.db import models, transaction
 from django.test import Client
 
 from accounting.models import Project, UserProject
@@ -20,6 +20,7 @@ from portal.models import Change, User
 from scheduler.models import PlanClass
 from tests.support.admin_forms import form_values, post_form
 from tests.support.credit_factories import make_app
+from tests.support.lock_waits import meanwhile
 from tests.support.settings_changes import last_change, undo
 
 pytestmark = pytest.mark.django_db
@@ -152,6 +153,21 @@ def test_a_form_that_is_older_than_another_change_is_refused_and_names_it(
     assert (plan_class.min_ncpus, plan_class.max_ncpus) == (0, 6)
     # The form as it is shown next takes the change.
     assert post_form(operator, plan_class, min_ncpus="2").status_code == 302
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_form_waits_for_a_change_that_is_being_saved_and_does_not_overwrite_it(
+    operator: Client, plan_class: PlanClass
+) -> None:
+    mine = form_values(operator, plan_class)
+    with meanwhile(lambda: post_form(operator, plan_class, mine, min_ncpus="2")) as begin:
+        with transaction.atomic():
+            PlanClass.objects.filter(pk=plan_class.pk).update(max_ncpus=6)
+            second = begin()
+        page = second.result().content.decode()
+    assert "somebody changed “processors used at most” from 4 to 6" in page
+    plan_class.refresh_from_db()
+    assert (plan_class.min_ncpus, plan_class.max_ncpus) == (0, 6)
 
 
 def test_keys_of_accounts_never_get_into_the_history(operator: Client) -> None:

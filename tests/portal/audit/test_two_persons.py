@@ -166,6 +166,15 @@ def test_more_rights_wait_for_another_superuser_and_fewer_do_not(alice: User) ->
     assert (alice.is_superuser, alice.groups.count()) == (False, 0)
 
 
+def test_rights_that_were_changed_meanwhile_are_not_overwritten(alice: User) -> None:
+    first, second = superuser("first"), superuser("second")
+    post_form(browser_of(first), alice, is_superuser="on")
+    give_role(alice, "Support")
+    assert "Their rights were changed meanwhile. Ask again." in decide(second)
+    alice.refresh_from_db()
+    assert (alice.is_superuser, [role.name for role in alice.groups.all()]) == (False, ["Support"])
+
+
 def test_nobody_takes_another_operators_login_to_confirm_with_it() -> None:
     first, second = superuser("first"), superuser("second")
     browser = browser_of(first)

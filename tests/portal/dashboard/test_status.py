@@ -76,7 +76,22 @@ def test_the_xml_has_the_tags_of_boincs_in_their_order(client: Client, studio: H
 
 def test_xml_can_be_asked_for_and_not_asked_for(client: Client, taken: None) -> None:
     assert client.get("/server_status.php?xml=0").status_code == 302
-    assert client.get("/server_status.php?counts=1").status_code == 200
+
+
+def test_programs_that_submit_jobs_read_counts_alone(client: Client, db: None) -> None:
+    for ask_for in (client.get, client.post):
+        response = ask_for("/project/server_status.php?counts=1")
+        root = ElementTree.fromstring(response.content)
+        assert root.tag == "job_counts"
+        assert [element.tag for element in root] == [
+            "results_ready_to_send",
+            "results_in_progress",
+            "results_need_file_delete",
+            "wus_need_validate",
+            "wus_need_assimilate",
+            "wus_need_file_delete",
+        ]
+        assert {element.text for element in root} == {"0"}
 
 
 def test_an_app_with_a_new_name_counts_once(client: Client, running: None, db: None) -> None:

@@ -11,7 +11,7 @@ from django.db import DatabaseError, transaction
 from django.test import Client
 from django.utils import timezone, translation
 
-from accounting.account_data.copies import _documents
+from accounting.account_data.copies import documents
 from accounting.account_data.erasure import erase_due
 from credit.export import consent as statistics
 from extras.top_lists import consent as top_lists
@@ -91,7 +91,7 @@ def test_the_database_changes_no_event(alice: User) -> None:
 def test_the_history_is_in_the_copy_of_ones_data_and_nobody_elses(alice: User, bob: User) -> None:
     testers.choose(alice, True, NOW)
     testers.choose(bob, True, NOW)
-    (event,) = json.loads(json.dumps(dict(_documents(alice))["consents.json"], default=str))
+    (event,) = json.loads(json.dumps(dict(documents(alice))["consents.json"], default=str))
     assert (event["user_id"], event["kind"], event["is_given"], event["wording"]) == (alice.pk, "testing", True, 1)
 
 

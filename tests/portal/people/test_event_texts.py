@@ -7,7 +7,7 @@ from django.test import Client
 from django.utils.translation import override
 
 from portal.languages.messages import VERBATIM, Message, at_place
-from portal.languages.sentences import packed, sentence, unpacked
+from portal.languages.sentences import sentence, unpacked
 from portal.models import SecurityEvent, User
 from portal.people.security_events import Kind, Source, record
 
@@ -57,13 +57,13 @@ def test_the_page_of_events_is_german_for_german_readers(signed_in: Client, alic
 @pytest.mark.parametrize(
     ("stored", "german"),
     [
-        (packed(Message("support_looked", reason="a number")), "Konto angesehen: a number"),
+        (Message("support_looked", reason="a number").packed(), "Konto angesehen: a number"),
         (
-            packed(Message("support_searched", what=Message("searched_number"), count=3)),
+            Message("support_searched", what=Message("searched_number"), count=3).packed(),
             "Gesucht nach: eine Zahl. Gefundene Konten: 3.",
         ),
         (
-            packed(at_place(Message("support_blocked"), Message(VERBATIM, text="spam: again"))),
+            at_place(Message("support_blocked"), Message(VERBATIM, text="spam: again")).packed(),
             "Konto sperren: spam: again",
         ),
         ("something else", "something else"),

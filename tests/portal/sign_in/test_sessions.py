@@ -17,7 +17,7 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from portal.models import Session, User
-from portal.sign_in.sessions import _content, end_sessions
+from portal.sign_in.sessions import content_of, end_sessions
 from tests.support.page_reader import Page
 
 PASSWORD = "alice's secret"
@@ -54,7 +54,7 @@ def whole_database() -> str:
         for table in tables:
             cursor.execute(f"SELECT t::text FROM {table} t")
             rows += [text for (text,) in cursor.fetchall()]
-    contents = [_content(*row) for row in Session.objects.values_list("session_key", "session_data")]
+    contents = [content_of(*row) for row in Session.objects.values_list("session_key", "session_data")]
     return "\n".join([*rows, *map(repr, contents)])
 
 

@@ -300,6 +300,15 @@ BATCHES: Final = [
     Line("project/batches/<int:pk>/retry/", ON, 404, ON, LOGIN, "project/batches/{batch}/retry/", "POST"),
     Line("project/batches/<int:pk>/retire/", ON, 404, ON, LOGIN, "project/batches/{batch}/retire/", "POST"),
     Line("project/batches/<int:pk>/outputs.zip", 200, 404, 200, LOGIN, "project/batches/{batch}/outputs.zip"),
+    own("project/batches/keys/"),
+    act("project/batches/keys/", data={"name": "x"}, answer=422),
+    # One that is there: extras/remote_jobs/tests.
+    act("project/batches/keys/<int:pk>/revoke/", "project/batches/keys/1/revoke/", answer=404),
+    # They say what is wrong in XML, or in a line of text.
+    public(r"^project/+submit_rpc_handler\.php$", "project/submit_rpc_handler.php", method="POST"),
+    public(r"^project/+job_file\.php$", "project/job_file.php", method="POST"),
+    public(r"^project/+get_output\.php$", "project/get_output.php", answer=404),
+    public(r"^project/+get_output2\.php$", "project/get_output2.php", answer=403),
     own("project/testing/"),
     act("project/testing/", data={"agrees": "on"}),
     # No outputs are there yet.
@@ -307,7 +316,8 @@ BATCHES: Final = [
     by_token("api/v1/batches/"),
     Line("api/v1/batches/<int:pk>/", 200, 404, 200, 401, "api/v1/batches/{batch}/"),
     Line("api/v1/batches/<int:pk>/cancel/", 200, 404, 200, 401, "api/v1/batches/{batch}/cancel/", "POST"),
-    Line("api/v1/batches/<int:pk>/retire/", 200, 404, 200, 401, "api/v1/batches/{batch}/retire/", "POST"),
+    # It has no jobs yet.
+    Line("api/v1/batches/<int:pk>/retire/", 409, 404, 409, 401, "api/v1/batches/{batch}/retire/", "POST"),
     Line("api/v1/batches/<int:pk>/outputs/", 200, 404, 200, 401, "api/v1/batches/{batch}/outputs/"),
     Line("api/v1/batches/<int:pk>/outputs/<int:output>/", 404, 404, 404, 401, "api/v1/batches/{batch}/outputs/1/"),
 ]
@@ -357,6 +367,8 @@ EMULATOR: Final = [
     act_on("emulator/new/computer/<int:pk>/", "emulator/new/computer/{host}/"),
     act("emulator/new/json/"),
     act("emulator/new/blank/"),
+    public("emulator/examples/<slug:key>/", "emulator/examples/boinc-5589/"),
+    public("emulator/examples/<slug:key>/", "emulator/examples/none/", answer=404),
     public("emulator/scenario.schema.json"),
     mine("emulator/<int:pk>/", "emulator/{experiment}/"),
     by_token("api/v1/experiments/"),

@@ -34,6 +34,7 @@ NEEDED: Final = {
     "account/password/set/",
     "account/tokens/",
     "account/tokens/<int:pk>/replace/",
+    "project/batches/keys/",
     "admin/portal/confirmationrequest/<int:pk>/decide/",
     "admin/portal/account/<int:pk>/help/<slug:what>/",
     "admin/portal/user/<id>/password/",
@@ -61,6 +62,7 @@ NONE_NEEDED: Final = {
         account/2fa/webauthn/keys/<int:pk>/edit/""",
     "It takes access away, or channels of which a mail tells, and gives none.": """
         account/keys/<int:pk>/revoke/ account/keys/revoke/ account/tokens/<int:pk>/revoke/ account/sessions/
+        project/batches/keys/<int:pk>/revoke/
         account/alerts/<int:pk>/remove/ computers/joining/<int:pk>/revoke/""",
     "It is about alerts: it leads none elsewhere.": """
         account/alerts/<int:pk>/choose/ account/alerts/<int:pk>/test/ account/alerts/<int:pk>/resume/""",
@@ -84,7 +86,9 @@ NONE_NEEDED: Final = {
         project/batches/new/ project/batches/drafts/<int:pk>/submit/ project/batches/drafts/<int:pk>/discard/
         project/batches/<int:pk>/jobs/cancel/ project/batches/<int:pk>/retry/ project/batches/<int:pk>/retire/
         project/batches/<int:pk>/cancel/""",
-    "Programs call it, with a token.": """
+    "Programs call it, with a token or a key.": """
+        ^project/+submit_rpc_handler\\.php$ ^project/+job_file\\.php$ ^project/+get_output2\\.php$
+        server_status.php project/server_status.php
         api/v1/experiments/ api/v1/experiments/<int:pk>/ api/v1/batches/ api/v1/batches/<int:pk>/cancel/
         api/v1/batches/<int:pk>/retire/""",
     "Anybody may, without a login.": """
@@ -102,7 +106,7 @@ NONE_NEEDED: Final = {
         admin/central_factors/collectedexport/factors/ admin/accounting/project/by-url/
         admin/accounting/project/<path:object_id>/setup/ admin/accounting/project/troubles/
         SITETEXT PROJECT USERPROJECT ACCOUNTSETTINGS ANNOUNCEMENT BADGE MAILCAMPAIGN STATISTICSIMPORT APP PLATFORM
-        APPVERSION PLANCLASS APPKEYWORD""",
+        APPVERSION PLANCLASS APPKEYWORD JOBTEMPLATE SUBMITTER""",
     "A draft: nothing of it counts before it is stored.": """
         admin/scheduler/releasedraft/<int:pk>/files/ admin/scheduler/releasedraft/<int:pk>/files/<int:file_id>/remove/
         admin/scheduler/releasedraft/<int:pk>/manifest.json admin/scheduler/releasedraft/<int:pk>/signatures/
@@ -115,7 +119,7 @@ NONE_NEEDED: Final = {
         PROJECTTROUBLE PROJECTSTANDING SETTLEMENT TASKSOURCE HOSTCLIENT NOTE HOSTAPPVERSION BATCH WORKUNIT RESULT
         COLLECTEDEXPORT STATISTICSEXPORT STOREDFILE TRICKLE KEYCHANGE admin/ admin/search/ admin/autocomplete/
         admin/jsi18n/ admin/password_change/done/ admin/r/<path:content_type_id>/<path:object_id>/ admin/(?P<url>.*)$
-        admin/^(?P<app_label>portal|accounting|credit|scheduler|badges|win_back_mails|laboratory|central_factors)/$
+        admin/^(?P<app_label>portal|accounting|credit|scheduler|badges|win_back_mails|laboratory|central_factors|remote_jobs)/$
         admin/laboratory/creditexperiment/own-results/ admin/laboratory/creditexperiment/<int:pk>/result.json""",
 }
 

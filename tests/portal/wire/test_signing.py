@@ -121,8 +121,8 @@ def test_a_pasted_key_is_accepted_and_cleaned() -> None:
 BAD_SIGNATURES = {
     "": "signature: the text is empty",
     " \r\n\t": "signature: the text is empty",
-    ".": "signature: it has 0 hexadecimal digits; a signature has exactly 256",
-    URL_SIGNATURE.replace("a9526b", "", 1): "it has 250 hexadecimal digits; a signature has exactly 256",
+    ".": "signature: it has 0 hexadecimal digits, but must have exactly 256",
+    URL_SIGNATURE.replace("a9526b", "", 1): "it has 250 hexadecimal digits, but must have exactly 256",
     URL_SIGNATURE.replace("a9526b", "a9526", 1): "the number of hexadecimal digits is odd (255): one is missing",
     URL_SIGNATURE.replace("a9526b", "g9526b", 1): "'g' is not a hexadecimal digit (0-9, a-f)",
     URL_SIGNATURE.replace("a9526b", "٣9526b", 1): "'٣' is not a hexadecimal digit (0-9, a-f)",

@@ -101,7 +101,7 @@ def finished(db: None, alice: User, studio: Host) -> Batch:
 
 def test_what_was_deleted_because_it_is_done_is_not_missing(finished: Batch) -> None:
     assert run() == (0, ["All files are there."])
-    batches.retire(finished)
+    batches.retire(finished, NOON)
     assert run() == (0, ["All files are there."])
 
 
@@ -117,7 +117,7 @@ def test_a_file_that_is_deleted_while_it_is_looked_at_is_not_missing(
     fault = check.fault
 
     def delete_and_look(row: KeptOutput) -> str:
-        batches.retire(finished)
+        batches.retire(finished, NOON)
         return fault(row)
 
     monkeypatch.setattr(check, "fault", delete_and_look)

@@ -19,7 +19,8 @@ from credit.engine.states import FileDeleteState
 from credit.models import Workunit
 from portal.models import Host
 from portal.object_storage import storage
-from portal.object_storage.backend import ObjectStorage, StorageError
+from portal.object_storage.backend import ObjectStorage
+from portal.object_storage.errors import StorageError
 from scheduler.files import check, leftovers
 from scheduler.files.store import store_file
 from scheduler.lifecycle import file_deleter

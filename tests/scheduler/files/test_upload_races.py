@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
+from django.db import transaction
 from django.utils import timezone
 from pytest_django import Settings
 
@@ -26,6 +27,7 @@ from scheduler.files.uploads import UploadError
 from scheduler.lifecycle import file_deleter
 from scheduler.models import Upload
 from tests.support.credit_factories import NOON
+from tests.support.lock_waits import meanwhile
 from tests.support.upload_requests import asked_of, make_task, post, post_cut, size_query, upload_body
 
 pytestmark = pytest.mark.django_db
@@ -75,6 +77,16 @@ def test_a_file_that_ceases_to_be_needed_while_it_comes_is_refused_and_leaves_no
     leftovers.delete(timezone.now() + dt.timedelta(days=2))
     assert files(settings) == []
     assert post(upload_body("t_0", CONTENT)) == NOT_NEEDED
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_upload_that_begins_while_the_deleter_has_the_workunit_waits_for_it(late: Result) -> None:
+    with meanwhile(lambda: post(upload_body("t_0", CONTENT))) as begin:
+        with transaction.atomic():
+            Workunit.objects.filter(pk=late.workunit_id).update(file_delete_state=FileDeleteState.DONE)
+            second = begin()
+        assert second.result() == JUST_OVER
+    assert not Upload.objects.exists()
 
 
 def test_an_upload_that_begins_just_after_the_deletion_leaves_nothing(

@@ -213,9 +213,35 @@ def test_a_batch_is_retired_only_when_it_is_finished(batch: Batch, studio: Host)
     finish(batch, studio)
     assimilator.run(NOON)
     paths = list(KeptOutput.objects.values_list("path", flat=True))
-    assert batches.retire(batch) == 2
+    assert batches.retire(batch, NOON) == 2
     assert not any(default_storage.exists(path) for path in paths)
-    assert batches.retire(batch) == 0
+    assert batches.retire(batch, NOON) == 0
+
+
+def test_a_batch_that_expires_is_cancelled_and_retired(batch: Batch, studio: Host) -> None:
+    first, second = batch.workunits.order_by("id")
+    for result in first.results.all():
+        send_and_report(result, studio)
+    validate(first)
+    Batch.objects.filter(pk=batch.pk).update(expires_at=NOON + DAY)
+    assert batches.expire(NOON) == 0
+    assert batches.expire(NOON + DAY) == 1
+    batch.refresh_from_db()
+    second.refresh_from_db()
+    assert (batch.cancelled_at, batch.retired_at) == (NOON + DAY, NOON + DAY)
+    assert second.error_mask == WorkunitError.CANCELLED
+    # What finishes now is not kept any more.
+    transitioner.run(NOON)
+    assert assimilator.run(NOON) == 2
+    assert not KeptOutput.objects.exists()
+
+
+def test_what_was_kept_while_a_batch_was_retired_goes_later(batch: Batch, studio: Host) -> None:
+    finish(batch, studio)
+    assimilator.run(NOON)
+    Batch.objects.filter(pk=batch.pk).update(retired_at=NOON)
+    batches.expire(NOON)
+    assert not KeptOutput.objects.exists()
 
 
 # --- the archive ------------------------------------------------------------------------------------------------------

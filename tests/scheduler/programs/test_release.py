@@ -258,7 +258,7 @@ def test_a_plan_class_is_part_of_the_names(folder: Path) -> None:
 
 
 def test_a_folder_without_description_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(CommandError, match=r"neither version.toml nor version.json"):
+    with pytest.raises(CommandError, match=r"neither version.toml / version.json"):
         release(tmp_path)
     (tmp_path / "version.toml").write_text("app = [")
     with pytest.raises(CommandError, match=r"version.toml: "):

@@ -206,7 +206,7 @@ def test_the_most_urgent_jobs_are_leased_first_wherever_their_workunits_are(app:
 
 
 def test_reading_on_brings_all_jobs_of_the_queue(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(job_cache, "MAX_LOOKED_AT", 25)
+    monkeypatch.setattr(job_cache, "NEAR_END_NJOBS", 25)
     waiting = queue(app, 30)
     first, place, is_near_end = lease_jobs(app.pk, 1, BEFORE_ALL, 20, 10.0)
     assert place is not None and not is_near_end

@@ -168,6 +168,14 @@ def test_hostile_names_of_files_are_refused(browser: Client, name: str) -> None:
     assert not DraftFile.objects.exists()
 
 
+@pytest.mark.parametrize("name", ["al pine", ".alpine", "a..b", "-x"])
+@pytest.mark.parametrize("field", ["app", "platform"])
+def test_hostile_names_of_apps_and_platforms_are_refused(browser: Client, field: str, name: str) -> None:
+    reply = browser.post(f"{BASE}add/", {**FIELDS, field: name})
+    assert "Use a name of at most 64" in said(reply)
+    assert not ReleaseDraft.objects.exists()
+
+
 def test_a_path_in_a_files_name_counts_for_nothing(browser: Client) -> None:
     draft = begin(browser)
     add_file(browser, draft, "../../etc/passwd")

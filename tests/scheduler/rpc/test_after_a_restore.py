@@ -265,6 +265,8 @@ def test_a_second_restore_marks_names_once_more_and_not_twice() -> None:
     after = set(Result.objects.values_list("name", flat=True))
     assert not before & after
     assert all(MARKED.fullmatch(name) and name.endswith(mark) for name in after)
+    # Another within the same second has the next number.
+    assert int(begin_generation(later), 16) == int(mark, 16) + 1
 
 
 @pytest.mark.usefixtures("finished")

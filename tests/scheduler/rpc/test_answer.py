@@ -74,6 +74,20 @@ def test_a_job_comes_with_all_that_it_needs(app: App, alice: User) -> None:
     assert job.deadline_at == dt.datetime(2026, 11, 21, tzinfo=dt.UTC)
 
 
+def test_a_job_says_how_its_files_travel(app: App, alice: User) -> None:
+    inputs = [
+        {"name": "#map@home", "open_name": "data/map", "nbytes": 3, "md5": "e" * 32, "sticky": True},
+        {"name": "jf_1", "open_name": "far", "nbytes": 4, "md5": "f" * 32, "url": "https://data.example.org/m1"},
+    ]
+    outputs = [{"open_name": "out", "max_nbytes": 1000, "gzip_when_done": True, "no_validate": True}]
+    fill(app, 1, input_files=inputs, output_files=outputs)
+    reply = computer_of(alice).ask(1)
+    assert "<name>#map@home</name>\n<url>http://127.0.0.1:8000/project/download/%23map%40home</url>" in reply
+    assert "<open_name>data/map</open_name>" in reply
+    assert "<name>jf_1</name>\n<url>https://data.example.org/m1</url>" in reply
+    assert (reply.count("<sticky/>"), reply.count("<gzip_when_done/>")) == (1, 1)
+
+
 def test_two_jobs_of_one_version_name_it_once(app: App, alice: User) -> None:
     fill(app, 2)
     reply = computer_of(alice).ask(0, 2)
@@ -424,6 +438,8 @@ def test_captured_requests_are_answered(app: App, alice: User, name: str) -> Non
     body = captured(name)
     old = body.split(b"<authenticator>")[1].split(b"</authenticator>")[0]
     body = re.sub(rb"(?<=<code_sign_key>\n)[^<]*", code_signing.code_signing_key_text().encode() + b"\n", body)
+    # The number that it had there may be this computer's here, and would not be sent.
+    body = re.sub(rb"(?<=<hostid>)[1-9]\d*", b"987654321", body)
     reply = post(body.replace(old, key.encode(), 1))
     assert reply.endswith("</scheduler_reply>\n")
     assert int(value(reply, "hostid")) == Host.objects.get().pk

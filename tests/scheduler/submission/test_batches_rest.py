@@ -51,8 +51,8 @@ def test_a_repeated_submission_does_no_harm(app: App, headers: dict[str, str]) -
     made = call("POST", API, headers, body, 201)
     assert call("POST", API, headers, body, 200) == made
     assert Workunit.objects.count() == 2
-    refused = call("POST", API, headers, {**body, "jobs": [{}]}, 400)
-    assert refused == {"request_id": ["was used for another submission"]}
+    refused = call("POST", API, headers, {**body, "jobs": [{}, {"command_line": "--corrected"}]}, 409)
+    assert refused == {"request_id": ["was used for another submission; give this one an id of its own"]}
 
 
 @pytest.mark.parametrize(

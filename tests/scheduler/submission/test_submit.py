@@ -22,8 +22,9 @@ from credit.models import App, Batch, Result, ServerState, Workunit
 from portal.models import User
 from scheduler.examples import demo
 from scheduler.files.store import store_file
-from scheduler.models import StoredFile
-from scheduler.submission.submit import submit
+from scheduler.models import ArchivedWorkunit, StoredFile
+from scheduler.submission.batches import cancel, disown, read_progress
+from scheduler.submission.submit import RequestIdUsed, submit
 from scheduler.wire.job_fields import JobError, read_jobs
 from tests.support.credit_factories import NOON, make_app
 
@@ -116,9 +117,30 @@ def test_a_repeated_request_finds_its_batch(app: App, alice: User, bob: User) ->
     again, is_new_again = submit(app, DEFAULTS, [{}], owner=alice, request_id="r1", now=NOON)
     assert (again, is_new, is_new_again) == (first, True, False)
     assert Workunit.objects.count() == 1
-    for njobs, owner in ((2, alice), (1, bob)):
-        with pytest.raises(JobError, match="request_id: was used for another submission"):
-            submit(app, DEFAULTS, [{}] * njobs, owner=owner, request_id="r1", now=NOON)
+    others: list[dict[str, Any]] = [
+        {"jobs": [{}, {}]},
+        {"jobs": [{"command_line": "--corrected"}]},
+        {"defaults": {**DEFAULTS, "fpops_est": 2e12}},
+        {"app": make_app("beta")},
+        {"name": "Another name"},
+    ]
+    for other in others:
+        given: dict[str, Any] = {"app": app, "defaults": DEFAULTS, "jobs": [{}], **other}
+        with pytest.raises(RequestIdUsed, match="request_id: was used for another submission; give this one an id"):
+            submit(**given, owner=alice, request_id="r1", now=NOON)
+    assert Workunit.objects.count() == 1
+
+
+def test_a_request_id_is_its_submitters_own(app: App, alice: User, bob: User) -> None:
+    batches = [
+        submit(app, DEFAULTS, [{}], owner=owner, request_id="r1", now=NOON)[0] for owner in (alice, bob, None, None)
+    ]
+    assert len({batch.pk for batch in batches}) == 3
+    for user in (alice, bob):
+        disown(user.pk)
+        user.delete()
+    assert not Batch.objects.exclude(owner=None).exists()
+    assert list(Batch.objects.order_by("pk").values_list("request_id", flat=True)) == [None, None, "r1"]
 
 
 def test_inputs_are_stored_files_or_contents_of_the_batch(app: App) -> None:
@@ -136,6 +158,75 @@ def test_inputs_are_stored_files_or_contents_of_the_batch(app: App) -> None:
     with default_storage.open(own.path) as file:
         assert file.read() == b"b\n"
     assert StoredFile.objects.count() == 3
+
+
+def test_a_batch_may_be_made_before_its_jobs(app: App) -> None:
+    batch = Batch.objects.create(app=app, name="Empty")
+    assert not read_progress([batch])[0].is_finished
+    one = {"input_files": [{"open_name": "in", "content": "1\n"}]}
+    for names in (["a", "b"], ["c"]):
+        submit(
+            app, DEFAULTS, [{"name": name, **one} for name in names], owner=None, into=batch, exact_names=True, now=NOON
+        )
+    batch.refresh_from_db()
+    assert batch.nworkunits == 3
+    assert list(Result.objects.order_by("name").values_list("name", flat=True)) == [
+        f"{name}_{number}" for name in "abc" for number in (0, 1)
+    ]
+    cancel(batch, NOON)
+    with pytest.raises(JobError, match=f"batch {batch.pk} is cancelled or retired, and takes no more jobs"):
+        submit(app, DEFAULTS, [{"name": "d"}], owner=None, into=batch, exact_names=True, now=NOON)
+
+
+def test_files_say_how_they_travel(app: App) -> None:
+    far = {"open_name": "far", "url": "https://data.example.org/m1", "nbytes": 4, "md5": "a" * 32, "sticky": True}
+    out = {"open_name": "out", "max_nbytes": 9, "gzip_when_done": True, "sticky": False}
+    [workunit] = send(app, [{"input_files": [far], "output_files": [out]}]).workunits.all()
+    assert workunit.input_files == [{**far, "name": "jf_" + "a" * 32}]
+    assert workunit.output_files == [{"open_name": "out", "max_nbytes": 9, "optional": False, "gzip_when_done": True}]
+    assert not StoredFile.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"url": "ftp://data.example.org/m1"}, r"input_files\[0\].url: not an http or https address of at most 500"),
+        ({"url": "https://data.example.org/?a=1&b=2"}, r"input_files\[0\].url: not an http"),
+        ({"md5": "A" * 32}, r"input_files\[0\].md5: not 32 lower-case hexadecimal digits"),
+        ({"nbytes": -1}, r"input_files\[0\].nbytes: not a whole number"),
+        ({"name": "x"}, r"input_files\[0\]: give either the name of a stored file, a content, or a url"),
+    ],
+)
+def test_a_file_elsewhere_is_described_in_full(app: App, change: dict[str, Any], message: str) -> None:
+    far = {"open_name": "far", "url": "https://data.example.org/m1", "nbytes": 4, "md5": "a" * 32}
+    with pytest.raises(JobError, match=message):
+        send(app, [{"input_files": [far | change]}])
+
+
+def test_names_are_kept_exactly_where_that_is_asked(app: App) -> None:
+    names = ["condor#submit-1@example#alpine#1795000000#17.0", "_first", ".hidden", "x" * 191]
+    store_file("#table@home", ContentFile(b"1\n"))
+    file = {"open_name": "data/table", "name": "#table@home"}
+    batch = send(app, [*({"name": name, "input_files": [file]} for name in names), {}], exact_names=True)
+    workunits = list(batch.workunits.order_by("id"))
+    assert [workunit.name for workunit in workunits] == [*names, f"alpine_{batch.pk}_4"]
+    assert workunits[0].input_files[0]["name"] == "#table@home"
+    assert set(workunits[3].results.values_list("name", flat=True)) == {"x" * 191 + "_0", "x" * 191 + "_1"}
+
+
+@pytest.mark.parametrize("name", ["", "-first", "a b", "a/b", "a..b", "x" * 192, "."])
+def test_a_name_that_would_lead_elsewhere_is_refused(app: App, name: str) -> None:
+    with pytest.raises(JobError, match=r"jobs\[1\].name: not a name of at most 191 letters"):
+        send(app, [{}, {"name": name}], exact_names=True)
+
+
+def test_the_name_of_an_earlier_job_is_refused_by_its_place(app: App) -> None:
+    send(app, [{"name": "low"}, {"name": "high"}], exact_names=True)
+    ArchivedWorkunit.objects.create(id=10**6, app=app, name="old", error_mask=0, facts={}, archived_at=NOON)
+    for name in ("high", "old"):
+        with pytest.raises(JobError, match=rf"jobs\[1\].name: {name} is the name of an earlier job"):
+            send(app, [{}, {"name": name}], exact_names=True)
+    assert Batch.objects.count() == 1
 
 
 def test_a_job_may_say_its_credit(app: App) -> None:
@@ -177,7 +268,7 @@ def test_an_app_that_trusts_reliable_computers_sends_single_results() -> None:
         ({"input_files": [{}] * 101}, "input_files", "not a list of at most 100 files"),
         ({"output_files": [{"open_name": "out"}]}, "output_files[0].max_nbytes", "not a whole number from 1"),
         ({"output_files": [{"open_name": "o", "max_nbytes": 2**41}]}, "output_files[0].max_nbytes", "not a whole"),
-        ({"output_files": ["out"]}, "output_files[0]", "not a table of max_nbytes, open_name, optional"),
+        ({"output_files": ["out"]}, "output_files[0]", "not a table of gzip_when_done, max_nbytes"),
     ],
 )
 def test_a_job_without_sense_is_refused_by_its_field(app: App, job: dict[str, Any], field: str, message: str) -> None:

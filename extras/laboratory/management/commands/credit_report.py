@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+import multiprocessing
+import os
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any, Final
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from credit.engine.rules import RuleSet
+from credit.engine.rules import Rules, RuleSet
 from extras.laboratory.trials.collusion import collusion_goals
-from extras.laboratory.trials.experiment import MAX_SEEDS, Experiment, Variant, goal_json, measure
-from extras.laboratory.trials.goals import Goal
+from extras.laboratory.trials.experiment import MAX_SEEDS, goal_json
+from extras.laboratory.trials.goals import Goal, goal_steps
 from extras.laboratory.trials.neutrality import GPUS_ONLY, WITH_BOTH, measure_neutrality
 
 NAME_WIDTH: Final = 100
+MAX_PROCESSES: Final = 256
 
 
 class Command(BaseCommand):
@@ -32,6 +36,9 @@ class Command(BaseCommand):
         parser.add_argument(
             "--seeds", type=int, default=3, help=f"populations to measure, 1 to {MAX_SEEDS} (default: 3)"
         )
+        parser.add_argument(
+            "--processes", type=int, default=os.cpu_count() or 1, help="to measure in (default: one for each processor)"
+        )
         parser.add_argument("--json", action="store_true")
         parser.add_argument(
             "--projects",
@@ -42,18 +49,18 @@ class Command(BaseCommand):
             "--collusion", action="store_true", help="only what groups gain that want each other's workunits"
         )
 
-    def handle(self, *args: Any, rules: str, seeds: int, **options: Any) -> None:
+    def handle(self, *args: Any, rules: str, seeds: int, processes: int, **options: Any) -> None:
         if not 1 <= seeds <= MAX_SEEDS:
             raise CommandError(f"--seeds must be from 1 to {MAX_SEEDS}, not {seeds}")
+        if not 1 <= processes <= MAX_PROCESSES:
+            raise CommandError(f"--processes must be from 1 to {MAX_PROCESSES}, not {processes}")
         if options["projects"]:
             self._write_projects(seeds)
             return
-        goals: list[Goal] = []
-        if not options["collusion"]:
-            [found] = measure(Experiment([Variant(rules)], nseeds=seeds, is_document=True))
-            goals += found.goals
+        populations = range(1, seeds + 1)
+        steps = [] if options["collusion"] else goal_steps(Rules.of(rules), populations)
         # Whatever the rules: it is a matter of who gets which jobs.
-        goals += collusion_goals(range(1, seeds + 1))
+        goals = _measured([*steps, partial(collusion_goals, populations)], processes)
         if options["json"]:
             self.stdout.write(json.dumps([goal_json(goal) for goal in goals], indent=1))
         else:
@@ -78,3 +85,16 @@ class Command(BaseCommand):
             bound = "" if goal.bound is None else f"{goal.bound:.2f}"
             verdict = "" if goal.is_met is None else "  met" if goal.is_met else "  MISSED"
             self.stdout.write(f"{goal.name:<{NAME_WIDTH}} {goal.measured:8.4f} {goal.worst:8.4f} {bound:>7}{verdict}")
+
+
+def _measured(steps: Sequence[Callable[[], list[Goal]]], processes: int) -> list[Goal]:
+    """The goals of all steps, in their order; each process takes the next step that nobody has begun."""
+    if processes == 1:
+        return [goal for step in steps for goal in step()]
+    # The populations are pure numbers: a process needs nothing of this one but the steps.
+    with multiprocessing.get_context("spawn").Pool(min(processes, len(steps))) as pool:
+        return [goal for goals in pool.map(_goals, steps, chunksize=1) for goal in goals]
+
+
+def _goals(step: Callable[[], list[Goal]]) -> list[Goal]:
+    return step()

@@ -1,0 +1,71 @@
+"""Work of some days, and what of it belongs to the last 24 hours. Pure.
+
+Days begin at midnight UTC, and clients report every few hours. So the credit of today says little for half
+of the world's mornings; that of the last 24 hours does not depend on the hour.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from typing import Final
+
+DAY: Final = dt.timedelta(days=1)
+
+
+@dataclass(slots=True)
+class Work:
+    """Credit (CPU and GPU together), run time and jobs of some time."""
+
+    ec: int = 0
+    cpu_time: int = 0
+    gpu_time: int = 0
+    succeeded: int = 0
+    failed: int = 0
+
+    def add(self, other: Work, part: float = 1.0) -> None:
+        """Add a part of other work to this."""
+        for each in fields(self):
+            setattr(self, each.name, getattr(self, each.name) + round(part * getattr(other, each.name)))
+
+
+@dataclass(frozen=True, slots=True)
+class ReportedDays:
+    """What a computer reported of yesterday and today, and when it did last; ``is_active``: more is to be expected."""
+
+    last_at: dt.datetime
+    yesterday: Work
+    today: Work
+    is_active: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Recent:
+    """The last 24 hours: what is reported of them, and about how much credit is still to come."""
+
+    work: Work
+    to_come_ec: int
+
+    @property
+    def expects_more(self) -> bool:
+        """Whether what is to come is a hundredth of what is there, or more."""
+        return self.to_come_ec > 0 and 100 * self.to_come_ec >= self.work.ec
+
+
+def last_24_hours(reports: Iterable[ReportedDays], now: dt.datetime) -> Recent:
+    """Of yesterday the part counts that is within the last 24 hours, as if the work had been done evenly over the time
+    that the reports cover. What a computer in contact did since its last report is taken to be as much as before."""
+    midnight = now.astimezone(dt.UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    since = now - DAY
+    work, to_come = Work(), 0.0
+    for report in reports:
+        covered_until = min(report.last_at, midnight)
+        covered = covered_until - (midnight - DAY)
+        part = max(0.0, (covered_until - since) / covered) if covered > dt.timedelta(0) else 0.0
+        before_ec = work.ec
+        work.add(report.yesterday, part)
+        work.add(report.today)
+        if report.is_active and report.last_at > since:
+            to_come += (work.ec - before_ec) * ((now - report.last_at) / (report.last_at - since))
+    return Recent(work, round(to_come))

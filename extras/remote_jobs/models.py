@@ -1,0 +1,91 @@
+"""Keys of programs that submit jobs, templates of apps, shares of submitters, and the files that they staged."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.db.models import CheckConstraint, Q
+from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
+
+from credit.models import JOB_NAME, App, Batch
+from extras.remote_jobs.wire.job_templates import MAX_TEMPLATE_NBYTES
+from portal.models import ApiToken, User
+from scheduler.models import StoredFile
+
+
+class JobsKey(models.Model):
+    """What makes a token an authenticator of remote job submission; such a token has no scope of the REST API.
+
+    The key is kept encrypted beside its hash, bound to its row: programs show that they have it by MD5s that are made
+    with it.
+    """
+
+    token = models.OneToOneField(ApiToken, models.CASCADE, primary_key=True, related_name="jobs_key")
+    sealed_key = models.BinaryField(editable=False)
+    # It may submit jobs of these
+    apps = models.ManyToManyField(App, related_name="+", verbose_name=_("apps"))
+
+    class Meta:
+        verbose_name = _("key for jobs")
+        verbose_name_plural = _("keys for jobs")
+
+    def __str__(self) -> str:
+        return str(self.token)
+
+
+class JobTemplate(models.Model):
+    """A template file of an app, as it is below BOINC's ``templates/``."""
+
+    class Kind(models.TextChoices):
+        INPUT = "in", _("input template")
+        OUTPUT = "out", _("output template")
+
+    app = models.ForeignKey(App, models.CASCADE, related_name="+", db_index=False, verbose_name=_("app"))
+    kind = models.CharField(_("kind"), max_length=3, choices=Kind)
+    # As in input_template_filename of a submission; that of the app's name and _in or _out is meant where none is named
+    name = models.CharField(_("file name"), max_length=100, validators=[JOB_NAME])
+    text = models.TextField(_("template"), max_length=MAX_TEMPLATE_NBYTES)
+
+    class Meta:
+        verbose_name = _("template of jobs")
+        verbose_name_plural = _("templates of jobs")
+        ordering = ["app", "name"]
+        constraints = [models.UniqueConstraint(fields=["app", "name"], name="jobtemplate_once")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Submitter(models.Model):
+    """How much of the project somebody may use whose batches ask for a share of it (``allocation_priority``)."""
+
+    user = models.OneToOneField(User, models.CASCADE, primary_key=True, related_name="+", verbose_name=_("submitter"))
+    share = models.FloatField(_("share"), default=1)
+    # When the work that they submitted so far would be done, if each had their share
+    logical_end_at = models.DateTimeField(_("end of the work submitted so far"), null=True, editable=False)
+
+    class Meta:
+        verbose_name = _("share of a submitter")
+        verbose_name_plural = _("shares of submitters")
+        constraints = [CheckConstraint(condition=Q(share__gt=0, share__lte=1e6), name="submitter_share_range")]
+
+    def __str__(self) -> str:
+        return f"{self.user}: {self.share:g}"
+
+
+class StagedFile(models.Model):
+    """An input file that a program uploaded, by itself or with others; it goes when no open batch needs it."""
+
+    file = models.OneToOneField(StoredFile, models.CASCADE, primary_key=True, related_name="staged")
+    owner = models.ForeignKey(User, models.SET_NULL, null=True, related_name="+")
+    staged_at = models.DateTimeField(default=timezone.now)
+    # NULL: with the last of its batches
+    delete_at = models.DateTimeField(null=True)
+    batches = models.ManyToManyField(Batch, related_name="+")
+
+    class Meta:
+        verbose_name = _("staged file")
+        verbose_name_plural = _("staged files")
+
+    def __str__(self) -> str:
+        return self.file.name

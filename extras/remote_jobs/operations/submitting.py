@@ -1,0 +1,149 @@
+"""Make batches, submit jobs into them, estimate them, show the templates of an app."""
+
+from __future__ import annotations
+
+import datetime as dt
+from email.utils import format_datetime
+from functools import cache, partial
+from typing import Final
+
+from django.db import transaction
+
+from credit.models import App, Batch
+from extras.remote_jobs import shares, staging
+from extras.remote_jobs.keys import Caller
+from extras.remote_jobs.models import JobTemplate
+from extras.remote_jobs.operations.ending import expiry_in
+from extras.remote_jobs.operations.objects import (
+    JobsError,
+    Reply,
+    app_of,
+    check_owner,
+    id_in,
+    job_named,
+    numbered_batch,
+)
+from extras.remote_jobs.wire import job_templates
+from extras.remote_jobs.wire.jobs import BatchJobs, RequestError, fpops_in, read_jobs
+from extras.remote_jobs.wire.xml_tree import Element, XmlError
+from scheduler.submission.submit import submit
+from scheduler.web_rpcs.documents import Markup
+from scheduler.wire.job_fields import JobError
+
+MAX_NAME_CHARS: Final = 191
+
+
+def create_batch(caller: Caller, request: Element, now: dt.datetime) -> Reply:
+    """A batch without jobs. Not safe to repeat, but of batches of one name the newest is meant."""
+    app = app_of(caller, request)
+    name = _name(caller, app, request, now)
+    batch = Batch.objects.create(app=app, owner=caller.user, name=name, created_at=now, expires_at=expiry_in(request))
+    return [("batch_id", batch.pk)]
+
+
+def _name(caller: Caller, app: App, element: Element, now: dt.datetime) -> str:
+    name = element.text_of("batch_name") or f"{caller.user.name[:60]}:{app.name}:{format_datetime(now)}"
+    if len(name) > MAX_NAME_CHARS or not name.isprintable():
+        raise JobsError(f"Can't create batch: batch_name: not a line of at most {MAX_NAME_CHARS} characters")
+    return name
+
+
+def submit_batch(caller: Caller, request: Element, now: dt.datetime) -> Reply:
+    """Jobs for a batch that has none, or for a new one; all of them or none."""
+    element = request.first("batch")
+    if element is None:
+        raise JobsError("no <batch>")
+    number = id_in(element, "batch_id")
+    batch = numbered_batch(number) if number else None
+    if batch is not None and not element.text_of("app_name"):
+        check_owner(caller, batch, "not owner of batch")
+        app = batch.app
+    else:
+        app = app_of(caller, element)
+    wanted = read_jobs(element, partial(_template_text, app))
+    if number and batch is None:
+        raise JobsError(f"no batch {number}")
+    if batch is not None:
+        check_owner(caller, batch, "not owner of batch")
+        if batch.app_id != app.pk:
+            raise JobsError(f"batch {number} is of another app")
+        if batch.cancelled_at or batch.retired_at or (batch.nworkunits and not element.flag("append")):
+            raise JobsError("batch not in init state")
+    try:
+        return [("batch_id", _submit(caller, app, batch, element, wanted, now).pk)]
+    except JobError as error:
+        raise JobsError(f"create_work failed: {error}") from error
+
+
+@transaction.atomic
+def _submit(
+    caller: Caller, app: App, batch: Batch | None, element: Element, wanted: BatchJobs, now: dt.datetime
+) -> Batch:
+    """Locks the staged files, the submitter's share if one is asked for, and the batch."""
+    staging.lock(wanted.staged)
+    if element.flag("allocation_priority"):
+        priority = shares.take_share(caller.user, wanted.fpops, now)
+        for job in wanted.jobs:
+            job["priority"] = job["priority"] or priority
+    if batch is None:
+        name = _name(caller, app, element, now)
+        batch = Batch.objects.create(app=app, owner=caller.user, name=name, created_at=now)
+    elif not element.flag("append"):
+        # Of two submissions into one batch the second waits, and finds its jobs.
+        batch = Batch.objects.select_for_update(no_key=True).get(pk=batch.pk)
+        if batch.nworkunits:
+            raise JobsError("batch not in init state")
+    if not wanted.jobs:
+        return batch
+    jobs = [
+        {"name": f"{app.name}_{batch.pk}_{number}", **job} for number, job in enumerate(wanted.jobs, batch.nworkunits)
+    ]
+    staging.need(wanted.staged, batch)
+    return submit(app, {}, jobs, owner=caller.user, into=batch, exact_names=True, now=now)[0]
+
+
+def estimate_batch(caller: Caller, request: Element, now: dt.datetime) -> Reply:
+    """How long the app would need for the jobs alone, at the speed that its granted credit shows."""
+    element = request.first("batch")
+    if element is None:
+        raise JobsError("no <batch>")
+    app = app_of(caller, element)
+
+    @cache
+    def of_template() -> dict[str, float] | None:
+        text = _template_text(app, "in", element.text_of("input_template_filename"))
+        return dict(job_templates.read_input(text).fields) if text is not None else None
+
+    try:
+        return [("seconds", fpops_in(element, of_template) / shares.flops(now, app))]
+    except XmlError as error:
+        raise RequestError(str(error)) from error
+
+
+def get_templates(caller: Caller, request: Element, _now: dt.datetime) -> Reply:
+    """Both templates of an app, or of the app of a job."""
+    if request.text_of("app_name"):
+        app = app_of(caller, request)
+    else:
+        name = request.text_of("job_name")
+        job = job_named(name)
+        if job is None or job.batch is None:
+            raise JobsError(f"job not found: {name}")
+        check_owner(caller, job.batch, "not owner of batch")
+        app = job.batch.app
+    texts = [_template_text(app, kind, "") for kind in ("in", "out")]
+    if None in texts:
+        raise JobsError("template file missing")
+    # Programs look for the outer elements, which a file need not have.
+    whole = (_whole(text or "", tag) for text, tag in zip(texts, ("input_template", "output_template"), strict=True))
+    return [("templates", Markup("\n".join(whole)))]
+
+
+def _whole(text: str, tag: str) -> str:
+    text = job_templates.without_declaration(text).strip()
+    return text if text.startswith(f"<{tag}>") else f"<{tag}>\n{text}\n</{tag}>"
+
+
+def _template_text(app: App, kind: str, name: str) -> str | None:
+    found = JobTemplate.objects.filter(app=app, kind=kind, name=name or f"{app.name}_{kind}")
+    return found.values_list("text", flat=True).first()

@@ -1,0 +1,144 @@
+"""Input files that programs stage: stored under the names that they give, for as long as an open batch needs them.
+
+Locks: rows of staged files by number, then the batch's. Who submits jobs of a file locks its row first, and the reaper
+looks again once it has the lock: so no file goes that a batch has just come to need.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import structlog
+from django.core.files import File
+from django.core.files.storage import default_storage
+from django.db import transaction
+from django.db.models import Exists, OuterRef, Q, QuerySet
+
+from credit.engine.states import FileDeleteState
+from credit.models import Batch, Workunit
+from extras.remote_jobs.models import StagedFile
+from portal.models import User
+from portal.object_storage import storage
+from portal.object_storage.errors import StorageUnreachable
+from scheduler.engine.limits import is_job_name
+from scheduler.files.store import StoringError, store_file
+from scheduler.models import StoredFile
+
+log = structlog.get_logger(__name__)
+MAX_NAMES: Final = 10_000
+MAX_STAGED_FILES: Final = 100_000
+"""Of one person."""
+UNUSED_FOR: Final = dt.timedelta(days=7)
+"""A file that no batch has named yet may still be on its way into one."""
+_AT_ONCE: Final = 1000
+
+
+class StagingError(Exception):
+    """A file that cannot be staged, in BOINC's words where it has some."""
+
+
+def check_names(names: Sequence[str]) -> None:
+    if len(names) > MAX_NAMES:
+        raise StagingError(f"{len(names)} files; the limit is {MAX_NAMES}")
+    if any(not is_job_name(name) for name in names):
+        raise StagingError("bad filename")
+
+
+@transaction.atomic
+def absent(names: Sequence[str], batch: Batch | None, delete_at: dt.datetime | None) -> list[int]:
+    """The places of those that are not here; the others stay for this batch, and until ``delete_at`` at least."""
+    check_names(names)
+    rows = _locked(names)
+    here = _inputs(names)
+    for row in rows:
+        _keep(row, batch, delete_at)
+    return [number for number, name in enumerate(names) if name not in here]
+
+
+def stage(name: str, content: File[bytes], owner: User, batch: Batch | None, delete_at: dt.datetime | None) -> None:
+    """Store a file; nothing happens if it is here with the same content. Raises StagingError."""
+    if StagedFile.objects.filter(owner=owner)[:MAX_STAGED_FILES].count() == MAX_STAGED_FILES:
+        raise StagingError(f"{name}: you have {MAX_STAGED_FILES} files here, which is the limit; retire batches")
+    before = StoredFile.objects.filter(name=name).first()
+    if before is not None and (before.batch_id is not None or before.md5 != storage.content_of(content).md5):
+        raise StagingError(f"file immutability violation for {name}")
+    try:
+        with transaction.atomic():
+            file = store_file(name, content)
+            if before is not None and before.deleted_at is None and not StagedFile.objects.filter(file=file).exists():
+                return  # an operator's: it stays
+            row, _ = StagedFile.objects.get_or_create(file=file, defaults={"owner": owner, "delete_at": delete_at})
+            _keep(row, batch, delete_at)
+    except StoringError as error:
+        raise StagingError(str(error)) from error
+
+
+def lock(names: Iterable[str]) -> None:
+    """Have these files stay until the end of the transaction."""
+    _locked(names)
+
+
+def need(names: Iterable[str], batch: Batch) -> None:
+    """Have these files stay for as long as the batch is open."""
+    through = StagedFile.batches.through
+    rows = StagedFile.objects.filter(file__name__in=names).values_list("pk", flat=True)
+    through.objects.bulk_create(
+        [through(stagedfile_id=row, batch_id=batch.pk) for row in rows], ignore_conflicts=True, batch_size=_AT_ONCE
+    )
+
+
+def reap(now: dt.datetime) -> int:
+    """Delete the files that no open batch needs; how many."""
+    after = count = 0
+    while True:
+        with transaction.atomic():
+            found = _unneeded(now).filter(pk__gt=after).order_by("pk")[:_AT_ONCE]
+            ids = [row.pk for row in found.select_for_update(skip_locked=True, of=("self",))]
+            if not ids:
+                return count
+            after = ids[-1]
+            # A batch may have come to need one between the first look and the lock.
+            rows = list(_unneeded(now).filter(pk__in=ids).select_related("file"))
+            count += sum(_delete(row, now) for row in rows)
+
+
+def _unneeded(now: dt.datetime) -> QuerySet[StagedFile]:
+    through = StagedFile.batches.through
+    of_this = through.objects.filter(stagedfile_id=OuterRef("pk"))
+    working = Workunit.objects.filter(batch=OuterRef("batch_id"), file_delete_state__lt=FileDeleteState.DONE)
+    is_needed = of_this.filter(Q(batch__retired_at=None, batch__cancelled_at=None) | Exists(working))
+    was_needed = of_this.values("pk")
+    is_due = Q(delete_at__lte=now) | Q(delete_at=None) & (Exists(was_needed) | Q(staged_at__lte=now - UNUSED_FOR))
+    return StagedFile.objects.filter(is_due).filter(~Exists(is_needed))
+
+
+def _delete(row: StagedFile, now: dt.datetime) -> int:
+    try:
+        default_storage.delete(row.file.path)
+    except StorageUnreachable as error:
+        log.warning("staged_files_not_deleted", reason=str(error))
+        return 0
+    StoredFile.objects.filter(pk=row.pk).update(deleted_at=now)
+    row.delete()
+    return 1
+
+
+def _locked(names: Iterable[str]) -> list[StagedFile]:
+    rows = StagedFile.objects.filter(file__name__in=list(names)).order_by("pk")
+    return list(rows.select_for_update(no_key=True, of=("self",)))
+
+
+def _inputs(names: Sequence[str]) -> set[str]:
+    """Those of these names that are here and stay until somebody deletes them."""
+    found = StoredFile.objects.filter(name__in=names, batch=None, deleted_at=None)
+    return set(found.values_list("name", flat=True))
+
+
+def _keep(row: StagedFile, batch: Batch | None, delete_at: dt.datetime | None) -> None:
+    if batch is not None:
+        row.batches.add(batch)
+    if row.delete_at is not None and delete_at is not None and delete_at > row.delete_at:
+        row.delete_at = delete_at
+        row.save(update_fields=["delete_at"])

@@ -1,0 +1,204 @@
+"""Staged files and outputs: what stays, what goes, who gets which."""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import io
+import zipfile
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from django.core.files.base import ContentFile
+from django.core.files.storage import default_storage
+from django.test import Client
+from django.utils import timezone
+
+from credit.models import App, Batch, Result, Workunit
+from extras.remote_jobs import staging
+from extras.remote_jobs.models import JobTemplate, StagedFile
+from extras.remote_jobs.tests.test_jobs import INLINE, ONE_INPUT, call, submit_batch
+from portal.models import Host, User
+from scheduler.files.store import store_file
+from scheduler.lifecycle import assimilator, file_deleter, purge, transitioner
+from scheduler.models import KeptOutput, StoredFile
+from scheduler.submission import batches
+from tests.support.credit_factories import NOON
+from tests.support.finished_jobs import send_and_report, validate
+
+pytestmark = pytest.mark.django_db
+QUORUM = "<job_params><min_quorum>2</min_quorum></job_params>"
+DAY = dt.timedelta(days=1)
+STAGED = "<input_file><mode>local_staged</mode><source>in.dat</source></input_file>"
+
+
+@pytest.fixture
+def plain(app: App) -> App:
+    JobTemplate.objects.filter(kind="in").update(text=ONE_INPUT)
+    return app
+
+
+def stage(owner: User, name: str = "in.dat", content: bytes = b"1\n", **more: object) -> StoredFile:
+    given: dict[str, object] = {"batch": None, "delete_at": None, **more}
+    staging.stage(name, ContentFile(content), owner, **given)  # type: ignore[arg-type]
+    return StoredFile.objects.get(name=name)
+
+
+def is_here(file: StoredFile) -> bool:
+    file.refresh_from_db()
+    assert (file.deleted_at is None) == default_storage.exists(file.path)
+    return file.deleted_at is None
+
+
+def test_a_file_stays_as_long_as_a_batch_needs_it(client: Client, key: str, plain: App, submitter: User) -> None:
+    file = stage(submitter)
+    now = timezone.now()
+    number = int(submit_batch(client, key, f"<app_name>fold</app_name><job>{STAGED}</job>"))
+    other = stage(submitter, "unused.dat")
+    for wait in (DAY, 30 * DAY):
+        staging.reap(now + wait)
+        assert is_here(file)
+    assert not is_here(other)  # nobody has named it for a week
+    batches.give_up(Batch.objects.get(pk=number), now)
+    staging.reap(now)
+    assert is_here(file)  # a computer may still be fetching it
+    transitioner.run(now)
+    assimilator.run(now)
+    transitioner.run(now)
+    file_deleter.run(now)
+    assert staging.reap(now) == 1
+    assert not is_here(file)
+    # The same content may come again under this name, and no other.
+    assert is_here(stage(submitter))
+    with pytest.raises(staging.StagingError, match=r"file immutability violation for in.dat"):
+        stage(submitter, content=b"2\n")
+
+
+def test_without_absent_files_the_list_is_a_line_feed(client: Client, key: str, plain: App, submitter: User) -> None:
+    stage(submitter)
+    inside = "<batch_id>0</batch_id><delete_time>0</delete_time><phys_name>in.dat</phys_name>"
+    request = f"<query_files><authenticator>{key}</authenticator>{inside}</query_files>"
+    reply = client.post("/project/job_file.php", {"request": request})
+    assert ElementTree.fromstring(reply.content).findtext("absent_files") == "\n"
+
+
+def test_a_file_stays_until_the_time_that_was_asked_for(submitter: User) -> None:
+    file = stage(submitter, delete_at=NOON + DAY)
+    staging.absent(["in.dat"], None, NOON + 2 * DAY)
+    staging.absent(["in.dat"], None, NOON)
+    staging.reap(NOON + DAY)
+    assert is_here(file)
+    staging.reap(NOON + 2 * DAY)
+    assert not is_here(file)
+
+
+def test_files_of_operators_and_of_other_batches_are_not_taken_over(app: App, submitter: User) -> None:
+    kept = store_file("table.csv", ContentFile(b"1\n"))
+    batch = Batch.objects.create(app=app, name="x")
+    store_file("of_a_batch", ContentFile(b"1\n"), batch=batch)
+    stage(submitter, "table.csv")
+    assert staging.absent(["table.csv", "of_a_batch"], None, None) == [1]
+    with pytest.raises(staging.StagingError, match="immutability"):
+        stage(submitter, "of_a_batch")
+    assert not StagedFile.objects.exists()
+    staging.reap(timezone.now() + 365 * DAY)
+    assert is_here(kept)
+
+
+@pytest.fixture
+def done(client: Client, key: str, plain: App, studio: Host) -> Workunit:
+    """A job whose two results agree, and whose outputs are kept."""
+    number = int(submit_batch(client, key, f"<app_name>fold</app_name>{QUORUM}<job><name>#tune@1</name>{INLINE}</job>"))
+    workunit = Workunit.objects.get(batch=number)
+    for result in workunit.results.all():
+        send_and_report(result, studio)
+    for step in (validate, lambda _: assimilator.run(NOON)):
+        transitioner.run(NOON)
+        step(workunit)
+    workunit.refresh_from_db()
+    return workunit
+
+
+def md5(text: object) -> str:
+    return hashlib.md5(str(text).encode(), usedforsecurity=False).hexdigest()
+
+
+def fetch(client: Client, **parameters: Any) -> tuple[int, bytes]:
+    reply = client.get("/project/get_output.php", parameters)
+    body = b"".join(reply.streaming_content) if reply.streaming else reply.content  # type: ignore[attr-defined]
+    return reply.status_code, body
+
+
+def test_outputs_are_given_to_who_has_the_key(client: Client, key: str, done: Workunit) -> None:
+    instance = f"{done.name}_0"
+    proof = {"cmd": "result_file", "result_name": instance, "auth_str": md5(f"{key}{instance}")}
+    assert fetch(client, file_num=0, **proof) == (200, b"42\n")
+    by_key = {"cmd": "workunit_file", "wu_name": done.name, "auth_str": key}
+    assert fetch(client, file_num=0, **by_key) == (200, b"42\n")
+    for given in (
+        {"cmd": "batch_files", "batch_id": done.batch_id, "auth_str": md5(f"{key}{done.batch_id}")},
+        {"cmd": "workunit_files", "wu_id": done.pk, "auth_str": md5(f"{key}{done.pk}")},
+    ):
+        status, body = fetch(client, **given)
+        with zipfile.ZipFile(io.BytesIO(body)) as archive:
+            assert (status, archive.namelist(), archive.read(f"{instance}_0")) == (200, [f"{instance}_0"], b"42\n")
+
+
+def test_what_is_wrong_with_a_request_for_outputs_is_a_line_of_text(client: Client, key: str, done: Workunit) -> None:
+    instance = f"{done.name}_0"
+    right = {"cmd": "result_file", "result_name": instance, "auth_str": md5(f"{key}{instance}"), "file_num": 0}
+    table: list[tuple[dict[str, object], int, str]] = [
+        ({"cmd": "x"}, 404, "bad command"),
+        ({"auth_str": md5(instance)}, 403, "bad auth str"),
+        ({"result_name": "none_0"}, 404, "no job instance none_0"),
+        ({"file_num": 7}, 404, "bad file num: 7 > 0"),
+        ({"file_num": -1}, 404, "bad file num: not a number"),
+        (
+            {"result_name": f"{done.name}_1", "auth_str": md5(f"{key}{done.name}_1")},
+            404,
+            f"no such file: {done.name}_1",
+        ),
+        ({"cmd": "workunit_file", "wu_name": done.name, "auth_str": "x"}, 403, "bad authenticator"),
+        ({"cmd": "workunit_file", "wu_name": "none", "auth_str": key}, 404, "no workunit none"),
+        ({"cmd": "batch_files", "batch_id": done.batch_id, "auth_str": key}, 403, "bad auth str"),
+        ({"cmd": "batch_files", "batch_id": 10**9 - 1}, 404, "no batch 999999999"),
+    ]
+    for change, status, message in table:
+        given = fetch(client, **{**right, **change})
+        assert (given[0], given[1].decode().startswith(f"ERROR: {message}")) == (status, True), given
+    assert client.get("/project/get_output2.php").status_code == 403
+
+
+def test_archived_jobs_stay_visible(client: Client, key: str, done: Workunit) -> None:
+    Result.objects.update(cpu_secs=10.5, elapsed_secs=12.5, exit_status=0)
+    transitioner.run(NOON)
+    file_deleter.run(NOON)
+    assert purge.run(NOON + 100 * DAY) == 1
+    inside = f"<batch_id>{done.batch_id}</batch_id><get_cpu_time>1</get_cpu_time><get_job_details>1</get_job_details>"
+    batch = call(client, key, "query_batch", inside)
+    values = [batch.findtext(tag) for tag in ("state", "fraction_done", "credit_canonical", "total_cpu_time")]
+    assert values == ["2", "1.0", "2.5", "10.5"]
+    assert [batch.findtext(f"job/{tag}") for tag in ("name", "status", "cpu_time")] == [done.name, "done", "10.5"]
+    job = call(client, key, "query_completed_job", f"<job_name>{done.name}</job_name>")
+    assert job.findtext("completed_job/canonical_resultid") == str(done.canonical_result_id)
+    assert job.findtext("completed_job/elapsed_time") == "12.5"
+    by_key = {"cmd": "workunit_file", "wu_name": done.name, "auth_str": key}
+    assert fetch(client, file_num=0, **by_key) == (200, b"42\n")
+
+
+def test_a_failed_job_tells_of_the_result_that_came_back_last(
+    client: Client, key: str, plain: App, studio: Host
+) -> None:
+    submit_batch(client, key, f"<app_name>fold</app_name><job><name>bad</name>{INLINE}</job>")
+    [result] = Result.objects.all()
+    send_and_report(result, studio, outcome=3)  # type: ignore[arg-type]
+    Result.objects.update(exit_status=195)
+    Workunit.objects.update(error_mask=2)
+    job = call(client, key, "query_completed_job", "<job_name>bad</job_name>")
+    assert [job.findtext(f"completed_job/{tag}") for tag in ("error_mask", "error_resultid", "exit_status")] == [
+        "2",
+        str(result.pk),
+        "195",
+    ]
+    assert not KeptOutput.objects.exists()

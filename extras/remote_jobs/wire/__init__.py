@@ -1,0 +1,1 @@
+"""The messages of remote job submission: pure parsers and writers."""

@@ -1,0 +1,154 @@
+"""The jobs of a ``submit_batch``: from its XML and the templates to the fields that a submission takes. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from extras.remote_jobs.wire import job_templates
+from extras.remote_jobs.wire.job_templates import InputTemplate, TemplateInput
+from extras.remote_jobs.wire.xml_tree import Element, XmlError
+from scheduler.engine.limits import MAX_JOBS_PER_SUBMISSION
+
+LEAST_PRIORITY: Final = -30_000
+MOST_PRIORITY: Final = 30_000
+_NOT_SERVED: Final = {
+    "local": "this server reads no paths of its own: stage the file",
+    "semilocal": "this server fetches no addresses for a submission: stage the file, or use the mode remote",
+    "sandbox": "this project has no folders of files for people: stage the file",
+}
+_NO_TARGETS: Final = ("target_team", "target_user", "target_host")
+
+
+class RequestError(Exception):
+    """A submission that cannot be taken, in BOINC's words where it has some."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchJobs:
+    """``jobs``: fields of each job, as a submission takes them, without a name where none is given.
+
+    ``staged``: names of the files that they need; ``fpops``: of all jobs together.
+    """
+
+    jobs: list[dict[str, Any]]
+    staged: frozenset[str]
+    fpops: float
+
+
+def read_jobs(batch: Element, template_text: Callable[[str, str], str | None]) -> BatchJobs:
+    """The jobs in ``<batch>``. ``template_text``: the text of a template by its kind and name ("": the app's own), if
+    there is one. Raises RequestError.
+    """
+    if batch.integer("app_version_num"):
+        raise RequestError("app_version_num: this project sends jobs to its newest versions")
+    elements = list(batch.all("job"))
+    if len(elements) > MAX_JOBS_PER_SUBMISSION:
+        raise RequestError(f"{len(elements)} jobs; the limit is {MAX_JOBS_PER_SUBMISSION}")
+    reader = _Reader(batch, template_text)
+    jobs = [reader.job(number, element) for number, element in enumerate(elements)]
+    return BatchJobs(jobs, frozenset(reader.staged), sum(job["fpops_est"] for job in jobs))
+
+
+class _Reader:
+    def __init__(self, batch: Element, template_text: Callable[[str, str], str | None]) -> None:
+        self.staged: set[str] = set()
+        self._text = template_text
+        self._params = job_templates.fields_of(batch.first("job_params") or Element("job_params", batch.line))
+        self._names = batch.text_of("input_template_filename"), batch.text_of("output_template_filename")
+        self._priority = batch.integer("priority")
+        self._common: dict[str, Any] = {}
+
+    def job(self, number: int, element: Element) -> dict[str, Any]:
+        for target in _NO_TARGETS:
+            if element.integer(target):
+                raise RequestError(f"job {number}: {target}: this project has no jobs for one computer, person or team")
+        template = self._input_template(element)
+        command_line = element.text_of("command_line")
+        if template.command_line and command_line:
+            raise RequestError(f"job {number}: Can't specify command line both in the input template and in the job")
+        fields = job_templates.complete({**self._params, **template.fields, **self._own_fpops(element)})
+        job = {
+            **fields,
+            "priority": min(max(element.integer("priority") or self._priority, LEAST_PRIORITY), MOST_PRIORITY),
+            "command_line": command_line or template.command_line or "",
+            "input_files": list(self._inputs(number, element, template)),
+            "output_files": self._output_template(element),
+        }
+        if element.first("credit") is not None:
+            job["credit"] = element.number("credit")
+        name = element.text_of("name")
+        return {"name": name, **job} if name else job
+
+    def _own_fpops(self, element: Element) -> dict[str, float]:
+        fpops = element.number("rsc_fpops_est")
+        return {"fpops_est": fpops} if fpops > 0 else {}
+
+    def _input_template(self, element: Element) -> InputTemplate:
+        own = element.first("input_template")
+        if own is not None:
+            return job_templates.input_of(own)
+        template: InputTemplate = self._shared("in", self._names[0], job_templates.read_input)
+        return template
+
+    def _output_template(self, element: Element) -> list[dict[str, Any]]:
+        own = element.first("output_template")
+        if own is not None:
+            return job_templates.output_of(own)
+        files: list[dict[str, Any]] = self._shared("out", self._names[1], job_templates.read_output)
+        return files
+
+    def _shared(self, kind: str, name: str, read: Callable[[str], Any]) -> Any:
+        if kind not in self._common:
+            text = self._text(kind, name)
+            if text is None:
+                raise RequestError(f"template file missing: {name or f'that of the app, APP_{kind}'}")
+            try:
+                self._common[kind] = read(text)
+            except XmlError as error:
+                raise RequestError(f"{name or f'APP_{kind}'}: {error}") from error
+        return self._common[kind]
+
+    def _inputs(self, number: int, element: Element, template: InputTemplate) -> Iterator[dict[str, Any]]:
+        given = list(element.all("input_file"))
+        if len(given) != template.njob_files:
+            raise RequestError(f"wrong # of input files for job {number}: need {template.njob_files}, got {len(given)}")
+        files = iter(given)
+        for wanted in template.files:
+            file = _constant(wanted) if wanted.physical_name else _given(next(files), wanted)
+            if "name" in file:
+                self.staged.add(file["name"])
+            yield {"open_name": wanted.open_name, **file, **({"sticky": True} if wanted.is_sticky else {})}
+
+
+def _constant(wanted: TemplateInput) -> dict[str, Any]:
+    return {"name": wanted.physical_name}
+
+
+def _given(file: Element, wanted: TemplateInput) -> dict[str, Any]:
+    mode, source = file.text_of("mode"), file.first("source")
+    if mode == "remote":
+        url, md5 = file.text_of("url"), file.text_of("md5").lower()
+        return {"url": url, "nbytes": file.number("nbytes"), "md5": md5}
+    if mode == "inline":
+        return {"content": source.verbatim if source is not None else ""}
+    if mode != "local_staged":
+        raise RequestError(": ".join(filter(None, (f"unsupported file mode: {mode[:40]}", _NOT_SERVED.get(mode)))))
+    name = source.text if source is not None else ""
+    if wanted.urls:
+        return {"url": f"{wanted.urls[0]}{name}", "nbytes": wanted.nbytes, "md5": wanted.md5}
+    return {"name": name}
+
+
+def fpops_in(batch: Element, of_template: Callable[[], Mapping[str, Any] | None]) -> float:
+    """FLOPs of the jobs of an ``estimate_batch``: of each its own, or that of the app's template."""
+    total = 0.0
+    for job in batch.all("job"):
+        fpops = job.number("rsc_fpops_est")
+        if fpops <= 0:
+            fpops = (of_template() or {}).get("fpops_est", 0)
+        if fpops <= 0:
+            raise RequestError("no rsc_fpops_est given for job")
+        total += fpops
+    return total

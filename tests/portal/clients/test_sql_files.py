@@ -1,0 +1,50 @@
+"""Statements in files: constants, names and parts that are there or not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from portal.clients.sql_files import statement
+
+TEXT = """-- Locks nothing.
+SELECT :"COLUMNS", x::text FROM :"TABLE" WHERE state = :STATE AND id = %(id)s
+\\if :SKIPS
+  SKIP LOCKED
+\\else
+  -- It waits.
+  FOR UPDATE
+\\endif
+\\if :LIMITS
+LIMIT %(limit)s
+\\endif
+"""
+
+
+@pytest.mark.parametrize(
+    ("skips", "limits", "end", "names"),
+    [
+        (True, False, "SKIP LOCKED", ("id",)),
+        (False, False, "FOR UPDATE", ("id",)),
+        (False, True, "FOR UPDATE LIMIT $2", ("id", "limit")),
+    ],
+)
+def test_a_statement_has_the_parts_that_are_asked_for(
+    tmp_path: Path, skips: bool, limits: bool, end: str, names: tuple[str, ...]
+) -> None:
+    (tmp_path / "read.sql").write_text(TEXT)
+    made = statement(
+        str(tmp_path / "sql.py"), "read", STATE=4, COLUMNS=("a", "b"), TABLE=["t"], SKIPS=skips, LIMITS=limits
+    )
+    assert (
+        " ".join(made.text.decode().split()) == f'SELECT "a", "b", x::text FROM "t" WHERE state = 4 AND id = $1 {end}'
+    )
+    assert made.names == names
+
+
+@pytest.mark.parametrize("part", [":STATE", ':"TABLE"', "\\if :LIMITS\n\\endif\n"])
+def test_a_constant_that_is_not_given_is_an_error(tmp_path: Path, part: str) -> None:
+    (tmp_path / "read.sql").write_text(f"SELECT 1\n{part}\n")
+    with pytest.raises(KeyError):
+        statement(str(tmp_path / "sql.py"), "read")
