@@ -127,7 +127,8 @@ def is_of_the_policy(kind: int, reason: int) -> bool:
     if kind == DecisionKind.RUN:
         return reason != Reason.WAS_RUNNING
     if kind == DecisionKind.ASK:
-        return Reason.FETCH_SATURATION <= reason <= Reason.FETCH_PROJECT_SHORT
+        in_range = Reason.FETCH_SATURATION <= reason <= Reason.FETCH_PROJECT_SHORT
+        return in_range or reason == Reason.FETCH_BESIDE_WIDE
     return kind == DecisionKind.STOP and reason == Reason.PREEMPTED
 
 

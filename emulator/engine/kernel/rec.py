@@ -11,7 +11,14 @@ from emulator.engine.kernel.bounds import MAX_SLICES, least_saturated_secs, min_
 from emulator.engine.kernel.chance import expm1
 from emulator.engine.kernel.compiled import compiled, making_arrays
 from emulator.engine.kernel.jobs import left_secs
-from emulator.engine.kernel.simulations import find_delays, forecast, keep_snapshot, saturated_at_snapshot
+from emulator.engine.kernel.queues import goes_beyond_text
+from emulator.engine.kernel.simulations import (
+    find_delays,
+    forecast,
+    forecast_beside_wide,
+    keep_snapshot,
+    saturated_at_snapshot,
+)
 from emulator.engine.random_numbers import LN2
 from emulator.engine.scenario import DAY_SECS
 from emulator.engine.table import Table
@@ -26,6 +33,7 @@ ZERO_SHARE_SECS: Final = 180.0
 CHECK_SECS: Final = 60.0  # "every 60 seconds" the buffer is looked at
 MARGIN_SECS: Final = 1.0
 FETCH_SATURATION: Final = int(Reason.FETCH_SATURATION)
+FETCH_BESIDE_WIDE: Final = int(Reason.FETCH_BESIDE_WIDE)
 FETCH_ALONG: Final = int(Reason.FETCH_ALONG)
 NOBODY: Final = (-1, 0, 0)  # a project, a reason and a kind: those of a request
 
@@ -297,7 +305,8 @@ def fetch(t: Table, now: float) -> tuple[int, int, int]:
     run = t.run[0]
     kinds = len(t.kinds)
     run.pending = 0
-    if _is_full(t, now) or _bound_decides(t, now):
+    wide = _has_wide_jobs(t)
+    if not wide and (_is_full(t, now) or _bound_decides(t, now)):
         return NOBODY
     forecast(t, now)
     again = math.inf
@@ -317,8 +326,52 @@ def fetch(t: Table, now: float) -> tuple[int, int, int]:
                     _request(t, place, k, now)
                     return t.projects[place].order, FETCH_SATURATION, k
         again = _soonest_able(t, again, now)
+    if wide:
+        forecast_beside_wide(t, now)
+        if _is_low(t, 0):
+            p = _first_beside_wide(t, now)
+            if p >= 0:
+                _start_request(t, p, now)
+                _ask(t, p, 0)
+                return p, FETCH_BESIDE_WIDE, 0
+            again = _soonest_able(t, again, now)
+        else:
+            again = min(again, now + max(CHECK_SECS, t.kinds[0].saturated_secs - run.buffer_min_secs + MARGIN_SECS))
     run.fetch_at = max(again, now + 1.0)
     return NOBODY
+
+
+@compiled
+def _has_wide_jobs(t: Table) -> bool:
+    """Whether a job of several CPUs waits, as CPUs may be idle beside it."""
+    if not goes_beyond_text(t) or t.kinds[0].max_usage <= 1.0:
+        return False
+    for p in range(len(t.projects)):
+        if _widest_waiting(t, p) > 1.0:
+            return True
+    return False
+
+
+@compiled
+def _widest_waiting(t: Table, p: int) -> float:
+    """The most CPUs that one of the project's jobs waits for."""
+    widest = 0.0
+    for j in range(t.run[0].jobs):
+        job = t.jobs[j]
+        if job.project == p and not (job.kind or job.done or job.running):
+            widest = max(widest, job.usage)
+    return widest
+
+
+@compiled
+def _first_beside_wide(t: Table, now: float) -> int:
+    """Whom to ask for what runs beside them: the first project that has no such job itself, as it may send more."""
+    count = find_order(t, now)
+    for place in range(count):
+        p = t.projects[place].order
+        if _able(t, p, 0, t.kinds[0].saturated_secs, now) and _widest_waiting(t, p) <= 1.0:
+            return int(p)
+    return -1
 
 
 @compiled

@@ -43,11 +43,13 @@ def _instances(t: Table) -> Floats:
 
 
 @making_arrays
-def _forecast(t: Table, q: Queues, saturated: Floats, shortfall: Floats, idle: Floats) -> None:
+def _forecast(
+    t: Table, q: Queues, saturated: Floats, shortfall: Floats, idle: Floats, keeps_to_cpus: bool = False
+) -> None:
     run = t.run[0]
     horizon = run.buffer_total_secs
     slice_secs = max(run.period_secs, horizon / MAX_SLICES)
-    run.steps += turns.forecast(q, _instances(t), slice_secs, horizon, saturated, shortfall, idle)
+    run.steps += turns.forecast(q, _instances(t), slice_secs, horizon, saturated, shortfall, idle, keeps_to_cpus)
 
 
 @making_arrays
@@ -66,6 +68,18 @@ def forecast(t: Table, now: float) -> None:
         kind.saturated_secs = saturated[k] if kind.present else np.inf
         kind.shortfall_secs = shortfall[k] if kind.present else 0.0
         kind.idle = idle[k] if kind.present else 0.0
+
+
+@making_arrays
+def forecast_beside_wide(t: Table, now: float) -> None:
+    """Finds the CPUs that are idle beside jobs that need more of them than are free, in place of what `forecast`
+    found."""
+    run, kind = t.run[0], t.kinds[0]
+    kinds = len(t.kinds)
+    saturated, shortfall, idle = np.empty(kinds), np.empty(kinds), np.empty(kinds)
+    _forecast(t, make_queues(t, now), saturated, shortfall, idle, True)
+    run.sim_version = -1
+    kind.saturated_secs, kind.shortfall_secs, kind.idle = saturated[0], shortfall[0], idle[0]
 
 
 @making_arrays

@@ -3,6 +3,9 @@
 "One-hour time slices are given to projects in turn" (client scheduling document): whenever an instance is free, the
 project that comes first by rank gets it for a slice, or up to the end of the job, for its first job in order of arrival
 that has none. A job keeps its instance until then. The rank grows by what was given.
+
+By the document the last job of several CPUs may take more than are free. When jobs are chosen it may not, so beside
+such jobs CPUs can be idle: ``keeps_to_cpus`` simulates that.
 """
 
 from __future__ import annotations
@@ -41,10 +44,11 @@ class Turns(NamedTuple):
     of_app: Ints  # how many of its jobs have an instance, where there are limits
     of_project: Ints
     too_large: Ints  # jobs that do not fit into what is free
+    keeps_to_cpus: bool
 
 
 @making_arrays
-def make_turns(q: Queues, instances: Floats) -> Turns:
+def make_turns(q: Queues, instances: Floats, keeps_to_cpus: bool) -> Turns:
     """The simulation at its start."""
     kinds, projects, n = len(instances), len(q.rank), len(q.kind)
     start, items = segments(q, kinds)
@@ -73,6 +77,7 @@ def make_turns(q: Queues, instances: Floats) -> Turns:
         np.zeros(len(q.app_limit), np.int64),
         np.zeros(projects, np.int64),
         np.empty(n, np.int64),
+        keeps_to_cpus,
     )
 
 
@@ -115,6 +120,18 @@ def _give_out(s: Turns, k: int, at: float, slice_secs: float, cursor: Ints) -> N
 
 
 @compiled
+def _is_too_wide(s: Turns, i: int) -> bool:
+    """Whether a job takes more CPUs than are free, beside other jobs of CPUs alone."""
+    q = s.q
+    if q.usage[i] <= max(1.0, s.free[0] + NONE_FREE):
+        return False
+    for place in range(s.held[0]):
+        if not q.kind[s.holders[place]]:
+            return True
+    return False
+
+
+@compiled
 def _give_in_turns(s: Turns, k: int, at: float, slice_secs: float, cursor: Ints) -> int:
     """Gives out what is free of a kind; returns how many jobs were too large for what was free."""
     q = s.q
@@ -140,6 +157,8 @@ def _give_in_turns(s: Turns, k: int, at: float, slice_secs: float, cursor: Ints)
         elif k and q.usage[i] > s.free[k] + NONE_FREE:
             s.too_large[count] = i
             count += 1
+        elif not k and s.keeps_to_cpus and _is_too_wide(s, i):
+            pass  # CPUs are idle beside it
         else:
             s.free[k] -= q.usage[i]
             if k:
@@ -246,10 +265,13 @@ def forecast(
     saturated: Floats,
     shortfall: Floats,
     idle_now: Floats,
+    keeps_to_cpus: bool,
 ) -> int:
     """Simulates up to the horizon, and for kinds that are saturated there one slice more; returns the steps."""
     cursor = np.empty(len(q.rank), np.int64)
-    return _simulate(make_turns(q, instances), slice_secs, horizon, cursor, saturated, shortfall, idle_now)
+    return _simulate(
+        make_turns(q, instances, keeps_to_cpus), slice_secs, horizon, cursor, saturated, shortfall, idle_now
+    )
 
 
 @compiled

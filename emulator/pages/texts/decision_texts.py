@@ -40,6 +40,9 @@ _SENTENCES: Final[dict[Reason, _StrPromise]] = {
         "Task %(job)s runs: a CPU became free within the scheduling period, and %(project)s is owed the most."
     ),
     Reason.FETCH_SATURATION: _("%(project)s is asked for work: the %(kind)s is not busy up to the minimum buffer."),
+    Reason.FETCH_BESIDE_WIDE: _(
+        "%(project)s is asked for work: CPUs are or will be idle beside tasks that need more of them than are free."
+    ),
     Reason.FETCH_ALONG: _(
         "%(project)s is asked for work along with a report: it has the highest priority, and the buffer is not full."
     ),

@@ -80,8 +80,20 @@ def is_project_short(policy: Any, client: Client, request: WorkRequest, now: flo
     return bool(sum(work[request.project.index]) < part * client.instances[0] * client.buffer_min_secs)
 
 
+def is_beside_wide(policy: Any, client: Client, request: WorkRequest, now: float) -> bool:
+    """Other projects alone have jobs of several CPUs that wait."""
+    waits = {
+        project.index
+        for project in client.projects
+        for job in (*project.begun[0], *project.waiting[0])
+        if job.cpus > 1 and not job.running
+    }
+    return request.kind == 0 and bool(waits) and request.project.index not in waits
+
+
 RULES: dict[Reason, Callable[[Any, Client, WorkRequest, float], bool]] = {
     Reason.FETCH_SATURATION: is_below_least,
+    Reason.FETCH_BESIDE_WIDE: is_beside_wide,
     Reason.FETCH_ALONG: has_shortfall,
     Reason.FETCH_MAJOR: is_below_least,
     Reason.FETCH_MINOR: is_below_whole,

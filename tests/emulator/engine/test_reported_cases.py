@@ -43,6 +43,14 @@ def test_tasks_of_two_cpus_take_no_more_than_the_owner_allows() -> None:
     assert Run(scenario, Rec(), 4.0).result().figures.idle == pytest.approx(1 / 3, abs=1e-6)
 
 
+def test_cpus_beside_a_task_of_two_are_not_left_idle_where_another_project_has_narrower_tasks() -> None:
+    # 1.5 of three CPUs each: three quarters of the time a task of two beside one of one, else three of one.
+    scenario = read_document((CASES / "processor-limit.json").read_bytes()).applied()
+    result = Run(scenario, Rec(), 2.0).result()
+    assert result.figures.idle < 0.001
+    assert [project.got_fraction for project in result.projects] == pytest.approx([0.5, 0.5], abs=0.02)
+
+
 def figures_of(name: str, days: float, seed: int = 1) -> Figures:
     scenario = read_document((CASES / f"{name}.json").read_bytes()).applied()
     return Run(scenario, Rec(), days, seed, timeline=False).result().figures
