@@ -21,6 +21,7 @@ run: .venv/emulator  ## run the site: PORT=8000, data below VAR_DIR=var
 
 # Four processes on two cores: some tests wait for a real client most of the time.
 test: .venv/development  ## run all tests; ARGS= go to pytest
+	@NUMBA_CACHE_DIR=$(CURDIR)/var/emulator_kernel $(PY) -m emulator.runs.kernel_build
 	@$(PY) -m pytest -n 4 --dist worksteal $(ARGS)
 
 unit: .venv/development  ## run the tests that start nothing and commit nothing

@@ -8,11 +8,12 @@ import re
 import subprocess
 import sys
 from collections.abc import Generator, Iterator
+from pathlib import Path
 
 # Tests run in one process with a browser's event loop beside Django's synchronous ORM.
 os.environ.setdefault("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
-# Tests of the emulator's rules look into objects, where the compiled loop has none; and compiling takes a minute.
-os.environ.setdefault("NUMBA_DISABLE_JIT", "1")
+# The emulator runs by its compiled kernel if `make test` has made it: compiling takes a minute.
+os.environ.setdefault("NUMBA_CACHE_DIR", str(Path(__file__).parent / "var" / "emulator_kernel"))
 
 import pytest
 from django.conf import settings

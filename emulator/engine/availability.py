@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterator
 
 from emulator.engine.random_numbers import exponential
 from emulator.engine.scenario import Availability
@@ -13,16 +12,29 @@ from emulator.engine.scenario import Availability
 class UpDown:
     """One process. `up` is its last known state; `until_secs` when it next changes (infinity: never)."""
 
-    __slots__ = ("_changes", "_down_secs", "_up_secs", "generator", "until_secs", "up")
+    __slots__ = (
+        "_down_secs",
+        "_up_secs",
+        "generator",
+        "moments",
+        "trace_begin_secs",
+        "trace_place",
+        "trace_secs",
+        "until_secs",
+        "up",
+    )
 
     def __init__(self, process: Availability, generator: random.Random) -> None:
         self.generator = generator
         self._up_secs = process.mean_up_secs
-        self._changes: Iterator[float] | None = None
+        self._down_secs = 0.0
+        self.trace_secs = process.trace_secs  # 0: no trace
+        self.moments = _moments(process)  # of a trace, at which it changes
+        self.trace_begin_secs = 0.0  # of the present repetition of the trace
+        self.trace_place = 0  # of the change after `until_secs`
         if process.trace_secs:
             self.up = bool(process.trace) and process.trace[0][0] == 0.0
-            self._changes = _changes(process)
-            self.until_secs = next(self._changes)
+            self.until_secs = self._next_moment()
             return
         if process.fraction <= 0.0 or process.fraction >= 1.0:
             self.up = process.fraction >= 1.0
@@ -34,8 +46,8 @@ class UpDown:
 
     @property
     def mean_secs(self) -> tuple[float, float]:
-        """How long it stays up and down in the mean, if it is drawn and changes at all; else 0."""
-        return (0.0, 0.0) if self.until_secs == math.inf else (self._up_secs, self._down_secs)
+        """How long it stays up and down in the mean, if it is drawn and changes at all."""
+        return self._up_secs, self._down_secs
 
     def _stay(self) -> float:
         return exponential(self.generator, self._up_secs if self.up else self._down_secs)
@@ -44,14 +56,24 @@ class UpDown:
         """The state at `now`; calls come in order of time."""
         while self.until_secs <= now:
             self.up = not self.up
-            self.until_secs = self.until_secs + self._stay() if self._changes is None else next(self._changes)
+            self.until_secs = self._next_moment() if self.trace_secs else self.until_secs + self._stay()
         return self.up
+
+    def _next_moment(self) -> float:
+        """When a trace, repeated for ever, next changes its state; infinity if it never does."""
+        if not self.moments:
+            return math.inf
+        if self.trace_place == len(self.moments):
+            self.trace_place = 0
+            self.trace_begin_secs += self.trace_secs
+        self.trace_place += 1
+        return self.trace_begin_secs + self.moments[self.trace_place - 1]
 
     def sample_once(self, now: float) -> bool:
         """The state as BOINC's emulator samples it: at most one change since the last sample, however long ago.
 
         A trace has nothing to sample, and is followed."""
-        if self._changes is not None:
+        if self.trace_secs:
             return self.advance(now)
         if self.until_secs <= now:
             self.up = not self.up
@@ -59,8 +81,8 @@ class UpDown:
         return self.up
 
 
-def _changes(process: Availability) -> Iterator[float]:
-    """When a trace, repeated for ever, changes its state; infinity at its end if it never does."""
+def _moments(process: Availability) -> list[float]:
+    """When a trace changes its state within its length."""
     length = process.trace_secs
     moments = [at for interval in process.trace for at in interval]
     # Up when it ends and up when it begins again: that is one interval.
@@ -70,10 +92,4 @@ def _changes(process: Availability) -> Iterator[float]:
             del moments[-1]
         else:
             moments.append(length)
-    begin = 0.0
-    while moments:
-        for at in moments:
-            yield begin + at
-        begin += length
-    while True:
-        yield math.inf
+    return moments

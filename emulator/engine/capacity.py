@@ -117,12 +117,15 @@ class Capacity:
                 offer = Offer(project, state, number, version, kind, self.instance_flops, self.cpu_limit)
                 offer.too_large = app.working_set_bytes > self.ram_bytes_max
                 state.known.append(offer)
-        if app.max_concurrent or project.project.max_concurrent:
+        if project.project.max_concurrent:
             self.limited = True
         self.find_offers(project, state)
 
     def find_offers(self, project: ProjectState, app: AppState) -> None:
         """Finds the versions of which the server may send jobs, with the processors that there are now."""
+        app.most_at_once = self._most_at_once(app.app)
+        if app.most_at_once:
+            self.limited = True
         app.offers = [offer for offer in app.known if self.can_run(offer) and not offer.too_large]
         for offer in app.offers:
             project.can_supply[offer.kind] = self.kinds[offer.kind] not in project.project.not_asked
@@ -137,9 +140,17 @@ class Capacity:
                 usage = max([offer.usage for offer in state.offers if offer.kind == kind], default=0.0)
                 largest = max(largest, usage)
                 if usage:
-                    of_apps += usage * state.app.max_concurrent if state.app.max_concurrent else NEVER
+                    of_apps += usage * state.most_at_once if state.most_at_once else NEVER
             if largest:
                 project.most_used[kind] = min(of_apps, limit * largest) if limit else of_apps
+
+    def _most_at_once(self, app: App) -> int:
+        """How many jobs of an application may run at once, 0 for any number: by its limit, or because no more fit into
+        the RAM."""
+        most = self.ram_bytes_max / app.working_set_bytes if app.working_set_bytes else NEVER
+        if most < 1 or most >= sum(self.instances):
+            return app.max_concurrent
+        return min(app.max_concurrent or int(most), int(most))
 
     def can_run(self, need: Offer | Job) -> bool:
         """Whether the computer has the processors that a version or a job needs."""

@@ -35,14 +35,14 @@ class Contact:
 
     def __init__(self, client: Client, policy: Policy) -> None:
         self._client = client
-        self._policy = policy
+        self.policy = policy
         self.waits = random_stream(client.seed, "waits")
         self.report_delay_secs = BOINC_REPORT_DELAY_SECS if client.quirks.reports_after_an_hour else REPORT_DELAY_SECS
         self.rpcs = 0
         self.sent = 0
         self.free_secs = 0.0  # no RPC before
         self.report_at_secs = NEVER  # when the next report is due
-        self._asked: tuple[ProjectState, WorkRequest | None] | None = None  # whose reply has not come yet
+        self.asked: tuple[ProjectState, WorkRequest | None] | None = None  # whose reply has not come yet
 
     def finished(self, job: Job, now: float) -> None:
         """A job is finished and waits to be reported."""
@@ -106,7 +106,7 @@ class Contact:
             return False
         request = None
         if self._client.can_ask(due, now):
-            request = self._policy.piggyback_request(due, now)
+            request = self.policy.piggyback_request(due, now)
         reason = Reason.REPORT_HOUR
         if not due.ready:
             reason = Reason.CONTACT_ASKED
@@ -137,7 +137,7 @@ class Contact:
             return
         delay_secs = project.project.reply_delay_secs
         if delay_secs:
-            self._asked = project, request
+            self.asked = project, request
             # The client makes one RPC at a time.
             self.free_secs = now + max(POLL_SECS, delay_secs)
             return
@@ -145,18 +145,18 @@ class Contact:
 
     def reply(self, now: float) -> bool:
         """Takes the reply that was waited for; returns whether there was one. `free_secs` is when it comes."""
-        if self._asked is None:
+        if self.asked is None:
             return False
-        project, request = self._asked
-        self._asked = None
+        project, request = self.asked
+        self.asked = None
         self._answered(project, request, now)
         self._plan()
         return True
 
     def left(self, project: ProjectState) -> None:
         """The project was left: its reply does not matter any more."""
-        if self._asked is not None and self._asked[0] is project:
-            self._asked = None
+        if self.asked is not None and self.asked[0] is project:
+            self.asked = None
         self._plan()
 
     def _answered(self, project: ProjectState, request: WorkRequest | None, now: float) -> None:
@@ -186,11 +186,11 @@ class Contact:
             request.secs[kind] = min(request.secs[kind], usable_secs)
             request.instances[kind] = min(request.instances[kind], project.most_used[kind] if usable_secs else 0.0)
         left = _kinds_of(request)
-        is_about_its_kind = self._policy.uses_backoffs and asked[request.kind]
+        is_about_its_kind = self.policy.uses_backoffs and asked[request.kind]
         if left[request.kind] if is_about_its_kind else any(left):
             return request
         again = now + BACKOFF_FIRST_SECS
-        if not self._policy.uses_backoffs:
+        if not self.policy.uses_backoffs:
             project.rpc_allowed_secs = max(project.rpc_allowed_secs, again)
         for kind, was_asked in enumerate(asked):
             if was_asked and not left[kind]:
@@ -227,7 +227,7 @@ class Contact:
         self.sent += len(jobs)
         for kind in refused:
             client.log.add(now, DecisionKind.SERVER, Reason.SERVER_DEADLINE, project.index, -1, kind)
-        if self._policy.uses_backoffs:
+        if self.policy.uses_backoffs:
             for kind, number in enumerate(got):
                 if number:
                     project.backoff_interval_secs[kind] = project.backoff_until_secs[kind] = 0.0

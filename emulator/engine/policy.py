@@ -27,7 +27,6 @@ from emulator.engine.decisions import Choice, Fetch, WorkRequest
 from emulator.engine.state import Job, ProjectState
 
 POLICY_API_VERSION: Final = 1
-MAX_UNFINISHED: Final = 1000  # jobs of one project; with more it is asked for none, under every policy
 
 
 class PolicyError(Exception):

@@ -1,24 +1,28 @@
 """Runs a scenario again up to one of its decisions, and says what the policy knew at that moment.
 
 The same scenario, policy and seed give the same run, so nothing has to be kept for this while a run is made. The
-figures are read from the policy's own round-robin simulation (emulator.engine.policies.rr_simulation); the same
+figures are read from the policy's own round-robin simulation (emulator.engine.kernel.simulations); the same
 simulation in its general form is recorded, and shows which job would have which instance when.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Final, Protocol, runtime_checkable
+from typing import Final
 
 from emulator.engine.client import Client
 from emulator.engine.decisions import Choice, Fetch, WorkRequest
+from emulator.engine.kernel import decide, simulations
+from emulator.engine.kernel.bounds import MAX_SLICES, may_miss_deadlines
+from emulator.engine.kernel.queues import make_queues
+from emulator.engine.policies.in_arrays import ArrayPolicy
 from emulator.engine.policies.recorded_turns import RecordedTurns
-from emulator.engine.policies.rr_simulation import RoundRobinSimulation
 from emulator.engine.policy import Policy
 from emulator.engine.run import Run
 from emulator.engine.state import NEVER, Job, ProjectState
+from emulator.engine.table import Table
 from emulator.engine.timeline.reasons import Reason
 from emulator.engine.timeline.results import DecisionKind
 from portal.languages.messages import Message, MessageError
@@ -26,21 +30,11 @@ from portal.languages.messages import Message, MessageError
 NO_SIMULATION: Final = Message("replay_without_simulation")
 NO_DECISION: Final = Message("replay_no_decision")
 OTHER_RUN: Final = Message("replay_other_run")
+_FORECAST: Final = ("instances", "idle", "saturated_secs", "shortfall_secs")
 
 
 class ReplayError(MessageError):
     """The moment cannot be shown, for one of the reasons above."""
-
-
-@runtime_checkable
-class SimulatingPolicy(Policy, Protocol):
-    """A policy that starts from the round-robin simulation."""
-
-    def simulation(self) -> RoundRobinSimulation: ...
-
-    def ranked(self, now: float) -> list[tuple[ProjectState, float]]:
-        """The projects that may be asked for work, the first to be asked first, and the number that decides it."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,24 +127,28 @@ def is_of_the_policy(kind: int, reason: int) -> bool:
     if kind == DecisionKind.RUN:
         return reason != Reason.WAS_RUNNING
     if kind == DecisionKind.ASK:
-        return Reason.FETCH_SATURATION <= reason <= Reason.FETCH_PROJECT_SHORT
+        in_range = Reason.FETCH_SATURATION <= reason <= Reason.FETCH_PROJECT_SHORT
+        return in_range or reason == Reason.FETCH_BESIDE_WIDE
     return kind == DecisionKind.STOP and reason == Reason.PREEMPTED
 
 
-def moment(make_run: Callable[[Callable[[Policy], Policy]], Run], wanted: Wanted) -> Moment:
-    """Replays up to that decision. `make_run` makes the run; its policy is first given to the function it gets.
+def moment(run: Run, policy: ArrayPolicy, wanted: Wanted) -> Moment:
+    """Makes the run of that policy up to that decision.
 
     Raises ReplayError if the policy uses no such simulation, if the decision was not the policy's, or if the run is
     another one than it was.
     """
+    if not policy.simulates:
+        raise ReplayError(NO_SIMULATION)
     observers: list[_Observer] = []
 
-    def observed(policy: Policy) -> Policy:
-        observers.append(_Observer(policy, wanted))
+    def watched(client: Client) -> Policy:
+        observers.append(_Observer(policy, wanted, client))
         return observers[0]
 
+    run.watch(wanted.at_secs, watched)
     with suppress(_ReachedError):
-        make_run(observed).result()
+        run.result()
     return observers[0].moment()
 
 
@@ -161,19 +159,17 @@ class _ReachedError(Exception):
 class _Observer:
     """The policy, watched: what it knew when it was last called before the wanted decision."""
 
-    def __init__(self, policy: Policy, wanted: Wanted) -> None:
-        if not isinstance(policy, SimulatingPolicy):
-            raise ReplayError(NO_SIMULATION)
-        self._policy: SimulatingPolicy = policy
+    def __init__(self, policy: ArrayPolicy, wanted: Wanted, client: Client) -> None:
+        self._policy = policy
         self._wanted = wanted
+        self._client = client
         self._seen: Moment | None = None
         self._request: WorkRequest | None = None
         self.name = policy.name
         self.uses_backoffs = policy.uses_backoffs
 
     def begin(self, client: Client) -> None:
-        self._client = client
-        self._policy.begin(client)
+        """It has begun before."""
 
     def accrue(self, now: float) -> None:
         self._policy.accrue(now)
@@ -240,24 +236,27 @@ class _Observer:
         )
 
 
-def _seen(client: Client, policy: SimulatingPolicy, now: float) -> Moment:
+def _seen(client: Client, policy: ArrayPolicy, now: float) -> Moment:
     """All that is shown of a moment, but for the request. It is read at once, because it changes after."""
-    simulation = policy.simulation()
-    horizon_secs = client.buffer_total_secs
-    simulated = simulation.result(now, horizon_secs)
-    saturated = simulated.saturated_secs
+    t = policy.table()
+    simulations.forecast(t, now)
     processors = tuple(
-        ProcessorForecast(
-            kind, client.instances[place], simulated.idle[place], saturated[place], simulated.shortfall_secs[place]
-        )
-        for place, kind in enumerate(client.kinds)
+        ProcessorForecast(client.kinds[place], *(float(row[name]) for name in _FORECAST))
+        for place, row in enumerate(t.kinds)
         if client.present[place]
     )
-    turns = simulation.turns(RecordedTurns, now, horizon_secs)
-    turns.run(horizon_secs)
-    was_searched = simulation.may_miss_deadlines(now)
-    late = {job.id for jobs in simulation.missed(now) for job in jobs} if was_searched else set()
-    ends = simulation.ends_secs() if was_searched else {}
+    horizon_secs = client.buffer_total_secs
+    turns = RecordedTurns(t, make_queues(t, now), client.present, max(client.period_secs, horizon_secs / MAX_SLICES))
+    turns.run()
+    was_searched = may_miss_deadlines(t, now)
+    late: set[int] = set()
+    ends: dict[int, float] = {}
+    if was_searched:
+        simulations.judge(t, now)
+        for kind, row in enumerate(t.kinds):
+            late.update(t.jobs[t.missed[kind, : row["missed"]]]["id"].tolist())
+        jobs = t.jobs[: t.run[0]["jobs"]]
+        ends = dict(zip(jobs["id"].tolist(), jobs["sim_end_secs"].tolist(), strict=True))
     return Moment(
         client.buffer_min_secs,
         horizon_secs,
@@ -267,7 +266,7 @@ def _seen(client: Client, policy: SimulatingPolicy, now: float) -> Moment:
         turns.is_cut,
         _jobs(client, turns, late, ends, now),
         was_searched,
-        _projects(client, policy, now),
+        _projects(client, policy, t, now),
         None,
     )
 
@@ -278,38 +277,39 @@ def _jobs(
     """The client's jobs in the order in which they would run."""
     rows = []
     for job in client.jobs():
-        begin_secs, end_secs = turns.begin_and_end(job)
-        left_secs, searched_end = job.left_secs(now), ends.get(job.id)
+        begin_secs, end_secs = turns.begin_and_end(job.id)
+        searched_end = ends.get(job.id, NEVER)
         rows.append(
             JobForecast(
                 job.id,
                 job.project.index,
                 client.kinds[job.kind],
                 job.running,
-                left_secs,
+                job.left_secs(now),
                 begin_secs,
                 end_secs,
                 job.deadline_secs - now,
                 job.id in late,
-                None if searched_end is None else searched_end - now,
+                searched_end - now if math.isfinite(searched_end) else None,
             )
         )
     return tuple(sorted(rows, key=lambda row: (NEVER if row.begin_secs is None else row.begin_secs, row.job)))
 
 
-def _projects(client: Client, policy: SimulatingPolicy, now: float) -> tuple[ProjectStanding, ...]:
-    ranked = policy.ranked(now)
-    places = {project.index: place for place, (project, _) in enumerate(ranked, 1)}
-    priorities = {project.index: priority for project, priority in ranked if priority > -NEVER}
+def _projects(client: Client, policy: ArrayPolicy, t: Table, now: float) -> tuple[ProjectStanding, ...]:
+    order = t.projects["order"][: decide.find_order(t, now)].tolist()
+    priorities = {
+        index: priority for index, priority in zip(order, policy.priorities(t, order), strict=True) if priority > -NEVER
+    }
     total = sum(project.share for project in client.projects) or 1.0
     return tuple(
         ProjectStanding(
             project.index,
             project.share / total,
             policy.standing(project, now),
-            places.get(project.index, 0),
+            order.index(project.index) + 1 if project.index in order else 0,
             priorities.get(project.index),
-            "" if project.index in places else _obstacle(project, now),
+            "" if project.index in order else _obstacle(project, now),
             max(0.0, project.rpc_allowed_secs - now),
             tuple(max(0.0, until - now) for until in project.backoff_until_secs),
         )

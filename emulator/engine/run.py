@@ -8,7 +8,7 @@ that grow linearly change (and REC, which follows a known curve), so the jump lo
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from heapq import heappop
@@ -20,10 +20,11 @@ from emulator.engine.contact import Contact
 from emulator.engine.entitlements import Entitlements
 from emulator.engine.figures import RunTotals, figures_of_merit
 from emulator.engine.hardware import change_processor
-from emulator.engine.kernel.dispatch import exchange_of
+from emulator.engine.kernel import rec
 from emulator.engine.kernel.exchange import Exchange
 from emulator.engine.kernel.loop import Pause
 from emulator.engine.limits import Limits
+from emulator.engine.policies.in_arrays import ArrayPolicy
 from emulator.engine.policy import Policy
 from emulator.engine.preference_change import change_preferences
 from emulator.engine.present import PresentState
@@ -147,8 +148,12 @@ class Run:
             self._record_usable(0.0, kind)
         self._present = PresentState(client, self._contact, scenario)
         self._entitlements = Entitlements(client)
-        # None: the run is made on objects.
-        self._exchange = exchange_of(client, self._contact, policy, scenario)
+        # None: the run is made on objects, as it is of a policy from outside.
+        self._exchange: Exchange | None = None
+        if isinstance(policy, ArrayPolicy):
+            self._exchange = Exchange(client, self._contact, policy)
+            policy.use(self._exchange)
+        self._watch: tuple[float, Callable[[Client], Policy]] | None = None
 
     @property
     def quirks(self) -> Quirks:
@@ -159,6 +164,10 @@ class Run:
     def slice_steps(self) -> int:
         """How many steps all its simulations in time slices took."""
         return self._client.slice_steps
+
+    def watch(self, at_secs: float, watched: Callable[[Client], Policy]) -> None:
+        """Lets another policy decide from that time on, on objects; it is made when they are as they were then."""
+        self._watch = at_secs, watched
 
     @property
     def done_fraction(self) -> float:
@@ -176,9 +185,8 @@ class Run:
             if self._exchange is not None:
                 self._loop_in_arrays(self._exchange)
             else:
-                self._loop()
+                self._loop(0.0, 0.0)
         end = self._duration_secs
-        self._policy.accrue(end)
         for job in self._client.running:
             self._client.settle(job, end)
         self._client.judge_rest(end)
@@ -203,11 +211,11 @@ class Run:
             self._present.names,
         )
 
-    def _loop(self) -> None:
+    def _loop(self, choose_at: float, fetch_at: float) -> None:
         client, contact = self._client, self._contact
         accrue = self._policy.accrue
         duration = self._duration_secs
-        now = choose_at = fetch_at = 0.0
+        now = client.now
         state_at = self._next_state()
         event_at = self._events[-1].at_secs if self._events else NEVER
         rpc_at = self._rpc_at(fetch_at)
@@ -260,7 +268,8 @@ class Run:
         """The same as `_loop`, by the compiled loop."""
         run = exchange.table.run[0]
         exchange.load()
-        run["duration_secs"] = self._duration_secs
+        watch_at = self._watch[0] if self._watch is not None else NEVER
+        run["duration_secs"] = min(self._duration_secs, watch_at)
         run["state_at"], run["rpc_at"] = self._next_state(), self._rpc_at(0.0)
         run["event_at"] = self._events[-1].at_secs if self._events else NEVER
         run["sample_at"] = 0.0 if self._recorder is not None else NEVER
@@ -281,8 +290,14 @@ class Run:
             else:
                 run["sample_at"] = self._record_levels(float(run["now"]), exchange.buffered(float(run["now"])))
             pause = exchange.advance()
+        if run["pending"]:
+            rec.resolve(exchange.table)
         exchange.store()
         self.events = int(run["events"])
+        if self._watch is not None:
+            self._policy = self._watch[1](self._client)
+            self._contact.policy = self._policy
+            self._loop(float(run["choose_at"]), float(run["fetch_at"]))
 
     def _rpc_at(self, fetch_at: float) -> float:
         """When a server is next contacted, or the policy asked whom to contact."""

@@ -104,11 +104,12 @@ class Job:
 class AppState:
     """An application as its server sees it: the number of its running jobs, and its versions."""
 
-    __slots__ = ("app", "known", "offers", "running")
+    __slots__ = ("app", "known", "most_at_once", "offers", "running")
 
     def __init__(self, app: App) -> None:
         self.app = app
         self.running = 0
+        self.most_at_once = 0  # of its jobs, by its limit or by the RAM; 0 for any number
         self.known: list[Offer] = []  # for kinds of processor that it has at some time
         self.offers: list[Offer] = []  # those of which the server may send jobs now
 

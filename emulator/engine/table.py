@@ -16,6 +16,9 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from emulator.engine.quirks import Quirks
+from emulator.engine.uncompiled import Rows
+
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
@@ -25,59 +28,69 @@ def _row(ints: str, floats: str) -> np.dtype[np.void]:
 
 
 # `taken`: it is among the jobs chosen now. `gone`: its server has it, and the row is free. `lane`: of one instance, or
-# -1; a job of several is the owner of their lanes, and `part_lane` is the one that it shares, or -1.
+# -1; a job of several is the owner of their lanes, and `part_lane` is the one that it shares, or -1. `sim_end_secs`: of
+# the last simulation that looked at deadlines.
 JOB: Final = _row(
     "id project kind app started running done gone by_deadline taken lane part_lane waits_for_ram",
     "usage cpus counted_flops pace size_secs estimate_secs bias left before_secs rate left_at_error settled_secs "
-    "arrived_secs deadline_secs slice_end_secs end_secs changed_flop",
+    "arrived_secs deadline_secs slice_end_secs end_secs changed_flop sim_end_secs",
 )
-# `is_last`, `inverse`, `done_flop`: of emulator.engine.policies.rec. `share_fraction`: of policies.debts. `ready`: how
-# many jobs wait to be reported, `first_ready_secs` when the first was finished. `server_*`: of UpDown. `order` has
-# nothing to do with its row: it is the list of projects that may be asked for work, the first to be asked first.
+# `is_last`, `rank`, `inverse`, `done_flop`: of policies.rec. `share_fraction`: of policies.long_term_debt. `ready`: how
+# many jobs wait to be reported, `first_ready_secs` when the first was finished. `server_*`, `trace_*`: of UpDown.
+# `runnable_fraction`, `done_secs`: of policies.debt_2005. `order` has nothing to do with its row: it is the list of
+# projects that may be asked for work, the first to be asked first.
 PROJECT: Final = _row(
     "attached suspended no_new_tasks held has_work forced_down is_last failures running unfinished ready "
-    "sent met late failed rpcs server_up order",
-    "share inverse done_flop share_fraction rpc_allowed_secs report_at_secs job_secs job_flop busy_flops used_flop "
-    "wasted_flop request_delay_secs error_delay_secs first_ready_secs gap_cubes gap_from_secs server_until_secs "
-    "server_up_secs server_down_secs snapshot_rank snapshot_unit",
+    "sent met late failed rpcs server_up order max_concurrent workload_check master_fetches first_trace traces "
+    "trace_place",
+    "share rank inverse done_flop share_fraction rpc_allowed_secs report_at_secs job_secs job_flop busy_flops "
+    "used_flop wasted_flop request_delay_secs error_delay_secs first_ready_secs gap_cubes gap_from_secs "
+    "server_until_secs server_up_secs server_down_secs snapshot_rank snapshot_unit reply_delay_secs "
+    "runnable_fraction done_secs trace_begin_secs trace_secs",
 )
-# `jobs`: waiting and begun. `debt`: of policies.debts.
+# `jobs`: waiting and begun. `debt`: of policies.long_term_debt and .debt_2005.
 PAIR: Final = _row(
-    "jobs waiting begun can_supply", "waiting_secs busy instance_secs backoff_until_secs backoff_interval_secs debt"
+    "jobs waiting begun can_supply",
+    "waiting_secs busy instance_secs backoff_until_secs backoff_interval_secs debt most_used",
 )
 # `free`: while jobs are chosen. `saturated_secs`, `shortfall_secs`, `idle`: of the last simulation. `asked_*` and
 # `delay_secs`: of the request that is made. `lanes` lanes from `first_lane` on. `stop_reason`: why jobs stop when it is
-# not active. `supplied`: some project has jobs for it. `missed`: how many entries Table.missed has.
+# not active. `supplied`: some project has jobs for it. `missed`: how many entries Table.missed has. `cut`: limits leave
+# nothing of what was to be asked for.
 KIND: Final = _row(
-    "active present supplied first_lane lanes stop_reason missed",
+    "active present supplied first_lane lanes stop_reason missed cut",
     "instances counted_flops up_fraction work work_rate work_at longest_secs max_usage min_usage beside free "
     "saturated_secs shortfall_secs idle asked_secs asked_instances delay_secs",
 )
 # `weight` and what its jobs are drawn from, in FLOP.
 APP: Final = _row(
-    "project", "weight size_flop size_deviation estimate_flop estimate_deviation latency_secs error_rate ram_bytes"
+    "project max_concurrent",
+    "weight size_flop size_deviation estimate_flop estimate_deviation estimate_factor latency_secs error_rate "
+    "ram_bytes",
 )
 OFFER: Final = _row("app kind refused", "flops usage cpus counted_flops pace")
 # The loop: `phase` is where it goes on (kernel.loop), `changed` whether something happened in this step. Counts:
 # `jobs` rows in use, and entries of the lists. `sim_*`: of when the last simulation is, `judged_*` the last judgement.
 # `pending`: the time of the next look is a bound, and the exact one is found from the snapshot when it is reached.
+# `awaited`: the project whose reply has not come yet, or -1, and whether it `was_asked` for work (`asked_*` of kinds).
 RUN: Final = _row(
     "phase changed policy by_letter adapts adapted records reachable report_at_once uneven contested any_suspended "
     "any_without_share eligibility_rule version arrivals moves next_id full_at_moves checked_version sim_version "
     "judged_version jobs done running begun ready chosen margins decisions dropped blocks rpcs misses answered sent "
-    "steps events pending snapshot",
+    "steps events pending snapshot limited uses_backoffs awaited was_asked tasks " + " ".join(Quirks.__slots__),
     "now duration_secs choose_at fetch_at state_at event_at rpc_at sample_at free_secs report_at_secs accrued_secs "
     "growth decay cpu_rate safe_until_secs first_end buffer_min_secs buffer_total_secs period_secs host_flops "
-    "ram_bytes ram_used report_delay_secs sim_at judged_at pending_at pending_soonest log_from log_to",
+    "ram_bytes ram_used report_delay_secs sim_at judged_at pending_at pending_soonest log_from log_to "
+    "next_period_secs period_from_secs pay_off_secs initial_secs recheck_secs",
 )
 
 
 # `running`: in order of their starts. `begun`: have run and are not finished, in order of their first starts. `ready`:
 # finished and not reported, in order of their ends. `chosen` and the `reasons`. `margin_jobs` would just not miss their
-# deadlines, by `margin_secs`. `snapshot_*`: the queues of a forecast.
+# deadlines, by `margin_secs`. `snapshot_*`: the queues of a forecast. `task_*`: of policies.debt_2005.
 ENTRY: Final = _row(
-    "running begun ready chosen reasons margin_jobs snapshot_kind snapshot_project",
-    "margin_secs snapshot_left snapshot_usage snapshot_cpus snapshot_flops",
+    "running begun ready chosen reasons margin_jobs snapshot_kind snapshot_project task_jobs task_reasons",
+    "task_pay_off task_work margin_secs snapshot_left snapshot_usage snapshot_cpus snapshot_flops",
 )
 # `owner`: 0, the number of the job that has the lane and 1, or -1 if jobs share it; then `load` is their part.
 LANE: Final = _row("owner", "load")
@@ -102,11 +115,12 @@ class Table(NamedTuple):
     lists: Any
     missed: Ints  # by kind: jobs that would miss their deadlines, by deadline
     lanes: Any
+    traces: Floats  # when servers change their state: `traces` from `first_trace` on, and so again
+    downtimes: Floats  # by row: project, from, length, every
     streams: Any  # of random numbers: by project those for jobs, for its server, for errors; and one for waits
     records: Any
 
 
 def rows(dtype: np.dtype[np.void], *shape: int, uncompiled: bool) -> Any:
-    """Rows of zeros whose fields are attributes."""
-    made = np.zeros(shape, dtype)
-    return made.view(np.recarray) if uncompiled else made
+    """Rows of zeros."""
+    return Rows(dtype, shape) if uncompiled else np.zeros(shape, dtype)

@@ -1,8 +1,8 @@
 """The least share violation that any schedule could have had, by linear programming. Pure.
 
 A project that has no program for a GPU, or whose server was down for a week, cannot get its share of them; no policy is
-to blame for that. The bound knows the whole run in advance: it fills the processors as far as the projects together
-can, and then divides the work as near to the shares as possible. It ignores deadlines and the lengths of jobs.
+to blame for that. The bound knows the whole run in advance: it does as much work as the run did, and divides it as near
+to the shares as possible. It ignores deadlines and the lengths of jobs.
 
 Unknowns are the job-seconds of each kind of job in each stretch of the run (emulator.engine.timeline.stretches). While
 a project's server gives no jobs, only those can run that the client had at the start, and as many as a work buffer
@@ -46,8 +46,8 @@ def figures_of_merit(result: Result, secs_left: float = math.inf) -> dict[str, f
 
 
 def least_violation(result: Result, secs_left: float = math.inf) -> float | None:
-    """The least attainable share violation of a run, as `Figures.share_violation` counts. None if the problem has
-    more than MAX_UNKNOWNS unknowns or takes too long."""
+    """The least attainable share violation of a run, as `Figures.share_violation` counts, for as much work as it did;
+    never more than it had. None if the problem has more than MAX_UNKNOWNS unknowns or takes too long."""
     unknowns = sum(len(claim.supplies) for stretch in result.stretches for claim in stretch.claims)
     if not unknowns:
         return 0.0
@@ -59,7 +59,10 @@ def least_violation(result: Result, secs_left: float = math.inf) -> float | None
     most = problem.solve(-problem.flop)
     if most is None or most >= 0:
         return None if most is None else 0.0
-    return problem.least_distance([row.share for row in result.projects], -most)
+    # What the run did fits, but for rounding, and for jobs that it had when their speed changed.
+    done = math.fsum([row.used_flop for row in result.projects]) / problem.unit_flop
+    least = problem.least_distance([row.share for row in result.projects], min(-most, done)) if done else 0.0
+    return None if least is None else min(least, result.figures.share_violation)
 
 
 @dataclass(slots=True)
@@ -88,6 +91,7 @@ class _Problem:
     flop: Floats
     project: list[int]
     rows: _Rows
+    unit_flop: float  # what amounts of work are counted in
     secs_max: float  # for each program
 
     @classmethod
@@ -113,7 +117,7 @@ class _Problem:
                 rows.add(terms, secs / scale)
         for terms, limit in _dry_limits(stretches):
             rows.add(terms, limit / scale)
-        return cls(np.array(flop) / max(flop), project, rows, secs_max)
+        return cls(np.array(flop) / max(flop), project, rows, max(flop) * scale, secs_max)
 
     def solve(self, costs: Floats, extra: _Rows | None = None, unknowns: int = 0) -> float | None:
         """The least cost; None if the solver found none in time."""
@@ -129,11 +133,11 @@ class _Problem:
         return float(found.fun) if found.success else None
 
     def least_distance(self, aims: Sequence[float], most: float) -> float | None:
-        """The least sum of the projects' distances from their aims, as parts of the work, when as much work is done
-        as possible."""
+        """The least sum of the projects' distances from their aims, as parts of the work, when this much is done."""
         number = len(self.flop)
         rows = _Rows(list(self.rows.row), list(self.rows.column), list(self.rows.factor), list(self.rows.limit))
         rows.add([(place, -each) for place, each in enumerate(self.flop)], -most * (1 - ROUNDING))
+        rows.add(list(enumerate(self.flop)), most * (1 + ROUNDING))
         for index, aim in enumerate(aims):
             mine = [(place, each) for place, each in enumerate(self.flop) if self.project[place] == index]
             rows.add([*mine, (number + index, -1.0)], aim * most)

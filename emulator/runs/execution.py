@@ -10,12 +10,13 @@ from dataclasses import asdict
 from math import inf
 from typing import Any
 
+from emulator.engine.policies.in_arrays import ArrayPolicy
 from emulator.engine.policies.names import PolicyName
 from emulator.engine.policies.own import make_own_policy
 from emulator.engine.policies.registry import make_policy
 from emulator.engine.policy import Policy
 from emulator.engine.quirks import BOINC, Quirks
-from emulator.engine.replay import Wanted, moment
+from emulator.engine.replay import NO_SIMULATION, ReplayError, Wanted, moment
 from emulator.engine.run import Run
 from emulator.engine.scenario import Scenario
 from emulator.engine.timeline.results import Result
@@ -47,15 +48,13 @@ def execute(order: Mapping[str, Any], began: Callable[[Run], None] = lambda run:
 def replay(order: Mapping[str, Any], wanted: Wanted, began: Callable[[Run], None] = lambda run: None) -> dict[str, Any]:
     """What its policy knew at that decision, as JSON (emulator.engine.replay.Moment). Raises ReplayError."""
     scenario = from_json(order["scenario"])
-
-    def make_run(observed: Callable[[Policy], Policy]) -> Run:
-        policy = observed(policy_of(order["policy"], scenario, order["parameters"]))
-        quirks = BOINC if order["has_quirks"] else Quirks()
-        run = Run(scenario, policy, order["days"], order["seed"], quirks, timeline=False)
-        began(run)
-        return run
-
-    return asdict(moment(make_run, wanted))
+    policy = policy_of(order["policy"], scenario, order["parameters"])
+    if not isinstance(policy, ArrayPolicy):
+        raise ReplayError(NO_SIMULATION)
+    quirks = BOINC if order["has_quirks"] else Quirks()
+    run = Run(scenario, policy, order["days"], order["seed"], quirks, timeline=False)
+    began(run)
+    return asdict(moment(run, policy, wanted))
 
 
 def run_of(order: Mapping[str, Any], scenario: Scenario, days: float, *, timeline: bool) -> Run:

@@ -1,9 +1,13 @@
-"""Compiles the kernel: `python -m emulator.runs.kernel_build`. It takes about a minute of processor time, once."""
+"""Compiles the kernel: `python -m emulator.runs.kernel_build`. It takes about a minute of processor time, once.
+
+With `--nice` it does so behind what else the machine does: nobody waits for it.
+"""
 
 from __future__ import annotations
 
 import fcntl
 import os
+import sys
 from pathlib import Path
 from typing import Final
 
@@ -23,7 +27,11 @@ def main() -> None:
             return  # another process makes it
         if made is None or is_built():
             return
-        os.nice(NICENESS)
+        if "--nice" in sys.argv:
+            os.nice(NICENESS)
+        # What was compiled of a file that is as it was may call what has changed in another.
+        for old in (*folder.rglob("*.nbi"), *folder.rglob("*.nbc")):
+            old.unlink()
         os.environ[BUILDS] = "1"
         _compile()
         for old in folder.glob("kernel-*"):

@@ -1,8 +1,14 @@
 """A real client in a state of one's choice, to ask a policy what it would do."""
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from emulator.engine.client import Client
+from emulator.engine.kernel import simulations
+from emulator.engine.policies.in_arrays import ArrayPolicy
+from emulator.engine.policies.rec import Rec
+from emulator.engine.policy import Policy
 from emulator.engine.quirks import Quirks
 from emulator.engine.scenario import (
     CPU,
@@ -18,10 +24,21 @@ from emulator.engine.scenario import (
     Version,
 )
 from emulator.engine.state import Job
+from emulator.engine.table import Table
 from emulator.engine.timeline.recorder import DecisionLog
 
 HOUR_SECS = 3600.0
 GPU = "NVIDIA"
+
+
+class OnObjects:
+    """A policy of the project like one from outside: its run is made on objects."""
+
+    def __init__(self, policy: Policy) -> None:
+        self.policy = policy
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.policy, name)
 
 
 def cpu_app(hours: float = 1.0, name: str = "cpu") -> App:
@@ -71,3 +88,51 @@ def give(client: Client, project: int, hours: float, app: int = 0) -> Job:
     job = client.server.job(offer, flop, flop, 0.0, 10 * DAY_SECS)
     client.arrive(job)
     return job
+
+
+class RankedBy(Rec):
+    """The modern policy with ranks of projects, and by how much they grow per counted FLOP, as a test has them."""
+
+    def __init__(self, ranks: Mapping[int, float], units: Mapping[int, float]) -> None:
+        super().__init__()
+        self.ranks = ranks
+        self.units = units
+
+    def load(self, t: Table) -> None:
+        super().load(t)
+        t.run[0]["growth"] = 1.0
+        for index, unit in self.units.items():
+            t.projects[index]["inverse"] = unit
+            t.projects[index]["done_flop"] = self.ranks[index] / unit if unit else 0.0
+
+
+def ranked_by(client: Client, ranks: Mapping[int, float], units: Mapping[int, float]) -> RankedBy:
+    """That policy, for a client."""
+    policy = RankedBy(ranks, units)
+    policy.begin(client)
+    return policy
+
+
+def forecast_of(policy: ArrayPolicy, now: float, horizon_secs: float | None = None) -> tuple[list[float], ...]:
+    """Per kind of processor: idle instances, saturated times and shortfalls; up to the end of the buffer or so far."""
+    t = policy.table()
+    if horizon_secs is not None:
+        t.run[0]["buffer_total_secs"] = horizon_secs
+    t.run[0]["sim_at"] = -1.0
+    simulations.forecast(t, now)
+    return tuple(t.kinds[name].tolist() for name in ("idle", "saturated_secs", "shortfall_secs"))
+
+
+def late_jobs(policy: ArrayPolicy, now: float) -> list[list[int]]:
+    """Per kind, the numbers of the jobs that would miss their deadlines, by deadline."""
+    t = policy.table()
+    simulations.judge(t, now)
+    return [t.jobs[t.missed[kind, : row["missed"]]]["id"].tolist() for kind, row in enumerate(t.kinds)]
+
+
+def busy_secs(policy: ArrayPolicy, now: float) -> list[float]:
+    """Per kind, how long all instances are busy with those."""
+    t = policy.table()
+    t.run[0]["by_letter"] = 1
+    simulations.find_delays(t, 0, now)
+    return list(t.kinds["delay_secs"].tolist())

@@ -1,4 +1,4 @@
-"""What is certain without a simulation (emulator.engine.policies.rr_simulation, "Bounds").
+"""What is certain without a simulation.
 
 Whatever the order, as long as no instance idles while a job waits for it: once one is idle, fewer jobs than instances
 are left. So all are busy at least for (work - that of the longest n - 1 jobs) / n; and no job waits longer than (work -
@@ -14,12 +14,15 @@ import numpy as np
 
 from emulator.engine.kernel.compiled import compiled, making_arrays
 from emulator.engine.kernel.jobs import left_secs, work_secs
-from emulator.engine.kernel.queues import Queues
-from emulator.engine.policies.rr_simulation import MIN_MARGIN_SECS, SLACK_SECS
-from emulator.engine.policies.rr_turns import NONE_FREE
+from emulator.engine.kernel.queues import NONE_FREE, Queues, goes_beyond_text
 from emulator.engine.table import Table
 
+# The soonest that a choice is made again: a job with less time to spare runs for its deadline now.
+MIN_MARGIN_SECS: Final = 60.0
+MAX_SLICES: Final = 2000  # up to the end of the buffer
+SLACK_SECS: Final = 1.0  # the sum of work is kept up to date with rounding errors
 CERTAIN_SECS: Final = 1e-3  # a job late by more than this is late whatever the rounding
+DOUBT: Final = 0.3  # of what is left of a job: it may take so much longer than estimated, so it is due earlier
 ROUNDS: Final = 60
 
 
@@ -29,7 +32,7 @@ def min_saturated_secs(t: Table, k: int, now: float) -> float:
     run, kind = t.run[0], t.kinds[k]
     if not kind.present:
         return math.inf
-    if run.any_suspended:
+    if run.any_suspended or run.limited:
         return 0.0
     n = kind.instances
     work = work_secs(t, k, now) / n - kind.longest_secs - SLACK_SECS
@@ -45,6 +48,8 @@ def least_saturated_secs(t: Table, k: int, now: float) -> float:
     """The same, closer, by looking at all jobs."""
     bound = min_saturated_secs(t, k, now)
     kind = t.kinds[k]
+    if t.run[0].limited:
+        return bound
     count = 0
     all_whole = True
     most = 0.0
@@ -93,6 +98,11 @@ def least_saturated_secs(t: Table, k: int, now: float) -> float:
 def all_done_secs(t: Table, k: int, now: float) -> float:
     """A time after which all jobs of that kind are certainly done, in whatever order they run."""
     kind = t.kinds[k]
+    if t.run[0].limited:  # at least one job runs at a time
+        one_by_one = 0.0
+        for other in range(len(t.kinds)):
+            one_by_one += work_secs(t, other, now) / t.kinds[other].min_usage / t.kinds[other].up_fraction
+        return one_by_one + SLACK_SECS
     n, longest = kind.instances, kind.longest_secs
     if t.run[0].uneven:
         if k:
@@ -115,6 +125,13 @@ def cpus_beside(t: Table) -> float:
 
 
 @compiled
+def early_secs(t: Table) -> float:
+    """By how much all deadlines count as earlier."""
+    run = t.run[0]
+    return float(run.buffer_min_secs) if run.buffer_before_deadline else MIN_MARGIN_SECS
+
+
+@compiled
 def may_miss_deadlines(t: Table, now: float) -> bool:
     """Whether any job might miss its deadline; False is certain, and stays so until a job arrives."""
     run = t.run[0]
@@ -131,7 +148,9 @@ def may_miss_deadlines(t: Table, now: float) -> bool:
                 longest = max(longest, job.estimate_secs)
         if first == math.inf:
             continue
-        first -= MIN_MARGIN_SECS
+        first -= early_secs(t)
+        if goes_beyond_text(t):
+            first -= DOUBT * longest / t.kinds[k].up_fraction
         done_secs = all_done_secs(t, k, now)
         if now + done_secs > first:
             t.kinds[k].longest_secs = longest  # the longest may be gone

@@ -68,5 +68,5 @@ def is_missing() -> bool:
 def start_building() -> None:
     """Starts a process that makes the compiled kernel, unless it is there or being made. Nobody waits for it."""
     if is_missing():
-        command = [sys.executable, "-m", "emulator.runs.kernel_build"]
+        command = [sys.executable, "-m", "emulator.runs.kernel_build", "--nice"]
         subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)

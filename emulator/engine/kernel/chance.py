@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from random import Random
+from typing import Any, Final, cast
 
 import numpy as np
 
 from emulator.engine import random_numbers
-from emulator.engine.kernel.compiled import compiled
+from emulator.engine.kernel.compiled import IS_COMPILED, compiled
 from emulator.engine.random_numbers import DEVIATION
 from emulator.engine.table import Table
 
@@ -71,12 +72,36 @@ def standard_normal(stream: Any) -> float:
     return (ones - 512.0 + uniform(stream) - 0.5) / DEVIATION
 
 
+if not IS_COMPILED:
+    # Then a stream is Python's generator itself.
+    uniform = cast(Any, Random.random)
+    standard_normal = cast(Any, random_numbers.standard_normal)
+
+
 @compiled
 def server_is_up(t: Table, p: int, now: float) -> bool:
-    """Whether a project's server answers (UpDown.advance)."""
+    """Whether a project's server answers (UpDown.advance, or `sample_once` as BOINC's emulator does)."""
     project = t.projects[p]
+    samples_once = t.run[0].one_day_retry and not project.trace_secs
     while project.server_until_secs <= now:
         project.server_up = 1 - project.server_up
+        if project.trace_secs:
+            _follow_trace(t, p)
+            continue
         mean = project.server_up_secs if project.server_up else project.server_down_secs
-        project.server_until_secs += -mean * log(1.0 - uniform(t.streams[len(t.projects) + p]))
+        stay = -mean * log(1.0 - uniform(t.streams[len(t.projects) + p]))
+        if samples_once:
+            project.server_until_secs = now + stay
+            break
+        project.server_until_secs += stay
     return project.server_up != 0
+
+
+@compiled
+def _follow_trace(t: Table, p: int) -> None:
+    project = t.projects[p]
+    if project.trace_place == project.traces:
+        project.trace_place = 0
+        project.trace_begin_secs += project.trace_secs
+    project.server_until_secs = project.trace_begin_secs + t.traces[project.first_trace + project.trace_place]
+    project.trace_place += 1

@@ -1,4 +1,14 @@
-"""Which jobs run: emulator.engine.policies.run_list in arrays, and Client.apply."""
+"""Which jobs run (BOINC's run list): the four steps of the client scheduling document, for any order of projects.
+
+1. for each kind of GPU, jobs that would miss their deadline, earliest deadline first, until all instances are used;
+2. the same for the CPU;
+3. for each kind of GPU, while instances are left, other jobs in order of their projects' priority;
+4. the same for the CPU.
+
+As each is chosen its project's priority falls as if the job had run for one scheduling period. In steps 3 and 4
+running jobs whose time slice is not over come first, and of each project a job that runs, then one that was
+preempted, then a new one (emulator document, section 7).
+"""
 
 from __future__ import annotations
 
@@ -7,7 +17,7 @@ from typing import Final
 
 import numpy as np
 
-from emulator.engine.kernel.bounds import may_miss_deadlines
+from emulator.engine.kernel.bounds import MIN_MARGIN_SECS, may_miss_deadlines
 from emulator.engine.kernel.compiled import compiled, making_arrays
 from emulator.engine.kernel.jobs import (
     CPU_DEADLINE,
@@ -19,11 +29,9 @@ from emulator.engine.kernel.jobs import (
     start,
     stop,
 )
-from emulator.engine.kernel.queues import LTD, comes_before, overall_debt
+from emulator.engine.kernel.queues import LTD, LTD_SINGLE, NONE_FREE, comes_before, goes_beyond_text, overall_debt
 from emulator.engine.kernel.records import log
 from emulator.engine.kernel.simulations import judge
-from emulator.engine.policies.rr_simulation import MIN_MARGIN_SECS
-from emulator.engine.policies.rr_turns import NONE_FREE
 from emulator.engine.table import Floats, Table
 from emulator.engine.timeline.reasons import Reason
 
@@ -44,6 +52,14 @@ def step_cost(t: Table, j: int) -> float:
     run, job = t.run[0], t.jobs[j]
     if run.policy == LTD:
         return job.counted_flops * run.period_secs
+    if run.policy == LTD_SINGLE:
+        return job.cpus * run.period_secs
+    if run.hour_of_day_bump:
+        all_done = 0.0
+        for p in range(len(t.projects)):
+            all_done += t.projects[p].done_flop
+        all_done = all_done if all_done else 1.0  # before the first second too, projects take turns by their shares
+        return all_done / 24 / run.host_flops * t.projects[job.project].inverse * job.counted_flops
     return run.growth * t.projects[job.project].inverse * job.counted_flops * run.period_secs
 
 
@@ -82,7 +98,22 @@ def _fits(t: Table, j: int, now: float) -> bool:
             return False
     elif cpus <= NONE_FREE or (job.cpus > 1.0 and _overcommits(t, j)):
         return False
-    return _has_ram(t, j, now)
+    return _has_ram(t, j, now) and not (t.run[0].limited and _is_at_limit(t, j))
+
+
+@compiled
+def _is_at_limit(t: Table, j: int) -> bool:
+    """Whether as many jobs of its application, or of its project, are chosen as may run at once."""
+    job = t.jobs[j]
+    same = mine = 0
+    for i in range(t.run[0].chosen):
+        other = t.jobs[t.lists[i].chosen]
+        if other.project == job.project:
+            mine += 1
+            if other.app == job.app:
+                same += 1
+    limit, of_project = t.apps[job.app].max_concurrent, t.projects[job.project].max_concurrent
+    return bool(0 < limit <= same or 0 < of_project <= mine)
 
 
 @compiled
@@ -108,12 +139,41 @@ def _take_missed(t: Table, k: int, reason: int, now: float) -> None:
 
 
 @compiled
-def _keep(t: Table, k: int, now: float) -> None:
+def _rest(free: float, usage: float) -> float:
+    """The part of an instance that is left over beside a job."""
+    rest = free - usage
+    rest -= math.floor(rest + NONE_FREE)
+    return max(rest, 0.0)
+
+
+@compiled
+def _strands(t: Table, j: int) -> bool:
+    """Whether a job leaves a part of a GPU to which no other job fits, where another job would leave less."""
+    job, free = t.jobs[j], t.kinds[t.jobs[j].kind].free
+    rest = _rest(free, job.usage)
+    if rest <= NONE_FREE:
+        return False
+    leaves_less = False
+    for i in range(t.run[0].jobs):
+        other = t.jobs[i]
+        if i == j or other.done or other.taken or other.kind != job.kind or t.projects[other.project].suspended:
+            continue
+        if other.usage <= rest + NONE_FREE:
+            return False
+        if other.usage <= free + NONE_FREE and _rest(free, other.usage) < rest - NONE_FREE:
+            leaves_less = True
+    return leaves_less
+
+
+@compiled
+def _keep(t: Table, k: int, whole_first: bool, now: float) -> None:
     """Takes the running jobs whose time slice is not over."""
     for i in range(t.run[0].running):
         job = t.jobs[t.lists[i].running]
         is_kept = job.slice_end_secs > now and job.kind == k and not job.taken
         if is_kept and not t.projects[job.project].suspended and _fits(t, t.lists[i].running, now):
+            if whole_first and _strands(t, t.lists[i].running):
+                continue
             _take(t, t.lists[i].running, SLICE)
 
 
@@ -152,16 +212,21 @@ def _heights(t: Table) -> Floats:
         costs[t.jobs[t.lists[i].chosen].project] += step_cost(t, t.lists[i].chosen)
     for p in range(len(t.projects)):
         project = t.projects[p]
-        rank = -overall_debt(t, p) if run.policy == LTD else project.done_flop * project.inverse
+        rank = (
+            -overall_debt(t, p)
+            if run.policy == LTD or run.policy == LTD_SINGLE
+            else project.done_flop * project.inverse
+        )
         costs[p] = rank + costs[p]
     return costs
 
 
 @making_arrays
-def _take_by_priority(t: Table, k: int, reason: int, now: float) -> None:
+def _take_by_priority(t: Table, k: int, reason: int, whole_first: bool, now: float) -> None:
+    """Steps 3 and 4. With ``whole_first`` jobs are left out that would leave a part of an instance idle."""
     if t.kinds[k].free <= NONE_FREE:
         return
-    _keep(t, k, now)
+    _keep(t, k, whole_first, now)
     if t.kinds[k].free <= NONE_FREE:
         return
     projects = len(t.projects)
@@ -183,7 +248,7 @@ def _take_by_priority(t: Table, k: int, reason: int, now: float) -> None:
         j, stage[best], place[best] = _next_offer(t, best, k, stage[best], place[best], now)
         if j < 0:
             is_open[best] = False
-        elif _fits(t, j, now):
+        elif _fits(t, j, now) and not (whole_first and _strands(t, j)):
             _take(t, j, reason)
             heights[best] += step_cost(t, j)
 
@@ -203,7 +268,7 @@ def _end_slices(t: Table, now: float) -> None:
 
 
 @compiled
-def _apply(t: Table, now: float) -> None:
+def apply(t: Table, now: float) -> None:
     """Runs what was chosen."""
     run = t.run[0]
     kept = 0
@@ -229,14 +294,15 @@ def _apply(t: Table, now: float) -> None:
 
 
 @compiled
-def choose(t: Table, now: float) -> None:
-    """Chooses the jobs that run from now on, and when to choose again."""
+def select(t: Table, now: float) -> bool:
+    """Chooses the jobs that are to run from now on, and when to choose again; returns False if those that run are to go
+    on."""
     run = t.run[0]
     kinds = len(t.kinds)
     endangered = may_miss_deadlines(t, now)
     if not endangered and run.full_at_moves == run.moves and now < run.first_end:
         run.choose_at = max(run.first_end if run.contested else math.inf, now + MIN_RECHECK_SECS)
-        return
+        return False
     for k in range(kinds):
         t.kinds[k].free = t.kinds[k].instances if t.kinds[k].active else 0.0
     run.chosen = 0
@@ -250,7 +316,9 @@ def choose(t: Table, now: float) -> None:
             _take_missed(t, k, GPU_DEADLINE if k else CPU_DEADLINE, now)
     for turn in range(kinds):
         k = (turn + 1) % kinds
-        _take_by_priority(t, k, GPU_PRIORITY if k else CPU_PRIORITY, now)
+        if k and t.run[0].uneven and goes_beyond_text(t):
+            _take_by_priority(t, k, GPU_PRIORITY, True, now)
+        _take_by_priority(t, k, GPU_PRIORITY if k else CPU_PRIORITY, False, now)
     _end_slices(t, now)
     again = run.first_end if endangered or run.contested else math.inf
     run.full_at_moves = -1
@@ -264,7 +332,7 @@ def choose(t: Table, now: float) -> None:
             if t.jobs[t.lists[i].running].slice_end_secs <= now:
                 run.full_at_moves += 1
     run.choose_at = max(again, now + MIN_RECHECK_SECS)
-    _apply(t, now)
+    return True
 
 
 @compiled

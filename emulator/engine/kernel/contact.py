@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from emulator.engine import contact
-from emulator.engine.contact import BACKOFF_FIRST_SECS, BACKOFF_MAX_SECS, MAX_READY, POLL_SECS
-from emulator.engine.kernel import ltd, rec
+from emulator.engine.contact import (
+    BACKOFF_FIRST_SECS,
+    BACKOFF_MAX_SECS,
+    MASTER_FETCH_FAILURES,
+    MASTER_FETCHES,
+    MAX_READY,
+    POLL_SECS,
+)
+from emulator.engine.kernel import decide, rec
 from emulator.engine.kernel.chance import server_is_up, standard_normal, uniform
 from emulator.engine.kernel.compiled import compiled, making_arrays
 from emulator.engine.kernel.jobs import END, arrive, judge_late
-from emulator.engine.kernel.queues import LTD
+from emulator.engine.kernel.queues import add_to_least
 from emulator.engine.kernel.records import log, record_rpc
 from emulator.engine.scenario import DAY_SECS, MIN_JOB_FLOP
 from emulator.engine.server import MAX_JOBS_PER_RPC
@@ -105,7 +112,7 @@ def report(t: Table, now: float) -> bool:
         return False
     asked = rec.NOBODY
     if rec.can_ask(t, due, now):
-        asked = ltd.piggyback_request(t, due, now) if run.policy == LTD else rec.piggyback_request(t, due, now)
+        asked = decide.piggyback_request(t, due, now)
     project = t.projects[due]
     reason = REPORT_HOUR
     if not project.ready:
@@ -124,27 +131,126 @@ def report(t: Table, now: float) -> bool:
 
 @compiled
 def rpc(t: Table, p: int, asks: bool, reason: int, about: int, now: float) -> None:
-    """One RPC: reports, and asks for the request if there is one."""
+    """One RPC: reports, and asks for the request if there is one. The reply comes at once, or when `reply` is
+    called."""
     run, project = t.run[0], t.projects[p]
     run.free_secs = now + POLL_SECS
-    asked_secs = 0.0
+    if asks and run.limited:
+        asks = _stays_within_limits(t, p, about, now)
+        if not asks and not project.ready:
+            return
     if asks:
         log(t, now, ASK, reason, p, -1, about, t.kinds[about].asked_secs)
+    if project.forced_down or _is_downtime(t, p, now) or not server_is_up(t, p, now):
+        _not_answered(t, p, asks, now)
+        return
+    if project.reply_delay_secs:
+        run.awaited = p
+        run.was_asked = 1 if asks else 0
+        # The client makes one RPC at a time.
+        run.free_secs = now + max(POLL_SECS, project.reply_delay_secs)
+        return
+    _answered(t, p, asks, now)
+
+
+@compiled
+def reply(t: Table, now: float) -> bool:
+    """Takes the reply that was waited for; returns whether there was one. `free_secs` is when it comes."""
+    run = t.run[0]
+    if run.awaited < 0:
+        return False
+    p = run.awaited
+    run.awaited = -1
+    _answered(t, p, run.was_asked != 0, now)
+    plan(t)
+    return True
+
+
+@compiled
+def _stays_within_limits(t: Table, p: int, about: int, now: float) -> bool:
+    """A project with a limit of jobs at once is asked for no more than these can do within the buffer: more would not
+    shorten the shortfall. False, and it is not tried again for a while, if nothing is left of what the request is
+    about: its kind or, under a policy without back-offs per kind, any."""
+    run, again = t.run[0], now + BACKOFF_FIRST_SECS
+    any_left = False
+    was_about_its_kind = _is_asked(t, about)
+    for k in range(len(t.kinds)):
+        kind, pair = t.kinds[k], t.pairs[p, k]
+        if not _is_asked(t, k):
+            continue
+        usable_secs = max(0.0, rec.usable_secs(t, p, k, now))
+        kind.asked_secs = min(kind.asked_secs, usable_secs)
+        kind.asked_instances = min(kind.asked_instances, pair.most_used if usable_secs else 0.0)
+        any_left = any_left or _is_asked(t, k)
+        kind.cut = 0 if _is_asked(t, k) else 1
+    if _is_asked(t, about) if run.uses_backoffs and was_about_its_kind else any_left:
+        for k in range(len(t.kinds)):
+            t.kinds[k].cut = 0
+        return True
+    if not run.uses_backoffs:
+        t.projects[p].rpc_allowed_secs = max(t.projects[p].rpc_allowed_secs, again)
+    for k in range(len(t.kinds)):
+        if t.kinds[k].cut:
+            t.kinds[k].cut = 0
+            t.pairs[p, k].backoff_until_secs = max(t.pairs[p, k].backoff_until_secs, again)
+    return False
+
+
+@compiled
+def _is_asked(t: Table, k: int) -> bool:
+    return bool(t.kinds[k].asked_secs > 0 or t.kinds[k].asked_instances > 0)
+
+
+@compiled
+def _is_downtime(t: Table, p: int, now: float) -> bool:
+    """Whether the server is down by its calendar (Downtime.covers)."""
+    for i in range(len(t.downtimes)):
+        since = now - t.downtimes[i, 1]
+        if t.downtimes[i, 0] == p and since >= 0.0:
+            if t.downtimes[i, 3]:
+                since %= t.downtimes[i, 3]
+            if since < t.downtimes[i, 2]:
+                return True
+    return False
+
+
+@compiled
+def _asked_secs(t: Table, asks: bool) -> float:
+    """All that is asked for."""
+    asked_secs = 0.0
+    if asks:
         for k in range(len(t.kinds)):
             asked_secs += t.kinds[k].asked_secs
-    if project.forced_down or not server_is_up(t, p, now):
-        wait = overall_wait(t, p, FAILURE_FIRST_SECS)
-        project.rpc_allowed_secs = now + wait
-        log(t, now, SERVER, SERVER_DOWN, p, -1, 0, wait)
-        record_rpc(t, now, p, asked_secs, 0, 0, 0)
-        return
+    return asked_secs
+
+
+@compiled
+def _not_answered(t: Table, p: int, asks: bool, now: float) -> None:
+    """The server is down."""
+    project = t.projects[p]
+    wait = overall_wait(t, p, FAILURE_FIRST_SECS)
+    if t.run[0].one_day_retry:
+        if project.failures >= MASTER_FETCH_FAILURES:
+            project.master_fetches += 1
+            project.failures = 0
+        if project.master_fetches >= MASTER_FETCHES:
+            wait = DAY_SECS
+    project.rpc_allowed_secs = now + wait
+    log(t, now, SERVER, SERVER_DOWN, p, -1, 0, wait)
+    record_rpc(t, now, p, _asked_secs(t, asks), 0, 0, 0)
+
+
+@compiled
+def _answered(t: Table, p: int, asks: bool, now: float) -> None:
+    """The server took the reports, and sent what it has for the request."""
+    run, project = t.run[0], t.projects[p]
     project.failures = 0
     project.rpcs += 1
     run.answered += 1
     project.rpc_allowed_secs = now + project.request_delay_secs
     reported = _take_reports(t, p, now)
     sent = _send(t, p, now) if asks else 0
-    record_rpc(t, now, p, asked_secs, sent, reported, 1)
+    record_rpc(t, now, p, _asked_secs(t, asks), sent, reported, 1)
 
 
 @compiled
@@ -160,7 +266,9 @@ def _take_reports(t: Table, p: int, now: float) -> int:
             kept += 1
             continue
         job.gone = 1
-        if job.end_secs > 0.0 and not job.left_at_error and job.end_secs <= job.deadline_secs:
+        if job.end_secs <= 0.0 or job.left_at_error:
+            continue  # it was finished before the start, or failed: neither met nor late
+        if job.end_secs <= job.deadline_secs or run.wasted_when_reported:
             if now > job.deadline_secs:
                 judge_late(t, j, now, JOB_REPORTED_LATE)
             else:
@@ -236,7 +344,7 @@ def _draw(t: Table, o: int, now: float) -> int:
     job.lane = job.part_lane = -1
     job.usage, job.cpus, job.counted_flops, job.pace = offer.usage, offer.cpus, offer.counted_flops, offer.pace
     job.size_secs = size / offer.flops
-    job.estimate_secs = 1.0 * estimate / offer.flops
+    job.estimate_secs = app.estimate_factor * estimate / offer.flops
     job.bias = job.estimate_secs / job.size_secs
     job.left = job.size_secs
     job.before_secs = job.rate = job.settled_secs = job.slice_end_secs = job.changed_flop = job.left_at_error = 0.0
@@ -265,12 +373,15 @@ def _send(t: Table, p: int, now: float) -> int:
     t.projects[p].sent += count
     run.sent += count
     _log_refused(t, p, now)
+    if not run.uses_backoffs:
+        _delay(t, p, int(count), now)
+        return int(count)
     for k in range(len(t.kinds)):
         pair = t.pairs[p, k]
         if got[k]:
             pair.backoff_interval_secs = 0.0
             pair.backoff_until_secs = 0.0
-        elif (t.kinds[k].asked_secs > 0 or t.kinds[k].asked_instances > 0) and not pair.backoff_until_secs > now:
+        elif _is_asked(t, k) and not pair.backoff_until_secs > now:
             _back_off(t, p, k, now)
     return int(count)
 
@@ -284,13 +395,19 @@ def _make_jobs(t: Table, p: int, now: float) -> None:
         secs[k], instances[k], delays[k] = kind.asked_secs, kind.asked_instances, kind.delay_secs
     needed = _needed(secs, instances)
     best = np.full(len(t.apps), -1)
+    checks = t.projects[p].workload_check != 0
+    load = _make_workload(t, now, run.jobs + MAX_JOBS_PER_RPC if checks else 0)
     count = _find_able(t, p, needed, best)
     sent = 0
     while sent < MAX_JOBS_PER_RPC and count:
         o = _any_by_weight(t, p, best, count)
         j = _draw(t, o, now)
         job, k = t.jobs[j], t.offers[o].kind
-        if not delays[k] + job.estimate_secs <= t.apps[job.app].latency_secs:
+        if checks:
+            fits = _add_to_workload(load, job.deadline_secs, job.estimate_secs, now)
+        else:
+            fits = delays[k] + job.estimate_secs <= t.apps[job.app].latency_secs
+        if not fits:
             t.offers[o].refused = 1
             count = _find_able(t, p, needed, best)
             continue
@@ -311,6 +428,66 @@ def _make_jobs(t: Table, p: int, now: float) -> None:
             count = _find_able(t, p, needed, best)
 
 
+class Workload(NamedTuple):
+    """The client's jobs on its CPUs in order of arrival, GPU jobs as if they were CPU jobs (emulator document, section
+    5)."""
+
+    jobs: Ints  # one number: how many
+    deadline_secs: Floats
+    left: Floats
+    late: Floats  # by how much
+    trial: Floats
+    free: Floats  # by CPU, when it is
+
+
+@making_arrays
+def _make_workload(t: Table, now: float, size: int) -> Workload:
+    load = Workload(
+        np.zeros(1, np.int64),
+        np.empty(size),
+        np.empty(size),
+        np.empty(size),
+        np.empty(size),
+        np.zeros(max(1, int(t.kinds[0].instances))),
+    )
+    if size:
+        for j in range(t.run[0].jobs):
+            job = t.jobs[j]
+            if not job.done:
+                load.deadline_secs[load.jobs[0]] = job.deadline_secs
+                load.left[load.jobs[0]] = job.left * job.bias
+                load.jobs[0] += 1
+        _find_lateness(load, now, load.late)
+    return load
+
+
+@making_arrays
+def _find_lateness(load: Workload, now: float, late: Floats) -> None:
+    """By how much each job is late if they run by their deadlines."""
+    load.free[:] = 0.0
+    for i in np.argsort(load.deadline_secs[: load.jobs[0]], kind="mergesort"):
+        late[i] = max(0.0, now + load.free[0] + load.left[i] - load.deadline_secs[i])
+        add_to_least(load.free, load.left[i])
+
+
+@compiled
+def _add_to_workload(load: Workload, deadline_secs: float, secs: float, now: float) -> bool:
+    """Adds a job if it would be done in time, and nothing else become late, or later than it is."""
+    n = load.jobs[0]
+    load.deadline_secs[n] = deadline_secs
+    load.left[n] = secs
+    load.late[n] = 0.0
+    load.jobs[0] += 1
+    _find_lateness(load, now, load.trial)
+    for i in range(n + 1):
+        if load.trial[i] > load.late[i] + 1e-6:
+            load.jobs[0] -= 1
+            return False
+    for i in range(n + 1):
+        load.late[i] = load.trial[i]
+    return True
+
+
 @compiled
 def _log_refused(t: Table, p: int, now: float) -> None:
     for k in range(len(t.kinds)):
@@ -318,6 +495,22 @@ def _log_refused(t: Table, p: int, now: float) -> None:
             if t.offers[o].refused and t.offers[o].kind == k:
                 log(t, now, SERVER, SERVER_DEADLINE, p, -1, k, 0.0)
                 break
+
+
+@compiled
+def _delay(t: Table, p: int, count: int, now: float) -> None:
+    """After a request under a policy without back-offs per kind: if it was in vain, an RPC delay that doubles
+    likewise."""
+    project, pair = t.projects[p], t.pairs[p, 0]
+    if count:
+        pair.backoff_interval_secs = 0.0
+        return
+    if pair.backoff_interval_secs:
+        pair.backoff_interval_secs = min(pair.backoff_interval_secs * 2, BACKOFF_MAX_SECS)
+    else:
+        pair.backoff_interval_secs = BACKOFF_FIRST_SECS
+    project.rpc_allowed_secs = now + (0.5 + uniform(t.streams[3 * len(t.projects)])) * pair.backoff_interval_secs
+    log(t, now, SERVER, SERVER_DRY, p, -1, 0, project.rpc_allowed_secs - now)
 
 
 @compiled

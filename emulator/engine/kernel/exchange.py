@@ -12,10 +12,12 @@ import numpy as np
 
 from emulator.engine.client import Client
 from emulator.engine.contact import Contact
+from emulator.engine.decisions import WorkRequest
+from emulator.engine.kernel.compiled import IS_COMPILED
+from emulator.engine.kernel.jobs import buffered_secs
 from emulator.engine.kernel.loop import Pause, advance, step_rows
-from emulator.engine.kernel.queues import LTD, REC
-from emulator.engine.policies.long_term_debt import LongTermDebt
-from emulator.engine.policies.rec import Rec
+from emulator.engine.policies.in_arrays import ArrayPolicy
+from emulator.engine.quirks import Quirks
 from emulator.engine.server import MAX_JOBS_PER_RPC
 from emulator.engine.state import Job, ProjectState
 from emulator.engine.table import (
@@ -38,6 +40,7 @@ from emulator.engine.table import (
 )
 from emulator.engine.timeline.reasons import Reason
 from emulator.engine.timeline.recorder import NO_LANES
+from emulator.engine.uncompiled import Rows, column, plain
 
 if TYPE_CHECKING:
     import random
@@ -90,6 +93,7 @@ PROJECT_FIELDS: Final = [
     "failed",
     "rpcs",
     "held",
+    "master_fetches",
 ]
 PROJECT_FLAGS: Final = ("attached", "suspended", "no_new_tasks", "has_work", "forced_down")
 PAIR_FIELDS: Final = ("waiting_secs", "busy", "instance_secs", "backoff_until_secs", "backoff_interval_secs")
@@ -102,6 +106,7 @@ CLIENT_FIELDS: Final = [
     "uneven",
     "contested",
     "any_suspended",
+    "limited",
     "buffer_min_secs",
     "buffer_total_secs",
     "period_secs",
@@ -115,11 +120,11 @@ ROWS: Final = 16_384
 class Exchange:
     """One run's client, contacts and policy, and their table."""
 
-    def __init__(self, client: Client, contact: Contact, policy: Rec | LongTermDebt, *, uncompiled: bool) -> None:
+    def __init__(self, client: Client, contact: Contact, policy: ArrayPolicy) -> None:
         self._client = client
         self._contact = contact
         self._policy = policy
-        self._uncompiled = uncompiled
+        self._uncompiled = not IS_COMPILED
         self._apps: list[AppState] = []
         self.table = self._new_table(sum(project.unfinished + len(project.ready) for project in client.all_projects))
         self._load_log()
@@ -143,7 +148,16 @@ class Exchange:
             lists=made(ENTRY, size),
             missed=np.zeros((kinds, size), np.int64),
             lanes=made(LANE, sum(lanes.count for lanes in client.lanes)),
-            streams=_streams(self._generators()),
+            traces=np.array([at for project in client.all_projects for at in project.server.moments], dtype=np.float64),
+            downtimes=np.array(
+                [
+                    (project.index, downtime.from_secs, downtime.length_secs, downtime.every_secs)
+                    for project in client.all_projects
+                    for downtime in project.project.downtimes
+                ],
+                dtype=np.float64,
+            ).reshape(-1, 4),
+            streams=self._generators() if self._uncompiled else _streams(self._generators()),
             records=np.zeros((4, ROWS, RECORD_COLUMNS)),
         )
 
@@ -160,6 +174,10 @@ class Exchange:
         run["log_from"], run["log_to"] = log.from_secs, log.to_secs
         run["sim_at"] = run["judged_at"] = -1.0
         run["checked_version"] = run["full_at_moves"] = -1
+        run["awaited"] = -1
+        for name in Quirks.__slots__:
+            run[name] = getattr(self._client.quirks, name)
+        run["uses_backoffs"] = self._policy.uses_backoffs
 
     # From the objects.
 
@@ -172,7 +190,7 @@ class Exchange:
         for kind in range(len(self._client.kinds)):
             self._load_kind(kind)
         self._load_run()
-        self._load_policy()
+        self._policy.load(self.table)
 
     def _load_apps(self) -> None:
         self._apps = [app for project in self._client.all_projects for app in project.apps]
@@ -183,8 +201,12 @@ class Exchange:
                 number, app = self._apps.index(state), state.app
                 row = apps[number]
                 row["project"], row["weight"], row["latency_secs"] = project.index, app.weight, app.latency_bound_secs
-                row["size_flop"], row["size_deviation"] = app.size.mean, app.size.std_dev
-                row["estimate_flop"], row["estimate_deviation"] = app.estimate.mean, app.estimate.std_dev
+                quirks = self._client.quirks
+                size, estimate = (app.estimate, app.size) if quirks.estimate_sampled else (app.size, app.estimate)
+                row["size_flop"], row["size_deviation"] = size.mean, size.std_dev
+                row["estimate_flop"], row["estimate_deviation"] = estimate.mean, estimate.std_dev
+                row["estimate_factor"] = 2.0 if quirks.doubled_elapsed and project.project.uses_dcf else 1.0
+                row["max_concurrent"] = state.most_at_once
                 row["error_rate"], row["ram_bytes"] = app.error_rate, app.working_set_bytes
                 offers += [(number, offer) for offer in state.offers]
         made = rows(OFFER, len(offers), uncompiled=self._uncompiled)
@@ -195,9 +217,11 @@ class Exchange:
         self.table = self.table._replace(apps=apps, offers=made)
 
     def _load_jobs(self) -> None:
-        client, t = self._client, self.table
+        client = self._client
         ready = [job for project in client.all_projects for job in project.ready]
         present = [*client.jobs(), *ready]
+        self._make_room_for(len(present))
+        t = self.table
         row_of = {}
         numbers = {app: number for number, app in enumerate(self._apps)}
         waits = {int(row["id"]) for row in t.jobs[: t.run[0]["jobs"]] if row["waits_for_ram"]}
@@ -210,9 +234,10 @@ class Exchange:
             row["waits_for_ram"] = job.id in waits
         begun = [job for project in client.projects for of_kind in project.begun for job in of_kind]
         run = t.run[0]
-        run["jobs"], run["done"] = len(present), 0
+        run["jobs"], run["done"], run["judged_at"] = len(present), 0, -1.0
         for name, jobs in (("running", client.running), ("begun", begun), ("ready", ready)):
-            t.lists[name][: len(jobs)] = [row_of[job.id] for job in jobs]
+            for entry, job in zip(t.lists[: len(jobs)], jobs, strict=True):
+                entry[name] = row_of[job.id]
             run[name] = len(jobs)
         t.lanes["owner"] = 0
         if client.recorder is not None:
@@ -239,18 +264,24 @@ class Exchange:
             row[name] = getattr(project, name)
         row["request_delay_secs"] = project.project.request_delay_secs
         row["error_delay_secs"] = project.project.error_delay_secs
+        row["reply_delay_secs"] = project.project.reply_delay_secs
+        row["max_concurrent"] = project.project.max_concurrent
+        row["workload_check"] = project.project.workload_check
         row["ready"] = len(project.ready)
         row["first_ready_secs"] = project.ready[0].end_secs if project.ready else 0.0
         server = project.server
         row["server_up"], row["server_until_secs"] = server.up, server.until_secs
         row["server_up_secs"], row["server_down_secs"] = server.mean_secs
+        row["first_trace"] = sum(len(other.server.moments) for other in self._client.all_projects[: project.index])
+        row["traces"], row["trace_secs"] = len(server.moments), server.trace_secs
+        row["trace_place"], row["trace_begin_secs"] = server.trace_place, server.trace_begin_secs
         for kind in range(len(self._client.kinds)):
             pair = self.table.pairs[project.index, kind]
             for name in PAIR_FIELDS:
                 pair[name] = getattr(project, name)[kind]
             pair["waiting"], pair["begun"] = len(project.waiting[kind]), len(project.begun[kind])
             pair["jobs"] = pair["waiting"] + pair["begun"]
-            pair["can_supply"] = project.can_supply[kind]
+            pair["can_supply"], pair["most_used"] = project.can_supply[kind], project.most_used[kind]
 
     def _load_kind(self, kind: int) -> None:
         client, row = self._client, self.table.kinds[kind]
@@ -269,29 +300,9 @@ class Exchange:
         run["records"] = client.recorder is not None
         run["next_id"] = client.server.next_id
         run["free_secs"], run["report_at_secs"] = contact.free_secs, contact.report_at_secs
+        if contact.asked is None:
+            run["awaited"] = -1
         run["answered"], run["sent"], run["report_delay_secs"] = contact.rpcs, contact.sent, contact.report_delay_secs
-
-    def _load_policy(self) -> None:
-        run, policy, t = self.table.run[0], self._policy, self.table
-        if isinstance(policy, Rec):
-            run["policy"], run["by_letter"], run["adapts"] = REC, policy.follows_letter, policy.adapts
-            run["adapted"], run["accrued_secs"] = policy.adapted_at, policy.accrued_secs
-            run["growth"], run["decay"] = policy.growth, policy.decay
-            run["any_without_share"] = any(policy.is_last)
-            for row, done, inverse, last in zip(
-                t.projects, policy.done_flop, policy.inverse, policy.is_last, strict=True
-            ):
-                row["done_flop"], row["inverse"], row["is_last"] = done, inverse, last
-            return
-        accounts = policy.accounts
-        run["policy"], run["eligibility_rule"] = LTD, policy.eligibility_rule
-        run["accrued_secs"] = accounts.booked_to
-        for row in t.projects:
-            row["share_fraction"] = 1.0  # of those that are not attached: it does not matter
-        for index, fraction in accounts.share_fractions.items():
-            t.projects[index]["share_fraction"] = fraction
-            for kind, debts in enumerate(accounts.debts):
-                t.pairs[index, kind]["debt"] = debts[index]
 
     # Back to the objects.
 
@@ -308,8 +319,11 @@ class Exchange:
         client.server.next_id = int(run["next_id"])
         contact.free_secs, contact.report_at_secs = float(run["free_secs"]), float(run["report_at_secs"])
         contact.rpcs, contact.sent = int(run["answered"]), int(run["sent"])
-        for generator, words in zip(self._generators(), self.table.streams, strict=True):
-            generator.setstate((3, tuple(int(word) for word in words), None))
+        awaited = int(run["awaited"])
+        contact.asked = None if awaited < 0 else (client.all_projects[awaited], self._awaited_request())
+        if not self._uncompiled:
+            for generator, words in zip(self._generators(), self.table.streams, strict=True):
+                generator.setstate((3, tuple(int(word) for word in words), None))
         for project in client.all_projects:
             self._store_project(project)
         self._store_jobs()
@@ -317,17 +331,27 @@ class Exchange:
             client.longest_secs[kind] = float(row["longest_secs"])
             client.max_usage[kind], client.min_usage[kind] = float(row["max_usage"]), float(row["min_usage"])
             client.set_work(kind, *(float(row[name]) for name in ("work", "work_rate", "work_at", "beside")))
-        self.store_policy()
+        self._policy.store(self.table)
+
+    def _awaited_request(self) -> WorkRequest | None:
+        """What the project was asked for whose reply has not come yet."""
+        run, kinds = self.table.run[0], self.table.kinds
+        if not run["was_asked"]:
+            return None
+        secs, instances, delays = (kinds[name].tolist() for name in ("asked_secs", "asked_instances", "delay_secs"))
+        return WorkRequest(self._client.all_projects[int(run["awaited"])], secs, instances, Reason.NONE, delays)
 
     def _store_project(self, project: ProjectState) -> None:
         t, index = self.table, project.index
         row = t.projects[index]
         for name in PROJECT_FIELDS:
-            setattr(project, name, row[name].item())
+            setattr(project, name, plain(row[name]))
         for kind in range(len(self._client.kinds)):
             for name in PAIR_FIELDS:
                 getattr(project, name)[kind] = float(t.pairs[index, kind][name])
-        project.server.up, project.server.until_secs = bool(row["server_up"]), float(row["server_until_secs"])
+        server = project.server
+        server.up, server.until_secs = bool(row["server_up"]), float(row["server_until_secs"])
+        server.trace_place, server.trace_begin_secs = int(row["trace_place"]), float(row["trace_begin_secs"])
         project.ready = []
         project.waiting = [deque() for _ in self._client.kinds]
         project.begun = [[] for _ in self._client.kinds]
@@ -339,19 +363,19 @@ class Exchange:
         for job in jobs.values():
             if not job.started and not job.done:
                 job.project.waiting[job.kind].append(job)
-        for j in t.lists["begun"][: run["begun"]]:
+        for j in column(t.lists, "begun", run["begun"]):
             jobs[j].project.begun[jobs[j].kind].append(jobs[j])
-        for j in t.lists["ready"][: run["ready"]]:
+        for j in column(t.lists, "ready", run["ready"]):
             jobs[j].project.ready.append(jobs[j])
-        client.running = [jobs[j] for j in t.lists["running"][: run["running"]]]
+        client.running = [jobs[j] for j in column(t.lists, "running", run["running"])]
         client.busy_projects[:] = [project for project in client.all_projects if project.running]
-        self._store_lanes({j: jobs[j] for j in t.lists["running"][: run["running"]]})
+        self._store_lanes({j: jobs[j] for j in column(t.lists, "running", run["running"])})
         client.find_jobs_again([job for job in jobs.values() if not job.done])
 
     def _job(self, row: Any) -> Job:
         job = Job.__new__(Job)
         for name in JOB_FIELDS:
-            setattr(job, name, bool(row[name]) if name in JOB_FLAGS else row[name].item())
+            setattr(job, name, bool(row[name]) if name in JOB_FLAGS else plain(row[name]))
         job.project, job.app = self._client.all_projects[row["project"]], self._apps[row["app"]]
         job.lanes = ()
         return job
@@ -371,19 +395,6 @@ class Exchange:
                 [lane for lane in own if not t.lanes[lane]["owner"]],
                 {lane: float(t.lanes[lane]["load"]) for lane in own if t.lanes[lane]["owner"] == -1},
             )
-
-    def store_policy(self) -> None:
-        """Brings the policy's accounts to the state of the table."""
-        run, t, policy = self.table.run[0], self.table, self._policy
-        if isinstance(policy, Rec):
-            policy.done_flop = [float(row["done_flop"]) for row in t.projects]
-            policy.growth, policy.decay = float(run["growth"]), float(run["decay"])
-            policy.accrued_secs, policy.adapted_at = float(run["accrued_secs"]), int(run["adapted"])
-            return
-        policy.accounts.booked_to = float(run["accrued_secs"])
-        for kind, debts in enumerate(policy.accounts.debts):
-            for index in debts:
-                debts[index] = float(t.pairs[index, kind]["debt"])
 
     def flush(self) -> None:
         """Takes the rows of the log and of the timeline out of the table."""
@@ -411,34 +422,37 @@ class Exchange:
 
     def buffered(self, now: float) -> list[float]:
         """Per kind, the estimated instance-seconds of all unfinished jobs; and brings the policy up to date."""
-        self.store_policy()
-        t = self.table
-        begun = t.jobs[t.lists["begun"][: t.run[0]["begun"]]]
-        left = (begun["left"] - (now - begun["settled_secs"]) * begun["rate"]) * begun["bias"] * begun["usage"]
-        of_begun = np.bincount(begun["kind"], left, len(t.kinds))
-        return [float(secs) for secs in of_begun + t.pairs["waiting_secs"].sum(axis=0)]
+        self._policy.store(self.table)
+        return [float(secs) for secs in buffered_secs(self.table, now)]
 
     def make_room(self) -> None:
         """Gives all arrays room for the next steps."""
         self.flush()
         t = self.table
         step = int(step_rows(t))
-        size = int(t.run[0]["jobs"]) + MAX_JOBS_PER_RPC + ROWS
-        if len(t.jobs) < int(t.run[0]["jobs"]) + MAX_JOBS_PER_RPC + ROWS // 2:
-            t = t._replace(
-                jobs=_larger(t.jobs, size, self._uncompiled),
-                lists=_larger(t.lists, size, self._uncompiled),
-                missed=np.zeros((len(t.kinds), size), np.int64),
-            )
+        self._make_room_for(int(t.run[0]["jobs"]))
+        t = self.table
         if t.records.shape[1] < 2 * step:
             t = t._replace(records=np.zeros((4, 4 * step, RECORD_COLUMNS)))
         self.table = t
 
+    def _make_room_for(self, jobs: int) -> None:
+        t = self.table
+        if len(t.jobs) < jobs + MAX_JOBS_PER_RPC + ROWS // 2:
+            size = jobs + MAX_JOBS_PER_RPC + ROWS
+            self.table = t._replace(
+                jobs=_larger(t.jobs, size),
+                lists=_larger(t.lists, size),
+                missed=np.zeros((len(t.kinds), size), np.int64),
+            )
 
-def _larger(array: Any, size: int, uncompiled: bool) -> Any:
+
+def _larger(array: Any, size: int) -> Any:
+    if isinstance(array, Rows):
+        return array.larger(size)
     made = np.zeros((size, *array.shape[1:]), array.dtype)
     made[: len(array)] = array
-    return made.view(np.recarray) if uncompiled and array.dtype.names else made
+    return made
 
 
 def _streams(generators: list[random.Random]) -> Any:

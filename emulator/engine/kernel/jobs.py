@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from typing import Final
 
+import numpy as np
+
 from emulator.engine.client import NEW_JOB_WEIGHT
-from emulator.engine.kernel.compiled import compiled
+from emulator.engine.kernel.compiled import compiled, making_arrays
 from emulator.engine.kernel.records import log, record_blocks, record_miss, release_lanes, take_lanes
-from emulator.engine.table import Table
+from emulator.engine.table import Floats, Table
 from emulator.engine.timeline.reasons import Reason
 from emulator.engine.timeline.results import DecisionKind
 
@@ -40,6 +42,19 @@ def work_secs(t: Table, k: int, now: float) -> float:
     """Estimated instance-seconds of all unfinished jobs of that kind, but for rounding."""
     kind = t.kinds[k]
     return kind.work - kind.work_rate * (now - kind.work_at)
+
+
+@making_arrays
+def buffered_secs(t: Table, now: float) -> Floats:
+    """Per kind, the estimated instance-seconds of all unfinished jobs."""
+    secs = np.zeros(len(t.kinds))
+    for k in range(len(t.kinds)):
+        for p in range(len(t.projects)):
+            secs[k] += t.pairs[p, k].waiting_secs
+    for i in range(t.run[0].begun):
+        job = t.jobs[t.lists[i].begun]
+        secs[job.kind] += left_secs(t, t.lists[i].begun, now) * job.usage
+    return secs
 
 
 @compiled
@@ -227,6 +242,8 @@ def finish(t: Table, j: int, now: float) -> None:
         project.wasted_flop += spent_flop(t, j)
     elif now - job.deadline_secs <= 0.0:
         log(t, now, END, JOB_MET, job.project, job.id, job.kind, 0.0)
+    elif run.wasted_when_reported:
+        log(t, now, END, JOB_LATE, job.project, job.id, job.kind, now - job.deadline_secs)
     else:
         judge_late(t, j, now, JOB_LATE)
     job.end_secs = now

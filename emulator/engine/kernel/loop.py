@@ -7,11 +7,10 @@ from typing import Final
 
 import numpy as np
 
-from emulator.engine.kernel import contact, ltd, rec
-from emulator.engine.kernel.choice import choose
+from emulator.engine.kernel import choice, contact, debt, decide, rec
 from emulator.engine.kernel.compiled import compiled, making_arrays
 from emulator.engine.kernel.jobs import finish, set_cpu_rate, stop
-from emulator.engine.kernel.queues import LTD
+from emulator.engine.kernel.queues import DEBT
 from emulator.engine.server import MAX_JOBS_PER_RPC
 from emulator.engine.table import Table
 
@@ -83,6 +82,8 @@ def compact(t: Table) -> None:
         t.lists[i].begun = new_rows[t.lists[i].begun]
     for i in range(run.ready):
         t.lists[i].ready = new_rows[t.lists[i].ready]
+    for i in range(run.tasks):
+        t.lists[i].task_jobs = new_rows[t.lists[i].task_jobs]
 
 
 @compiled
@@ -106,6 +107,8 @@ def _end_jobs(t: Table, now: float) -> None:
         if t.jobs[first].left_at_error:
             contact.failed(t, first, now)
         contact.finished(t, first, now)
+        if run.policy == DEBT:
+            debt.job_ended(t, first)
 
 
 @compiled
@@ -137,10 +140,17 @@ def _next_rpc(t: Table) -> None:
 
 
 @compiled
+def _choose(t: Table, now: float) -> None:
+    """Lets the policy choose which jobs run."""
+    if decide.select(t, now):
+        choice.apply(t, now)
+
+
+@compiled
 def _fetch(t: Table, now: float) -> None:
     """Makes the policy's work request, if it has one."""
     run = t.run[0]
-    p, reason, kind = ltd.fetch(t, now) if run.policy == LTD else rec.fetch(t, now)
+    p, reason, kind = decide.fetch(t, now)
     if p >= 0:
         contact.rpc(t, p, True, reason, kind, now)
         contact.plan(t)
@@ -173,10 +183,7 @@ def _begin_step(t: Table) -> int:
             return 0
     run.now = now
     run.events += 1
-    if run.policy == LTD:
-        ltd.accrue(t, now)
-    else:
-        rec.accrue(t, now)
+    decide.accrue(t, now)
     run.changed = end_at <= now
     if run.changed:
         _end_jobs(t, now)
@@ -189,14 +196,14 @@ def _end_step(t: Table) -> None:
     run = t.run[0]
     now = run.now
     if run.changed or run.choose_at <= now:
-        choose(t, now)
+        _choose(t, now)
     if run.changed:
         run.pending = 0
         run.fetch_at = now
         run.rpc_at = run.free_secs if run.reachable else float("inf")
     if run.rpc_at <= now:
         version = run.version
-        if run.report_at_secs <= now and contact.report(t, now):
+        if contact.reply(t, now) or (run.report_at_secs <= now and contact.report(t, now)):
             run.pending = 0
             run.fetch_at = now
         else:
@@ -205,7 +212,7 @@ def _end_step(t: Table) -> None:
             if run.fetch_at <= now:
                 _fetch(t, now)
         if run.version != version:
-            choose(t, now)
+            _choose(t, now)
         _next_rpc(t)
 
 

@@ -1,4 +1,4 @@
-"""The policy of the 6.6 client: emulator.engine.policies.long_term_debt and .debts in arrays."""
+"""The policies of long-term debts (emulator.engine.policies.long_term_debt)."""
 
 from __future__ import annotations
 
@@ -9,17 +9,19 @@ import numpy as np
 
 from emulator.engine.kernel.bounds import min_saturated_secs
 from emulator.engine.kernel.compiled import compiled, making_arrays
-from emulator.engine.kernel.queues import overall_debt
-from emulator.engine.kernel.rec import NOBODY, can_ask
+from emulator.engine.kernel.queues import LTD_SINGLE, overall_debt
+from emulator.engine.kernel.rec import MAX_UNFINISHED, NOBODY, can_ask
 from emulator.engine.kernel.simulations import forecast
-from emulator.engine.policies.debts import MIN_RECHECK_SECS
-from emulator.engine.policies.long_term_debt import ANY_JOB_SECS, MAX_BACKOFF_SECS
-from emulator.engine.policy import MAX_UNFINISHED
+from emulator.engine.scenario import DAY_SECS
 from emulator.engine.table import Table
 from emulator.engine.timeline.reasons import Reason
 
+MIN_RECHECK_SECS: Final = 60.0
+MAX_BACKOFF_SECS: Final = DAY_SECS
+ANY_JOB_SECS: Final = 1.0  # asked of a starved project for a kind without a shortfall
 FETCH_MAJOR: Final = int(Reason.FETCH_MAJOR)
 FETCH_MINOR: Final = int(Reason.FETCH_MINOR)
+FETCH_CPU_SHORTFALL: Final = int(Reason.FETCH_CPU_SHORTFALL)
 FETCH_STARVED: Final = int(Reason.FETCH_STARVED)
 
 
@@ -28,14 +30,15 @@ def _is_eligible(t: Table, p: int, k: int, begin: float) -> bool:
     project, pair = t.projects[p], t.pairs[p, k]
     if not project.attached or project.suspended or project.no_new_tasks:
         return False
-    if not t.run[0].eligibility_rule:
+    if not t.run[0].eligibility_rule or t.run[0].policy == LTD_SINGLE:
         return True
     return bool(pair.backoff_until_secs <= begin and pair.backoff_interval_secs < MAX_BACKOFF_SECS)
 
 
 @making_arrays
 def _book(t: Table, k: int, begin: float, elapsed_secs: float) -> None:
-    """Books one kind's time (`debts.settle`)."""
+    """Books one kind's time. Each eligible project is owed its part and got what it used; the mean change is taken off
+    them, then the largest debt off all."""
     projects = len(t.projects)
     shares = 0.0
     for p in range(projects):
@@ -83,7 +86,7 @@ def accrue(t: Table, now: float) -> None:
     run.accrued_secs = now
     if now <= start:
         return
-    for k in range(len(t.kinds)):
+    for k in range(1 if run.policy == LTD_SINGLE else len(t.kinds)):
         if not t.kinds[k].active:
             continue
         begin = start
@@ -97,7 +100,7 @@ def accrue(t: Table, now: float) -> None:
 
 
 @making_arrays
-def _find_order(t: Table, now: float) -> int:
+def find_order(t: Table, now: float) -> int:
     """Puts the projects that may be asked into `order`, the largest debt first; returns how many."""
     debts = np.empty(len(t.projects))
     count = 0
@@ -172,8 +175,10 @@ def _starved_project(t: Table, count: int, now: float) -> tuple[int, int, int]:
 def fetch(t: Table, now: float) -> tuple[int, int, int]:
     """Whom to ask, for which reason and kind (`NOBODY`: nobody, and `fetch_at` is when to look again)."""
     run = t.run[0]
+    if run.policy == LTD_SINGLE:
+        return _fetch_for_cpus(t, now)
     kinds = len(t.kinds)
-    count = _find_order(t, now)
+    count = find_order(t, now)
     any_starved = False
     for place in range(count):
         if not t.projects[t.projects[place].order].unfinished:
@@ -201,6 +206,39 @@ def fetch(t: Table, now: float) -> tuple[int, int, int]:
     if asked[1] == FETCH_STARVED:
         t.kinds[asked[2]].asked_secs = max(t.kinds[asked[2]].asked_secs, ANY_JOB_SECS)
     return asked
+
+
+@compiled
+def _fetch_for_cpus(t: Table, now: float) -> tuple[int, int, int]:
+    """The same with one debt and one number."""
+    run = t.run[0]
+    least = min_saturated_secs(t, 0, now)
+    if least > run.buffer_total_secs:
+        run.fetch_at = now + max(MIN_RECHECK_SECS, least - run.buffer_total_secs)
+        return NOBODY
+    forecast(t, now)
+    cpu_secs = t.kinds[0].shortfall_secs
+    if cpu_secs <= 0.0:
+        run.fetch_at = now + max(MIN_RECHECK_SECS, t.kinds[0].saturated_secs - run.buffer_total_secs)
+        return NOBODY
+    if not find_order(t, now):
+        run.fetch_at = max(next_allowed(t, now), now + 1.0)
+        return NOBODY
+    for k in range(len(t.kinds)):
+        t.kinds[k].asked_secs = min(cpu_secs, t.kinds[k].shortfall_secs)
+        t.kinds[k].asked_instances = 0.0
+        t.kinds[k].delay_secs = 0.0
+    return t.projects[0].order, FETCH_CPU_SHORTFALL, 0
+
+
+@compiled
+def next_allowed(t: Table, now: float) -> float:
+    """When the first project may be asked that may not be asked now; a period from now if there is none."""
+    soonest = math.inf
+    for p in range(len(t.projects)):
+        if t.projects[p].attached and t.projects[p].rpc_allowed_secs > now:
+            soonest = min(soonest, t.projects[p].rpc_allowed_secs)
+    return now + t.run[0].period_secs if soonest == math.inf else soonest
 
 
 @compiled

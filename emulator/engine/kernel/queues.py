@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -12,6 +12,9 @@ from emulator.engine.table import Floats, Ints, Table
 
 REC = 0  # the policies that the kernel knows, for `run.policy`
 LTD = 1
+LTD_SINGLE = 2
+DEBT = 3
+NONE_FREE: Final = 1e-9  # instances
 
 
 class Queues(NamedTuple):
@@ -20,6 +23,7 @@ class Queues(NamedTuple):
     kind: Ints
     project: Ints
     left: Floats  # seconds that each still takes, with the times in which the computer is off
+    app: Ints
     usage: Floats
     cpus: Floats
     counted_flops: Floats
@@ -28,24 +32,36 @@ class Queues(NamedTuple):
     rank: Floats  # by project
     unit: Floats  # by project: by how much its rank grows per counted FLOP
     is_last: Any  # by project
+    app_limit: Ints  # by application, how many of its jobs may run at once; empty if there are no limits
+    project_limit: Ints
 
 
 @compiled
 def overall_debt(t: Table, p: int) -> float:
-    """A project's debts of all kinds, each weighted with the speed of an instance: FLOP."""
+    """A project's debts of all kinds, each weighted with the speed of an instance: FLOP. Under the older policy its one
+    debt, in seconds."""
+    if t.run[0].policy == LTD_SINGLE:
+        return float(t.pairs[p, 0].debt)
     flop = 0.0
     for k in range(len(t.kinds)):
         flop += t.pairs[p, k].debt * t.kinds[k].counted_flops
     return flop
 
 
+@compiled
+def goes_beyond_text(t: Table) -> bool:
+    """Whether the default policy is followed, and not a document's letter."""
+    return t.run[0].policy == REC and not t.run[0].by_letter
+
+
 @making_arrays
-def new_queues(n: int, projects: int) -> Queues:
-    """Empty queues, for at most ``n`` jobs and as many projects as there are."""
+def new_queues(n: int, projects: int, limits: int) -> Queues:
+    """Empty queues, for ``n`` jobs and as many projects as there are, and applications with limits."""
     return Queues(
         np.empty(n, np.int64),
         np.empty(n, np.int64),
         np.empty(n),
+        np.zeros(n, np.int64),
         np.empty(n),
         np.empty(n),
         np.empty(n),
@@ -54,6 +70,8 @@ def new_queues(n: int, projects: int) -> Queues:
         np.empty(projects),
         np.empty(projects),
         np.zeros(projects, np.bool_),
+        np.zeros(limits, np.int64),
+        np.zeros(projects, np.int64),
     )
 
 
@@ -67,7 +85,7 @@ def make_queues(t: Table, now: float) -> Queues:
         if not job.done and not t.projects[job.project].suspended:
             n += 1
     projects = len(t.projects)
-    q = new_queues(n, projects)
+    q = new_queues(n, projects, len(t.apps) if run.limited else 0)
     i = 0
     for j in range(run.jobs):
         job = t.jobs[j]
@@ -76,17 +94,25 @@ def make_queues(t: Table, now: float) -> Queues:
         q.kind[i] = job.kind
         q.project[i] = job.project
         q.left[i] = left_secs(t, j, now) / t.kinds[job.kind].up_fraction
+        q.app[i] = job.app
         q.usage[i] = job.usage
         q.cpus[i] = job.cpus
         q.counted_flops[i] = job.counted_flops
         q.deadline_secs[i] = job.deadline_secs
         q.row[i] = j
         i += 1
+    for a in range(len(q.app_limit)):
+        q.app_limit[a] = t.apps[a].max_concurrent
     for p in range(projects):
         project = t.projects[p]
-        if run.policy == LTD:
+        q.project_limit[p] = project.max_concurrent
+        if run.last_project_first:
+            q.rank[p] = -p
+            q.unit[p] = 0.0
+        elif run.policy == LTD or run.policy == LTD_SINGLE:
+            flops = 1.0 if run.policy == LTD else t.kinds[0].counted_flops
             q.rank[p] = -overall_debt(t, p) / project.share_fraction
-            q.unit[p] = 1 / (1.0 * project.share_fraction)
+            q.unit[p] = 1 / (flops * project.share_fraction)
         else:
             q.rank[p] = project.done_flop * project.inverse
             q.unit[p] = run.growth * project.inverse
@@ -110,6 +136,18 @@ def segments(q: Queues, kinds: int) -> tuple[Ints, Ints]:
         items[place[s]] = i
         place[s] += 1
     return start, items
+
+
+@compiled
+def is_at_limit(q: Queues, i: int, of_app: Ints, of_project: Ints) -> bool:
+    """Whether as many jobs of its application, or of its project, run as may run at once."""
+    if len(q.app_limit) == 0:
+        return False
+    limit = q.app_limit[q.app[i]]
+    if 0 < limit <= of_app[q.app[i]]:
+        return True
+    limit = q.project_limit[q.project[i]]
+    return bool(0 < limit <= of_project[q.project[i]])
 
 
 @compiled

@@ -1,4 +1,4 @@
-"""The modern policy, and its letter: emulator.engine.policies.rec in arrays."""
+"""The modern policy, and its letter (emulator.engine.policies.rec)."""
 
 from __future__ import annotations
 
@@ -7,28 +7,33 @@ from typing import Final
 
 import numpy as np
 
-from emulator.engine.kernel.bounds import least_saturated_secs, min_saturated_secs
+from emulator.engine.kernel.bounds import MAX_SLICES, least_saturated_secs, min_saturated_secs
 from emulator.engine.kernel.chance import expm1
 from emulator.engine.kernel.compiled import compiled, making_arrays
 from emulator.engine.kernel.jobs import left_secs
-from emulator.engine.kernel.simulations import find_delays, forecast, keep_snapshot, saturated_at_snapshot
-from emulator.engine.policies.rec import (
-    CHECK_SECS,
-    HALF_LIFE_DAYS,
-    HALF_LIFE_REQUESTS,
-    LONGEST_STEP,
-    MARGIN_SECS,
-    RESCALE,
-    ZERO_SHARE_SECS,
+from emulator.engine.kernel.queues import goes_beyond_text
+from emulator.engine.kernel.simulations import (
+    find_delays,
+    forecast,
+    forecast_beside_wide,
+    keep_snapshot,
+    saturated_at_snapshot,
 )
-from emulator.engine.policies.rr_simulation import MAX_SLICES
-from emulator.engine.policy import MAX_UNFINISHED
 from emulator.engine.random_numbers import LN2
 from emulator.engine.scenario import DAY_SECS
 from emulator.engine.table import Table
 from emulator.engine.timeline.reasons import Reason
 
+MAX_UNFINISHED: Final = 1000  # jobs of one project; with more it is asked for none, under every policy
+HALF_LIFE_DAYS: Final = 10.0
+HALF_LIFE_REQUESTS: Final = 10  # unless it is set, the half-life is at least this many requests of the rarest project
+RESCALE: Final = 1e6
+LONGEST_STEP: Final = 30.0  # of the decay's exponent
+ZERO_SHARE_SECS: Final = 180.0
+CHECK_SECS: Final = 60.0  # "every 60 seconds" the buffer is looked at
+MARGIN_SECS: Final = 1.0
 FETCH_SATURATION: Final = int(Reason.FETCH_SATURATION)
+FETCH_BESIDE_WIDE: Final = int(Reason.FETCH_BESIDE_WIDE)
 FETCH_ALONG: Final = int(Reason.FETCH_ALONG)
 NOBODY: Final = (-1, 0, 0)  # a project, a reason and a kind: those of a request
 
@@ -70,7 +75,31 @@ def can_ask(t: Table, p: int, now: float) -> bool:
         project.rpc_allowed_secs <= now
         and project.attached
         and not (project.suspended or project.no_new_tasks or project.held)
+        and not (t.run[0].limited and _has_enough(t, p, now))
     )
+
+
+@compiled
+def _has_enough(t: Table, p: int, now: float) -> bool:
+    """Whether it cannot run more jobs within the buffer than it has, because of its limits."""
+    for k in range(len(t.kinds)):
+        if t.pairs[p, k].can_supply and usable_secs(t, p, k, now) > 0.0:
+            return False
+    return True
+
+
+@compiled
+def usable_secs(t: Table, p: int, k: int, now: float) -> float:
+    """How much more work of that kind its limits let it do within the buffer; infinity if they do not matter."""
+    most = t.pairs[p, k].most_used
+    if most >= t.kinds[k].instances:
+        return math.inf
+    queued_secs = t.pairs[p, k].waiting_secs
+    for i in range(t.run[0].begun):
+        job = t.jobs[t.lists[i].begun]
+        if job.project == p and job.kind == k:
+            queued_secs += left_secs(t, t.lists[i].begun, now) * job.usage
+    return float(most * t.run[0].buffer_total_secs - queued_secs / t.kinds[k].up_fraction)
 
 
 @compiled
@@ -139,7 +168,7 @@ def find_order(t: Table, now: float) -> int:
         short_flop += t.kinds[k].shortfall_secs * t.kinds[k].counted_flops
     total = shares = 0.0
     for p in range(len(t.projects)):
-        if t.projects[p].attached:
+        if t.projects[p].attached and (not run.runnable_shares or can_ask(t, p, now)):
             total += t.projects[p].done_flop
             shares += t.projects[p].share
     total = total if total else 1.0
@@ -153,6 +182,7 @@ def find_order(t: Table, now: float) -> int:
             ranks[p] = _rank_by_letter(t, p, total, shares, now)
         else:
             ranks[p] = _rank_ahead(t, p, short_flop, now)
+        t.projects[p].rank = ranks[p]
         place = count
         while place > 0:
             other = t.projects[place - 1].order
@@ -184,6 +214,26 @@ def _ask(t: Table, p: int, k: int) -> None:
         return
     t.kinds[k].asked_secs = t.kinds[k].shortfall_secs
     t.kinds[k].asked_instances = t.kinds[k].idle
+    if t.run[0].share_of_instances:
+        t.kinds[k].asked_instances = max(t.kinds[k].idle, _share_of_instances(t, p, k))
+
+
+@compiled
+def _share_of_instances(t: Table, p: int, k: int) -> float:
+    """What of the project's share of the instances its jobs leave."""
+    shares = used = 0.0
+    for other in range(len(t.projects)):
+        if t.projects[other].attached and t.pairs[other, k].can_supply:
+            shares += t.projects[other].share
+    for i in range(t.run[0].begun):
+        job = t.jobs[t.lists[i].begun]
+        if job.project == p and job.kind == k:
+            used += job.usage
+    for j in range(t.run[0].jobs):
+        job = t.jobs[j]
+        if job.project == p and job.kind == k and not (job.started or job.done):
+            used += job.usage
+    return float(t.kinds[k].instances * t.projects[p].share / (shares if shares else 1.0) - used)
 
 
 @compiled
@@ -255,7 +305,8 @@ def fetch(t: Table, now: float) -> tuple[int, int, int]:
     run = t.run[0]
     kinds = len(t.kinds)
     run.pending = 0
-    if _is_full(t, now) or _bound_decides(t, now):
+    wide = _has_wide_jobs(t)
+    if not wide and (_is_full(t, now) or _bound_decides(t, now)):
         return NOBODY
     forecast(t, now)
     again = math.inf
@@ -275,8 +326,52 @@ def fetch(t: Table, now: float) -> tuple[int, int, int]:
                     _request(t, place, k, now)
                     return t.projects[place].order, FETCH_SATURATION, k
         again = _soonest_able(t, again, now)
+    if wide:
+        forecast_beside_wide(t, now)
+        if _is_low(t, 0):
+            p = _first_beside_wide(t, now)
+            if p >= 0:
+                _start_request(t, p, now)
+                _ask(t, p, 0)
+                return p, FETCH_BESIDE_WIDE, 0
+            again = _soonest_able(t, again, now)
+        else:
+            again = min(again, now + max(CHECK_SECS, t.kinds[0].saturated_secs - run.buffer_min_secs + MARGIN_SECS))
     run.fetch_at = max(again, now + 1.0)
     return NOBODY
+
+
+@compiled
+def _has_wide_jobs(t: Table) -> bool:
+    """Whether a job of several CPUs waits, as CPUs may be idle beside it."""
+    if not goes_beyond_text(t) or t.kinds[0].max_usage <= 1.0:
+        return False
+    for p in range(len(t.projects)):
+        if _widest_waiting(t, p) > 1.0:
+            return True
+    return False
+
+
+@compiled
+def _widest_waiting(t: Table, p: int) -> float:
+    """The most CPUs that one of the project's jobs waits for."""
+    widest = 0.0
+    for j in range(t.run[0].jobs):
+        job = t.jobs[j]
+        if job.project == p and not (job.kind or job.done or job.running):
+            widest = max(widest, job.usage)
+    return widest
+
+
+@compiled
+def _first_beside_wide(t: Table, now: float) -> int:
+    """Whom to ask for what runs beside them: the first project that has no such job itself, as it may send more."""
+    count = find_order(t, now)
+    for place in range(count):
+        p = t.projects[place].order
+        if _able(t, p, 0, t.kinds[0].saturated_secs, now) and _widest_waiting(t, p) <= 1.0:
+            return int(p)
+    return -1
 
 
 @compiled

@@ -1,4 +1,10 @@
-"""The simulations of a policy: emulator.engine.policies.rr_simulation in arrays."""
+"""The round-robin simulation: a forecast for the present jobs if the client ran them by weighted round-robin. All later
+policies start from it (client scheduling document; emulator document, section 7).
+
+Its results are, per kind of processor, the idle instances now, the time up to which all are busy ("saturated"), and the
+shortfall up to the end of the buffer; and which jobs would miss their deadline. An instance, or a part of one, is idle
+while no job waits that is just too large for it. Saturated times are exact up to the end of the buffer.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +13,20 @@ from typing import Final
 import numpy as np
 
 from emulator.engine.kernel import slices, turns
-from emulator.engine.kernel.bounds import CERTAIN_SECS, all_done_secs, longest_wait_secs, may_miss_deadlines
+from emulator.engine.kernel.bounds import (
+    CERTAIN_SECS,
+    DOUBT,
+    MAX_SLICES,
+    SLACK_SECS,
+    all_done_secs,
+    early_secs,
+    longest_wait_secs,
+    may_miss_deadlines,
+)
 from emulator.engine.kernel.compiled import compiled, making_arrays
 from emulator.engine.kernel.jobs import left_secs
-from emulator.engine.kernel.queues import Queues, add_to_least, make_queues, new_queues
-from emulator.engine.policies.rr_simulation import MAX_SLICES, MIN_MARGIN_SECS, SLACK_SECS
-from emulator.engine.policies.rr_slices import LATE
+from emulator.engine.kernel.queues import Queues, add_to_least, goes_beyond_text, make_queues, new_queues
+from emulator.engine.kernel.slices import LATE
 from emulator.engine.table import Floats, Ints, Table
 
 IN_TIME: Final = 0
@@ -29,11 +43,13 @@ def _instances(t: Table) -> Floats:
 
 
 @making_arrays
-def _forecast(t: Table, q: Queues, saturated: Floats, shortfall: Floats, idle: Floats) -> None:
+def _forecast(
+    t: Table, q: Queues, saturated: Floats, shortfall: Floats, idle: Floats, keeps_to_cpus: bool = False
+) -> None:
     run = t.run[0]
     horizon = run.buffer_total_secs
     slice_secs = max(run.period_secs, horizon / MAX_SLICES)
-    run.steps += turns.forecast(q, _instances(t), slice_secs, horizon, saturated, shortfall, idle)
+    run.steps += turns.forecast(q, _instances(t), slice_secs, horizon, saturated, shortfall, idle, keeps_to_cpus)
 
 
 @making_arrays
@@ -52,6 +68,18 @@ def forecast(t: Table, now: float) -> None:
         kind.saturated_secs = saturated[k] if kind.present else np.inf
         kind.shortfall_secs = shortfall[k] if kind.present else 0.0
         kind.idle = idle[k] if kind.present else 0.0
+
+
+@making_arrays
+def forecast_beside_wide(t: Table, now: float) -> None:
+    """Finds the CPUs that are idle beside jobs that need more of them than are free, in place of what `forecast`
+    found."""
+    run, kind = t.run[0], t.kinds[0]
+    kinds = len(t.kinds)
+    saturated, shortfall, idle = np.empty(kinds), np.empty(kinds), np.empty(kinds)
+    _forecast(t, make_queues(t, now), saturated, shortfall, idle, True)
+    run.sim_version = -1
+    kind.saturated_secs, kind.shortfall_secs, kind.idle = saturated[0], shortfall[0], idle[0]
 
 
 @making_arrays
@@ -80,7 +108,7 @@ def keep_snapshot(t: Table, now: float) -> None:
 def saturated_at_snapshot(t: Table, saturated: Floats) -> None:
     """The saturated times as a forecast would have found them then."""
     n = t.run[0].snapshot
-    q = new_queues(n, len(t.projects))
+    q = new_queues(n, len(t.projects), 0)
     for i in range(n):
         entry = t.lists[i]
         q.kind[i] = entry.snapshot_kind
@@ -91,7 +119,8 @@ def saturated_at_snapshot(t: Table, saturated: Floats) -> None:
         q.counted_flops[i] = entry.snapshot_flops
     for p in range(len(t.projects)):
         project = t.projects[p]
-        q.rank[p], q.unit[p], q.is_last[p] = project.snapshot_rank, project.snapshot_unit, project.is_last != 0
+        q.rank[p], q.unit[p] = project.snapshot_rank, project.snapshot_unit
+        q.is_last[p] = project.is_last != 0 and not t.run[0].last_project_first
     _forecast(t, q, saturated, np.empty(len(saturated)), np.empty(len(saturated)))
     for k in range(len(saturated)):
         if not t.kinds[k].present:
@@ -107,31 +136,40 @@ def judge(t: Table, now: float) -> None:
     run.judged_at = now
     run.judged_version = run.version
     run.margins = 0
+    for j in range(run.jobs):
+        t.jobs[j].sim_end_secs = np.nan
     q = make_queues(t, now)
     n = len(q.kind)
     verdict = np.zeros(n, np.int64)
     doubtful = 0
+    early = early_secs(t)
+    needs_all = run.limited or run.no_edf_simulation
+    if goes_beyond_text(t):
+        for i in range(n):
+            q.deadline_secs[i] -= DOUBT * q.left[i]  # it may take longer than estimated
     for k in range(len(t.kinds)):
         t.kinds[k].missed = 0
         wait = longest_wait_secs(t, q, k)
         all_done_at = now + all_done_secs(t, k, now)
         for i in range(n):
-            spare = q.deadline_secs[i] - MIN_MARGIN_SECS - now
-            if q.kind[i] != k or q.deadline_secs[i] - MIN_MARGIN_SECS >= all_done_at:
+            spare = q.deadline_secs[i] - early - now
+            if q.kind[i] != k or q.deadline_secs[i] - early >= all_done_at:
                 continue
             # One that has more than a period to spare calls for no choice before the next one.
-            if q.left[i] + wait + run.period_secs <= spare:
+            if q.left[i] + wait + run.period_secs <= spare and not needs_all:
                 continue
-            if q.left[i] > spare + CERTAIN_SECS:
+            if q.left[i] > spare + CERTAIN_SECS and not needs_all:
                 verdict[i] = MISSED
             else:
                 verdict[i] = IN_DOUBT
                 doubtful += 1
     if doubtful:
         _simulate_doubtful(t, q, verdict, doubtful, now)
+    if run.overcounted_misses or run.jobs_kept_by_deadline:
+        _follow_quirks(t, q, verdict)
     for i in range(n):
         if verdict[i] == MISSED:
-            _add_missed(t, q.row[i], q.kind[i])
+            _add_missed(t, q.row[i], q.kind[i], now)
 
 
 @making_arrays
@@ -145,30 +183,91 @@ def _simulate_doubtful(t: Table, q: Queues, verdict: Ints, doubtful: int, now: f
             place += 1
     watched = watched[np.argsort(q.deadline_secs[watched], kind="mergesort")]
     ends = np.empty(len(verdict))
-    run.steps += slices.find_ends(
-        q, _instances(t), run.period_secs, now, MIN_MARGIN_SECS, run.contested != 0, watched, ends
-    )
+    early = early_secs(t)
+    ranked = run.contested != 0 or run.limited != 0
+    to_last = run.no_edf_simulation != 0
+    run.steps += slices.find_ends(q, _instances(t), run.period_secs, now, early, ranked, to_last, watched, ends)
+    for i in range(len(verdict)):
+        t.jobs[q.row[i]].sim_end_secs = np.inf if np.isnan(ends[i]) else ends[i]
     for place in range(doubtful):
         i = watched[place]
-        end = np.inf if np.isnan(ends[i]) else ends[i]
-        if end > q.deadline_secs[i] - MIN_MARGIN_SECS + LATE:
+        end = t.jobs[q.row[i]].sim_end_secs
+        if end > q.deadline_secs[i] - early + LATE:
             verdict[i] = MISSED
         else:
-            t.lists[run.margins].margin_secs = q.deadline_secs[i] - MIN_MARGIN_SECS - end
+            t.lists[run.margins].margin_secs = q.deadline_secs[i] - early - end
             t.lists[run.margins].margin_jobs = q.row[i]
             run.margins += 1
 
 
 @compiled
-def _add_missed(t: Table, j: int, k: int) -> None:
-    """Puts a job in its place: by deadline, those that have run first, in order of arrival."""
-    job = t.jobs[j]
+def _follow_quirks(t: Table, q: Queues, verdict: Ints) -> None:
+    """BOINC's rules beyond the text: jobs that ran for their deadline stay so while their project has misses, and as
+    many jobs run for their deadline as the project has misses, its earliest, missed or not."""
+    run = t.run[0]
+    for k in range(len(t.kinds)):
+        for p in range(len(t.projects)):
+            count = 0
+            for i in range(len(verdict)):
+                if q.kind[i] == k and q.project[i] == p and verdict[i] == MISSED:
+                    count += 1
+            if not count:
+                continue
+            for i in range(len(verdict)):
+                job = t.jobs[q.row[i]]
+                if q.kind[i] != k or q.project[i] != p or verdict[i] == MISSED:
+                    continue
+                if run.jobs_kept_by_deadline and job.started and job.by_deadline:
+                    verdict[i] = MISSED
+                    count += 1
+            if run.overcounted_misses:
+                _miss_earliest(t, q, k, p, count, verdict)
+
+
+@compiled
+def _miss_earliest(t: Table, q: Queues, k: int, p: int, count: int, verdict: Ints) -> None:
+    """Counts this many jobs of a project and kind as missed: the earliest."""
+    for i in range(len(verdict)):
+        if q.kind[i] == k and q.project[i] == p:
+            verdict[i] = IN_TIME
+    for _ in range(count):
+        first = -1
+        for i in range(len(verdict)):
+            if q.kind[i] != k or q.project[i] != p or verdict[i] == MISSED:
+                continue
+            if first < 0 or _is_earlier(t, q.row[i], q.row[first]):
+                first = i
+        verdict[first] = MISSED
+
+
+@compiled
+def _is_earlier(t: Table, j: int, other: int) -> bool:
+    """Whether a job is before one that arrived earlier: by deadline, those that have run first."""
+    one, two = t.jobs[j], t.jobs[other]
+    if one.deadline_secs != two.deadline_secs:
+        return bool(one.deadline_secs < two.deadline_secs)
+    return bool(one.started > two.started)
+
+
+@compiled
+def _is_lost(t: Table, j: int, now: float) -> bool:
+    """Whether a job is late even if it runs from now on. By the letter it runs by its deadline all the same."""
+    return goes_beyond_text(t) and now + left_secs(t, j, now) > t.jobs[j].deadline_secs
+
+
+@compiled
+def _add_missed(t: Table, j: int, k: int, now: float) -> None:
+    """Puts a job in its place: by deadline, those that have run first, in order of arrival. What is lost comes after
+    what can still be in time."""
     place = t.kinds[k].missed
+    is_lost = _is_lost(t, j, now)
     while place > 0:
-        other = t.jobs[t.missed[k, place - 1]]
-        if other.deadline_secs < job.deadline_secs or (
-            other.deadline_secs == job.deadline_secs and other.started >= job.started
-        ):
+        other = t.missed[k, place - 1]
+        other_is_lost = _is_lost(t, other, now)
+        if is_lost != other_is_lost:
+            if is_lost:
+                break
+        elif not _is_earlier(t, j, other):
             break
         t.missed[k, place] = t.missed[k, place - 1]
         place -= 1
@@ -186,15 +285,35 @@ def find_delays(t: Table, p: int, now: float) -> None:
         judge(t, now)
         for k in range(len(t.kinds)):
             loads = np.zeros(int(t.kinds[k].instances))
+            is_piled = t.run[0].no_edf_simulation
+            if is_piled:
+                _sort_by_end(t, k)
             for i in range(t.kinds[k].missed):
                 j = t.missed[k, i]
                 secs = left_secs(t, j, now) / t.kinds[k].up_fraction
-                for _ in range(max(1, int(t.jobs[j].usage))):
+                whole = int(t.jobs[j].usage)
+                for _ in range(whole):
                     add_to_least(loads, secs)
+                if t.jobs[j].usage > whole and not is_piled:
+                    add_to_least(loads, secs * (t.jobs[j].usage - whole))
+            if is_piled:
+                t.run[0].judged_version = -1  # they are in another order now
             t.kinds[k].delay_secs = loads[0] if len(loads) else 0.0
     if not t.run[0].by_letter:
         for k in range(len(t.kinds)):
             t.kinds[k].delay_secs = max(t.kinds[k].delay_secs, _urgent_secs(t, p, k, now))
+
+
+@compiled
+def _sort_by_end(t: Table, k: int) -> None:
+    """Puts the missed jobs in the order in which they end in the simulation."""
+    for i in range(1, t.kinds[k].missed):
+        j = t.missed[k, i]
+        place = i
+        while place > 0 and t.jobs[t.missed[k, place - 1]].sim_end_secs > t.jobs[j].sim_end_secs:
+            t.missed[k, place] = t.missed[k, place - 1]
+            place -= 1
+        t.missed[k, place] = j
 
 
 @compiled

@@ -1,16 +1,23 @@
-"""The simulation that finds late jobs: emulator.engine.policies.rr_slices in arrays."""
+"""The simulation that finds late jobs: run only when a job may miss its deadline.
+
+At each step every kind of processor, GPUs first, is filled with jobs in order of arrival from the project of highest
+priority; the step lasts to the next end, or one slice. Where no project waits for another's turn it lasts to the
+next end in any case.
+"""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from emulator.engine.kernel.compiled import compiled, making_arrays
-from emulator.engine.kernel.queues import Queues, comes_before, segments
-from emulator.engine.policies.rr_slices import LATE, LONGEST_STEP_PARTS, SHORT_STEPS
-from emulator.engine.policies.rr_turns import NONE_FREE
+from emulator.engine.kernel.queues import NONE_FREE, Queues, comes_before, is_at_limit, segments
 from emulator.engine.table import Floats, Ints
+
+LATE: Final = 1e-6  # a job late by less is not: rounding
+LONGEST_STEP_PARTS: Final = 10  # a step beyond ten slices is a tenth of the next end
+SHORT_STEPS: Final = 100  # this many steps at most are made short for a job that waits beside long ones
 
 
 class Slices(NamedTuple):
@@ -26,6 +33,8 @@ class Slices(NamedTuple):
     trial_ranks: Floats  # as jobs are given out
     free: Floats
     active: Ints  # the jobs of the next step
+    of_app: Ints  # how many of them are of which application, where there are limits
+    of_project: Ints
 
 
 @compiled
@@ -69,12 +78,17 @@ def _fill_in_turns(s: Slices, k: int, period: float, cursor: Ints, count: int) -
         segment = k * projects + best
         i = s.items[s.start[segment] + cursor[best]]
         place = cursor[best] + 1
-        if k == 0 or q.usage[i] <= s.free[k] + NONE_FREE:
+        if is_at_limit(q, i, s.of_app, s.of_project):
+            pass  # the next one may be of another application
+        elif k == 0 or q.usage[i] <= s.free[k] + NONE_FREE:
             s.free[k] -= q.usage[i]
             if k:
                 s.free[0] -= q.cpus[i]
             s.active[count] = i
             count += 1
+            if len(s.of_app):
+                s.of_app[q.app[i]] += 1
+                s.of_project[best] += 1
             s.trial_ranks[best] += q.unit[best] * q.counted_flops[i] * period
         elif s.least_usage[segment] > s.free[k] + NONE_FREE:
             place = s.size[segment]  # none of them fits any more
@@ -91,6 +105,10 @@ def _fill(s: Slices, instances: Floats, ranked: bool, period: float, cursor: Int
         s.free[k] = instances[k]
     for p in range(projects):
         s.trial_ranks[p] = s.ranks[p]
+        s.of_project[p] = 0
+    limited = len(s.of_app) > 0
+    for a in range(len(s.of_app)):
+        s.of_app[a] = 0
     count = 0
     takes_turns = False
     for turn in range(kinds):
@@ -105,7 +123,7 @@ def _fill(s: Slices, instances: Floats, ranked: bool, period: float, cursor: Int
         if owners == 0:
             continue
         before = count
-        if ranked and owners > 1:
+        if ranked and (owners > 1 or limited):
             count = _fill_in_turns(s, k, period, cursor, count)
             if count - before < total:
                 takes_turns = True
@@ -159,10 +177,18 @@ def _step(s: Slices, count: int, takes_turns: bool, period: float, short_steps: 
 
 @making_arrays
 def find_ends(
-    q: Queues, instances: Floats, period: float, now: float, early: float, ranked: bool, watched: Ints, ends: Floats
+    q: Queues,
+    instances: Floats,
+    period: float,
+    now: float,
+    early: float,
+    ranked: bool,
+    to_last: bool,
+    watched: Ints,
+    ends: Floats,
 ) -> int:
     """When jobs end (NaN where it is not found out), until it is known for all watched ones, which are in order of
-    their deadlines, whether they are in time; returns the steps."""
+    their deadlines, whether they are in time, or up to the last deadline; returns the steps."""
     start, items = segments(q, len(instances))
     least_usage = np.full(len(start) - 1, np.inf)
     for i in range(len(q.kind)):
@@ -181,9 +207,11 @@ def find_ends(
         q.rank.copy(),
         instances.copy(),
         np.empty(n, np.int64),
+        np.zeros(len(q.app_limit), np.int64),
+        np.zeros(len(q.rank), np.int64),
     )
     cursor = np.empty(len(q.rank), np.int64)
-    return _simulate(s, instances, period, now, early, ranked, watched, cursor, ends)
+    return _simulate(s, instances, period, now, early, ranked, to_last, watched, cursor, ends)
 
 
 @compiled
@@ -194,16 +222,18 @@ def _simulate(
     now: float,
     early: float,
     ranked: bool,
+    to_last: bool,
     watched: Ints,
     cursor: Ints,
     ends: Floats,
 ) -> int:
     q = s.q
     pending = len(watched)
+    last = q.deadline_secs[watched[pending - 1]]
     at = 0.0
     short_steps = SHORT_STEPS
     steps = 0
-    while pending and at < q.deadline_secs[watched[pending - 1]] - early - now:
+    while pending and at < (last if to_last else q.deadline_secs[watched[pending - 1]]) - early - now:
         count, takes_turns = _fill(s, instances, ranked, period, cursor)
         if not count:
             break

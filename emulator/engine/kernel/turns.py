@@ -1,4 +1,12 @@
-"""The forecast of the work buffer: emulator.engine.policies.rr_turns in arrays."""
+"""The forecast of the work buffer.
+
+"One-hour time slices are given to projects in turn" (client scheduling document): whenever an instance is free, the
+project that comes first by rank gets it for a slice, or up to the end of the job, for its first job in order of arrival
+that has none. A job keeps its instance until then. The rank grows by what was given.
+
+By the document the last job of several CPUs may take more than are free. When jobs are chosen it may not, so beside
+such jobs CPUs can be idle: ``keeps_to_cpus`` simulates that.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +15,10 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from emulator.engine.kernel.compiled import compiled, making_arrays
-from emulator.engine.kernel.queues import Queues, comes_before, push, segments, sink
-from emulator.engine.policies.forecast import ENDED_SECS
-from emulator.engine.policies.rr_turns import NONE_FREE
+from emulator.engine.kernel.queues import NONE_FREE, Queues, comes_before, is_at_limit, push, segments, sink
 from emulator.engine.table import Floats, Ints
 
+ENDED_SECS: Final = 1e-6  # a job with less left has ended: rounding
 NOT_LOOKED_FOR: Final = -1
 NO_MORE: Final = -2
 
@@ -34,10 +41,14 @@ class Turns(NamedTuple):
     times: Floats  # heap: up to when which job has an instance
     holders: Ints
     held: Ints  # one number: how many
+    of_app: Ints  # how many of its jobs have an instance, where there are limits
+    of_project: Ints
+    too_large: Ints  # jobs that do not fit into what is free
+    keeps_to_cpus: bool
 
 
 @making_arrays
-def make_turns(q: Queues, instances: Floats) -> Turns:
+def make_turns(q: Queues, instances: Floats, keeps_to_cpus: bool) -> Turns:
     """The simulation at its start."""
     kinds, projects, n = len(instances), len(q.rank), len(q.kind)
     start, items = segments(q, kinds)
@@ -63,6 +74,10 @@ def make_turns(q: Queues, instances: Floats) -> Turns:
         np.empty(n + 1),
         np.empty(n + 1, np.int64),
         np.zeros(1, np.int64),
+        np.zeros(len(q.app_limit), np.int64),
+        np.zeros(projects, np.int64),
+        np.empty(n, np.int64),
+        keeps_to_cpus,
     )
 
 
@@ -86,17 +101,42 @@ def _give(s: Turns, i: int, at: float, slice_secs: float) -> float:
     s.ready[q.kind[i] * len(q.rank) + p] -= 1
     s.ready_of_kind[q.kind[i]] -= 1
     s.ranks[p] += q.unit[p] * q.counted_flops[i] * secs
+    if len(s.of_app):
+        s.of_app[q.app[i]] += 1
+        s.of_project[p] += 1
     return at + secs
 
 
 @compiled
 def _give_out(s: Turns, k: int, at: float, slice_secs: float, cursor: Ints) -> None:
     """Gives out what is free of a kind."""
-    q = s.q
-    projects = len(q.rank)
     s.cramped[k] = False
     if s.free[k] <= NONE_FREE or s.ready_of_kind[k] == 0:
         return
+    count = _give_in_turns(s, k, at, slice_secs, cursor)
+    for place in range(count):
+        if not is_at_limit(s.q, s.too_large[place], s.of_app, s.of_project):
+            s.cramped[k] = True
+
+
+@compiled
+def _is_too_wide(s: Turns, i: int) -> bool:
+    """Whether a job takes more CPUs than are free, beside other jobs of CPUs alone."""
+    q = s.q
+    if q.usage[i] <= max(1.0, s.free[0] + NONE_FREE):
+        return False
+    for place in range(s.held[0]):
+        if not q.kind[s.holders[place]]:
+            return True
+    return False
+
+
+@compiled
+def _give_in_turns(s: Turns, k: int, at: float, slice_secs: float, cursor: Ints) -> int:
+    """Gives out what is free of a kind; returns how many jobs were too large for what was free."""
+    q = s.q
+    projects = len(q.rank)
+    count = 0
     for p in range(projects):
         cursor[p] = NOT_LOOKED_FOR if s.ready[k * projects + p] else NO_MORE
     while s.free[k] > NONE_FREE:
@@ -105,15 +145,20 @@ def _give_out(s: Turns, k: int, at: float, slice_secs: float, cursor: Ints) -> N
             if cursor[p] != NO_MORE and (best < 0 or comes_before(p, best, s.ranks, q.is_last)):
                 best = p
         if best < 0:
-            return
+            break
         segment = k * projects + best
         place = cursor[best]
         if place == NOT_LOOKED_FOR:
             place = _next_ready(s, segment, s.first[segment])
             s.first[segment] = place
         i = s.items[place]
-        if k and q.usage[i] > s.free[k] + NONE_FREE:
-            s.cramped[k] = True
+        if is_at_limit(q, i, s.of_app, s.of_project):
+            pass  # the next one may be of another application
+        elif k and q.usage[i] > s.free[k] + NONE_FREE:
+            s.too_large[count] = i
+            count += 1
+        elif not k and s.keeps_to_cpus and _is_too_wide(s, i):
+            pass  # CPUs are idle beside it
         else:
             s.free[k] -= q.usage[i]
             if k:
@@ -122,6 +167,7 @@ def _give_out(s: Turns, k: int, at: float, slice_secs: float, cursor: Ints) -> N
             s.held[0] += 1
         place = _next_ready(s, segment, place + 1)
         cursor[best] = place if place < s.start[segment + 1] else NO_MORE
+    return count
 
 
 @compiled
@@ -147,6 +193,9 @@ def _take_back(s: Turns, at: float) -> None:
         s.free[s.q.kind[i]] += s.q.usage[i]
         if s.q.kind[i]:
             s.free[0] += s.q.cpus[i]
+        if len(s.of_app):
+            s.of_app[s.q.app[i]] -= 1
+            s.of_project[s.q.project[i]] -= 1
         _make_ready(s, i)
 
 
@@ -174,7 +223,7 @@ def _all_found(saturated: Floats, stop: float) -> bool:
 def _can_replace(s: Turns) -> bool:
     """Whether the CPUs are full and GPUs cannot change, so that CPU slices that end one at a time need only be
     replaced."""
-    if s.free[0] > NONE_FREE:
+    if s.free[0] > NONE_FREE or len(s.of_app):
         return False
     for k in range(1, len(s.free)):
         if s.free[k] > NONE_FREE and s.ready_of_kind[k]:
@@ -216,10 +265,13 @@ def forecast(
     saturated: Floats,
     shortfall: Floats,
     idle_now: Floats,
+    keeps_to_cpus: bool,
 ) -> int:
     """Simulates up to the horizon, and for kinds that are saturated there one slice more; returns the steps."""
     cursor = np.empty(len(q.rank), np.int64)
-    return _simulate(make_turns(q, instances), slice_secs, horizon, cursor, saturated, shortfall, idle_now)
+    return _simulate(
+        make_turns(q, instances, keeps_to_cpus), slice_secs, horizon, cursor, saturated, shortfall, idle_now
+    )
 
 
 @compiled

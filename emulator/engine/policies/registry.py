@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from emulator.engine.policies.debt_2005 import Debt2005
-from emulator.engine.policies.long_term_debt import LongTermDebt
+from emulator.engine.policies.in_arrays import ArrayPolicy
+from emulator.engine.policies.long_term_debt import LongTermDebt, SingleDebt
 from emulator.engine.policies.names import PolicyName
 from emulator.engine.policies.rec import Rec, RecLetter
-from emulator.engine.policies.single_debt import SingleDebt
-from emulator.engine.policy import Policy
 from emulator.engine.scenario import Scenario, ScenarioError
 from portal.languages.messages import Message
 
@@ -23,13 +22,13 @@ def policy_notes(name: str, scenario: Scenario) -> tuple[Message, ...]:
 
 
 SIMULATING: Final = frozenset({PolicyName.REC, PolicyName.REC_LETTER, PolicyName.LTD, PolicyName.LTD_SINGLE})
-"""Those that start from the round-robin simulation (emulator.engine.replay.SimulatingPolicy)."""
+"""Those that start from the round-robin simulation (ArrayPolicy.simulates)."""
 
 POLICY_PARAMETERS: Final = frozenset({"half_life_days", "eligibility_rule"})
 """What a policy is made with, besides the scenario."""
 
 
-def make_policy(name: str, scenario: Scenario, parameters: Mapping[str, Any]) -> Policy:
+def make_policy(name: str, scenario: Scenario, parameters: Mapping[str, Any]) -> ArrayPolicy:
     """A policy for one run of the scenario. ``parameters``: ``half_life_days`` of ``rec`` and ``rec-letter``;
     ``eligibility_rule`` of ``ltd``, False to let a project that is backed off collect debt.
 

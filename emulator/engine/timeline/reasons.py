@@ -34,6 +34,7 @@ class Reason(IntEnum):
     FETCH_BUFFER = 27
     FETCH_PROJECT_SHORT = 28
     JOB_FAILED = 29
+    FETCH_BESIDE_WIDE = 30
     # Why a job stopped or a request brought nothing.
     PREEMPTED = 40
     UNAVAILABLE = 41

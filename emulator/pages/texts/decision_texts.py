@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 _SENTENCES: Final[dict[Reason, _StrPromise]] = {
     Reason.GPU_DEADLINE: _(
-        "Task %(job)s runs: %(project)s has a task on the %(kind)s that would miss its deadline, and this task’s "
-        "deadline is the earliest."
+        "Task %(job)s runs: %(project)s has a task on the %(kind)s that would or might miss its deadline, and this "
+        "task’s deadline is the earliest."
     ),
     Reason.CPU_DEADLINE: _(
-        "Task %(job)s runs: %(project)s has a task on the CPU that would miss its deadline, and this task’s deadline "
-        "is the earliest."
+        "Task %(job)s runs: %(project)s has a task on the CPU that would or might miss its deadline, and this task’s "
+        "deadline is the earliest."
     ),
     Reason.GPU_PRIORITY: _(
         "Task %(job)s runs: %(project)s has the highest priority of the projects with work for the %(kind)s."
@@ -40,6 +40,9 @@ _SENTENCES: Final[dict[Reason, _StrPromise]] = {
         "Task %(job)s runs: a CPU became free within the scheduling period, and %(project)s is owed the most."
     ),
     Reason.FETCH_SATURATION: _("%(project)s is asked for work: the %(kind)s is not busy up to the minimum buffer."),
+    Reason.FETCH_BESIDE_WIDE: _(
+        "%(project)s is asked for work: CPUs are or will be idle beside tasks that need more of them than are free."
+    ),
     Reason.FETCH_ALONG: _(
         "%(project)s is asked for work along with a report: it has the highest priority, and the buffer is not full."
     ),

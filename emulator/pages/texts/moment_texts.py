@@ -89,8 +89,8 @@ def _late_words(moment: dict[str, Any]) -> str:
     if len(late) > _NAMED_MAX:
         named = f"{named} …"
     text = ngettext(
-        "%(number)s task would miss its deadline (%(jobs)s), so it runs first.",
-        "%(number)s tasks would miss their deadlines (%(jobs)s), so these run first, by deadline.",
+        "%(number)s task would or might miss its deadline (%(jobs)s), so it runs first.",
+        "%(number)s tasks would or might miss their deadlines (%(jobs)s), so these run first, by deadline.",
         len(late),
     )
     return text % {"number": len(late), "jobs": named}
@@ -157,5 +157,5 @@ def bar_title(job: int, project: str, begin_secs: float, end_secs: float, is_lat
     """What a bar of the picture says when it is pointed at."""
     facts = {"job": job, "project": project, "begin": hours(begin_secs), "end": hours(end_secs)}
     if is_late:
-        return _("Task %(job)s of %(project)s, %(begin)s to %(end)s h; would miss its deadline") % facts
+        return _("Task %(job)s of %(project)s, %(begin)s to %(end)s h; would or might miss its deadline") % facts
     return _("Task %(job)s of %(project)s, %(begin)s to %(end)s h") % facts

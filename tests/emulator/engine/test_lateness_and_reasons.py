@@ -29,6 +29,7 @@ from emulator.engine.scenario import (
 from emulator.engine.state import ProjectState
 from emulator.engine.timeline.reasons import Reason
 from emulator.engine.timeline.results import DecisionKind, Result
+from tests.support.emulated_client import OnObjects
 
 HOUR = 3600.0
 
@@ -125,7 +126,7 @@ def test_each_request_names_the_kind_that_caused_it(seed: int, down: bool, monke
 
     monkeypatch.setattr(Contact, "rpc", rpc)
     scenario = replace(mixed(), events=(ServerUp(2 * 86400.0, "A", False),)) if down else mixed()
-    decisions = run(scenario, Rec(), 8.0, seed=seed).decisions
+    decisions = run(scenario, OnObjects(Rec()), 8.0, seed=seed).decisions
     named = [
         (at, project, processor, amount)
         for at, what, reason, project, processor, amount in zip(

@@ -35,9 +35,11 @@ from emulator.engine.scenario import (
 from emulator.engine.timeline.results import Result
 from emulator.files.presets import preset
 from emulator.files.scenario import read_folder
+from emulator.files.scenario_json import read_document
 from emulator.runs import attainable
 from emulator.runs.attainable import figures_of_merit, least_violation
 
+CASES = Path(__file__).parents[2] / "data" / "emulator" / "cases"
 GPU = Processor("NVIDIA", 1, 10e9, 0.2)  # counts as 2 GFLOPS, twice the CPU
 HOUR = Normal(3600e9)
 ON_CPU = App("cpu", (Version(1e9),), HOUR, HOUR, 10 * DAY_SECS)
@@ -73,14 +75,14 @@ def test_the_bound_is_what_the_processors_allow(
     shares: tuple[float, float], apps: tuple[tuple[App, ...], tuple[App, ...]], least: float
 ) -> None:
     projects = [Project(name, share, own) for name, share, own in zip("AB", shares, apps, strict=True)]
-    assert least_violation(result_of(*projects)) == pytest.approx(least, abs=1e-6)
+    assert least_violation(result_of(*projects)) == pytest.approx(least, abs=2e-3)
 
 
 def test_a_project_that_has_work_for_half_the_time_can_have_no_more_than_that_and_its_buffer() -> None:
     a, b = Project("A", 90, (ON_CPU,)), Project("B", 10, (ON_CPU,))
     dry = result_of(a, b, gpu=False, events=(HasWork(5 * DAY_SECS, "A", False),))
     # A: 5 days and a buffer of 0.2, of 10: 0.52. (0.9 - 0.52) + (0.48 - 0.1).
-    assert least_violation(dry) == pytest.approx(0.76, abs=1e-6)
+    assert least_violation(dry) == pytest.approx(0.76, abs=2e-3)
 
 
 def test_the_buffer_may_be_full_at_the_start_of_each_spell_without_work() -> None:
@@ -89,23 +91,32 @@ def test_the_buffer_may_be_full_at_the_start_of_each_spell_without_work() -> Non
     quarters = [HasWork(number * DAY_SECS / 4, "A", number % 2 == 0) for number in range(1, 40)]
     often = result_of(a, b, gpu=False, events=tuple(quarters))
     # A can have 5 days and 20 times 0.2 of 10: 0.9, its share.
-    assert least_violation(often) == pytest.approx(0, abs=1e-6)
+    assert least_violation(often) == pytest.approx(0, abs=2e-3)
     fewer = result_of(a, b, gpu=False, events=(*quarters[:4], HasWork(1.25 * DAY_SECS, "A", False)))
     # Two such spells, and one from 1.25 days on: 0.75 days with work and 3 times 0.2. (0.9 - 0.135) + (0.865 - 0.1).
-    assert least_violation(fewer) == pytest.approx(1.53, abs=1e-6)
+    assert least_violation(fewer) == pytest.approx(1.53, abs=2e-3)
 
 
 def test_who_never_has_work_can_have_none() -> None:
     a, b = Project("A", 90, (ON_CPU,), has_work=False), Project("B", 10, (ON_CPU,))
-    assert least_violation(result_of(a, b, gpu=False)) == pytest.approx(1.8, abs=1e-6)
+    assert least_violation(result_of(a, b, gpu=False)) == pytest.approx(1.8, abs=2e-3)
     # From day 8 on it has: 2 of 10 days. (0.9 - 0.2) + (0.8 - 0.1).
     later = result_of(a, b, gpu=False, events=(HasWork(8 * DAY_SECS, "A", True),))
-    assert least_violation(later) == pytest.approx(1.4, abs=1e-6)
+    assert least_violation(later) == pytest.approx(1.4, abs=2e-3)
+
+
+def test_it_is_never_above_what_a_run_achieved() -> None:
+    # A's jobs take half a GPU, B's a whole one: with the GPU always full the work could not be divided so well.
+    scenario = read_document((CASES / "half-a-gpu.json").read_bytes()).applied()
+    figures = figures_of_merit(run(scenario, Rec(), 5.0, timeline=False))
+    assert figures["share_violation_least"] is not None
+    assert figures["share_violation"] is not None
+    assert figures["share_violation_least"] <= figures["share_violation"] < 0.1
 
 
 def test_who_has_only_apps_without_weight_never_has_work() -> None:
     a, b = Project("A", 90, (replace(ON_CPU, weight=0),)), Project("B", 10, (ON_CPU,))
-    assert least_violation(result_of(a, b, gpu=False)) == pytest.approx(1.8, abs=1e-6)
+    assert least_violation(result_of(a, b, gpu=False)) == pytest.approx(1.8, abs=2e-3)
 
 
 def at_the_start(project: str, hours: float, done: float = 0.0, **more: Any) -> StartJob:
@@ -126,14 +137,14 @@ def test_a_project_without_new_jobs_can_have_what_its_jobs_at_the_start_need() -
     jobs = (at_the_start("A", 12), at_the_start("A", 24, done=0.5))
     scenario = Scenario(Host((Processor(CPU, 1, 1e9),)), (a, b), Preferences(0.1, 0.1), jobs=jobs)
     # A has a day of 10: (0.9 - 0.1) + (0.9 - 0.1).
-    assert least_violation(run(scenario, Rec(), 10.0, timeline=False)) == pytest.approx(1.6, abs=1e-6)
+    assert least_violation(run(scenario, Rec(), 10.0, timeline=False)) == pytest.approx(1.6, abs=2e-3)
     # Jobs that are suspended or finished bring it nothing.
     none = (
         at_the_start("A", 12, state=StartState.SUSPENDED),
         at_the_start("A", 12, state=StartState.FINISHED, done_fraction=1.0),
     )
     scenario = replace(scenario, jobs=none)
-    assert least_violation(run(scenario, Rec(), 10.0, timeline=False)) == pytest.approx(1.8, abs=1e-6)
+    assert least_violation(run(scenario, Rec(), 10.0, timeline=False)) == pytest.approx(1.8, abs=2e-3)
 
 
 def test_jobs_at_the_start_are_no_more_in_several_parts_of_the_run() -> None:
@@ -145,7 +156,7 @@ def test_jobs_at_the_start_are_no_more_in_several_parts_of_the_run() -> None:
     )
     # 2.4 of 2 + 2 * 8 = 18 days at the first speed: twice (0.9 - 2.4 / 18).
     least = least_violation(run(scenario, Rec(), 10.0, timeline=False))
-    assert least == pytest.approx(2 * (0.9 - 2.4 / 18), abs=1e-6)
+    assert least == pytest.approx(2 * (0.9 - 2.4 / 18), abs=2e-3)
 
 
 def test_what_is_left_of_the_jobs_at_the_start_can_run_in_a_later_spell_without_work() -> None:
@@ -155,7 +166,7 @@ def test_what_is_left_of_the_jobs_at_the_start_can_run_in_a_later_spell_without_
         Host((Processor(CPU, 1, 1e9),)), (a, b), Preferences(0.1, 0.1), jobs=(at_the_start("A", 48),), events=events
     )
     # A day with new work, two days of old, and a buffer of 0.2, of 10: twice (0.9 - 0.32).
-    assert least_violation(run(scenario, Rec(), 10.0, timeline=False)) == pytest.approx(1.16, abs=1e-6)
+    assert least_violation(run(scenario, Rec(), 10.0, timeline=False)) == pytest.approx(1.16, abs=2e-3)
 
 
 def test_nothing_is_avoidable_where_all_only_finish_what_they_have() -> None:
@@ -165,7 +176,7 @@ def test_nothing_is_avoidable_where_all_only_finish_what_they_have() -> None:
     scenario = Scenario(Host((Processor(CPU, 1, 1e9), GPU)), projects, Preferences(0.1, 0.5), jobs=jobs)
     figures = figures_of_merit(run(scenario, Rec(), 10.0, timeline=False))
     # A: 20 hours at 1 GFLOPS and 6 at 2, B 6 at 1: 32 / 38 and 6 / 38.
-    assert figures["share_violation"] == pytest.approx(26 / 38, abs=1e-6)
+    assert figures["share_violation"] == pytest.approx(26 / 38, abs=2e-3)
     assert figures["share_violation_least"] == pytest.approx(26 / 38, abs=1e-5)
     assert figures["share_violation_avoidable"] == pytest.approx(0, abs=1e-5)
 
@@ -181,12 +192,12 @@ def test_a_program_that_comes_later_counts_from_then_on() -> None:
     a, b = Project("A", 50, (ON_GPU,)), Project("B", 50, (ON_CPU,))
     result = result_of(a, b, events=(NewApp(8 * DAY_SECS, "B", ON_GPU),))
     # In GFLOPS times days: A at most 20, B at least 10 and at most 10 + 4 = 14 of 30: |16 - 15| and |14 - 15|.
-    assert least_violation(result) == pytest.approx(2 / 30, abs=1e-6)
+    assert least_violation(result) == pytest.approx(2 / 30, abs=2e-3)
 
 
 def test_all_figures_of_a_run_have_a_name() -> None:
     figures = figures_of_merit(result_of(Project("A", 50, (ON_GPU,)), Project("B", 50, (ON_CPU,))))
-    assert figures["share_violation_least"] == pytest.approx(1 / 3, abs=1e-6)
+    assert figures["share_violation_least"] == pytest.approx(1 / 3, abs=2e-3)
     assert figures["share_violation"] == pytest.approx(1 / 3, abs=1e-3)
     assert figures["share_violation_avoidable"] == pytest.approx(0, abs=1e-3)
 

@@ -1,10 +1,12 @@
 """The policy of 2005: its arithmetic to the number, its three conditions to fetch, its order of choice."""
 
+import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from emulator.engine.policies.debt_2005 import Debt2005, need_to_get_work, settle_debts
+from emulator.engine.kernel.debt import Need, _find_need
+from emulator.engine.policies.debt_2005 import Debt2005
 from emulator.engine.policies.registry import NO_GPUS, policy_notes
 from emulator.engine.run import run
 from emulator.engine.scenario import DAY_SECS, Attach, Detach, Project, Scenario
@@ -14,7 +16,6 @@ from emulator.files.presets import preset
 from tests.support.emulated_client import HOUR_SECS, client_of, cpu_app, give, project, scenario, with_jobs
 
 MINUTE_SECS = 60.0
-HALVES = {0: 0.5, 1: 0.5}
 
 
 def starts(result: Result) -> list[tuple[float, int, Reason]]:
@@ -29,72 +30,84 @@ def starts(result: Result) -> list[tuple[float, int, Reason]]:
     ]
 
 
+def debts_after(debts: list[float], shares: list[float], work_secs: list[float]) -> list[float]:
+    """The debts after a period in which this was done."""
+    what = scenario(
+        *(
+            project(f"P{n}", share, cpu_app(), debt_secs=debt)
+            for n, (share, debt) in enumerate(zip(shares, debts, strict=True))
+        )
+    )
+    policy = Debt2005(what)
+    client = client_of(what)
+    policy.begin(client)
+    policy._done_secs = work_secs
+    policy._times["initial_secs"] = 0.0
+    policy.choose(0.0)
+    return [policy.standing(known, 0.0) for known in client.projects]
+
+
 def test_the_texts_example_of_25_and_15_minutes_to_the_number() -> None:
-    debts = settle_debts({}, {0: 0.75, 1: 0.25}, {0: 25 * MINUTE_SECS, 1: 15 * MINUTE_SECS})
     # A accrues 0.75 * 40 = 30 and pays 25 ("20 minutes" in the text is a slip); B accrues 10 and pays 15.
-    assert debts == {0: 5 * MINUTE_SECS, 1: -5 * MINUTE_SECS}
+    debts = debts_after([0.0, 0.0], [75.0, 25.0], [25 * MINUTE_SECS, 15 * MINUTE_SECS])
+    assert debts == [5 * MINUTE_SECS, -5 * MINUTE_SECS]
 
 
-def test_debts_are_never_forgotten() -> None:
-    debts = settle_debts({0: 1000.0, 1: -1000.0}, HALVES, {0: 600.0})
+def test_debts_are_never_forgotten_and_a_period_without_work_leaves_them_alone() -> None:
     # 1000 + 300 - 600, and -1000 + 300.
-    assert debts == {0: 700.0, 1: -700.0}
+    assert debts_after([1000.0, -1000.0], [50.0, 50.0], [600.0, 0.0]) == [700.0, -700.0]
+    assert debts_after([7.0, -7.0], [50.0, 50.0], [0.0, 0.0]) == [7.0, -7.0]
 
 
-def test_a_period_without_work_leaves_debts_alone() -> None:
-    assert settle_debts({0: 7.0, 1: -7.0}, HALVES, {}) == {0: 7.0, 1: -7.0}
-
-
+@settings(max_examples=30, deadline=None)
 @given(
     st.lists(st.tuples(st.floats(0, 1e6), st.floats(0.01, 100), st.floats(-1e6, 1e6)), min_size=1, max_size=20),
 )
 def test_the_sum_of_debts_stays_as_it_was(rows: list[tuple[float, float, float]]) -> None:
-    total = sum(share for _, share, _ in rows)
-    before = {index: debt for index, (_, _, debt) in enumerate(rows)}
-    fractions = {index: share / total for index, (_, share, _) in enumerate(rows)}
-    after = settle_debts(before, fractions, {index: work for index, (work, _, _) in enumerate(rows)})
-    assert sum(after.values()) == pytest.approx(sum(before.values()), abs=1e-5)
+    work_secs, shares, debts = ([row[column] for row in rows] for column in range(3))
+    assert sum(debts_after(debts, shares, work_secs)) == pytest.approx(sum(debts), abs=1e-5)
 
 
-# need_to_get_work. The least buffer is 100 s on 2 CPUs, so 200 s of work are needed, 100 of each of two projects.
+# need_to_get_work. The least buffer is 1000 s on 2 CPUs, so 2000 s of work are needed, 1000 of each of two projects.
 
 
-def test_enough_work_in_enough_tasks_of_all_projects_is_enough() -> None:
-    need = need_to_get_work([(0, 100), (1, 100)], HALVES, 2, 100)
-    assert not need
-    assert (need.busy_cpus, need.spare_secs, need.reason) == (2, 0, Reason.NONE)
+def need_of(results: list[tuple[int, float]], shares: list[float], cpus: int, min_buffer_secs: float) -> Need:
+    """What is found for results of (project, seconds left)."""
+    what = scenario(*(project(f"P{n}", share, cpu_app()) for n, share in enumerate(shares)), cpus=cpus)
+    client = client_of(what)
+    for index, secs in results:
+        give(client, index, hours=secs / HOUR_SECS)
+    client.buffer_min_secs = min_buffer_secs
+    policy = Debt2005(what)
+    policy.begin(client)
+    return _find_need(policy.table(), np.empty(len(shares)), 0.0)
 
 
-def test_condition_1_alone_too_little_work() -> None:
-    need = need_to_get_work([(0, 95), (1, 95)], HALVES, 2, 100)  # 190 < 200
-    assert (need.buffer_short, need.project_short, need.few_tasks) == (True, False, False)
-    assert (need.lack_secs, need.reason) == (10, Reason.FETCH_BUFFER)
+HALVES = [50.0, 50.0]
 
 
-def test_condition_2_alone_one_project_has_too_little() -> None:
-    # 300 + 50 s are enough and fill two CPUs; with A counted for 100 s at most, 150 are not.
-    need = need_to_get_work([(0, 100), (0, 100), (0, 100), (1, 50)], HALVES, 2, 100)
-    assert (need.buffer_short, need.project_short, need.few_tasks) == (False, True, False)
-    assert need.reason == Reason.FETCH_PROJECT_SHORT
-
-
-def test_condition_3_alone_fewer_tasks_than_cpus() -> None:
-    need = need_to_get_work([(0, 1000)], {0: 1.0}, 2, 100)
-    assert (need.buffer_short, need.project_short, need.few_tasks) == (False, False, True)
-    assert (need.busy_cpus, need.reason) == (1, Reason.FETCH_FEW_TASKS)
+@pytest.mark.parametrize(
+    ("results", "shares", "reason", "busy_cpus"),
+    [
+        ([(0, 1000), (1, 1000)], HALVES, Reason.NONE, 2),
+        ([(0, 950), (1, 950)], HALVES, Reason.FETCH_BUFFER, 1),  # 1900 < 2000
+        # 3000 + 500 s are enough and fill two CPUs; with A counted for 1000 s at most, 1500 are not.
+        ([(0, 1000), (0, 1000), (0, 1000), (1, 500)], HALVES, Reason.FETCH_PROJECT_SHORT, 2),
+        ([(0, 10000)], [100.0], Reason.FETCH_FEW_TASKS, 1),
+        # 600 + 500 fill one CPU, 500 + 400 + 100 the second; without the 100 it has 900.
+        ([(0, 100), (0, 400), (0, 500), (0, 500), (0, 600)], [100.0], Reason.NONE, 2),
+        ([(0, 400), (0, 500), (0, 500), (0, 600)], [100.0], Reason.FETCH_FEW_TASKS, 1),
+    ],
+)
+def test_more_is_needed_by_three_conditions(
+    results: list[tuple[int, float]], shares: list[float], reason: Reason, busy_cpus: int
+) -> None:
+    need = need_of(results, shares, 2, 1000.0)
+    assert (need.reason, need.busy_cpus) == (reason, busy_cpus)
 
 
 def test_a_job_of_months_counts_for_its_projects_share_at_most() -> None:
-    need = need_to_get_work([(0, 1e7)], HALVES, 1, 100)
-    assert need.project_short
-    assert not need.buffer_short
-
-
-def test_short_results_are_packed_into_one_cpus_bin_longest_first() -> None:
-    # 60 + 50 fill one CPU, 50 + 40 + 10 the second; without the 10 it has 90.
-    results = [(0, 10.0), (0, 40.0), (0, 50.0), (0, 50.0), (0, 60.0)]
-    assert need_to_get_work(results, {0: 1.0}, 2, 100).busy_cpus == 2
-    assert need_to_get_work(results[1:], {0: 1.0}, 2, 100).busy_cpus == 1
+    assert need_of([(0, 1e7)], HALVES, 1, 1000.0).reason == Reason.FETCH_PROJECT_SHORT
 
 
 def text_says(results: list[tuple[int, float]], shares: dict[int, float], cpus: int, min_secs: float) -> bool:
@@ -112,16 +125,16 @@ def text_says(results: list[tuple[int, float]], shares: dict[int, float], cpus: 
     return num_cpus_busy < cpus or total_work_secs < min_secs * cpus
 
 
+@settings(max_examples=100, deadline=None)
 @given(
     # Whole numbers and shares of a power of two: the text's sums and ours are then exact.
     st.lists(st.tuples(st.integers(0, 2), st.integers(1, 400).map(float)), max_size=12),
     st.integers(1, 4),
 )
-def test_one_of_the_three_conditions_is_true_exactly_when_the_text_says_so(
-    results: list[tuple[int, float]], cpus: int
-) -> None:
+def test_more_is_needed_exactly_when_the_text_says_so(results: list[tuple[int, float]], cpus: int) -> None:
     shares = {0: 0.5, 1: 0.25, 2: 0.25}
-    assert bool(need_to_get_work(results, shares, cpus, 128)) == text_says(results, shares, cpus, 128)
+    needed = need_of(results, [50.0, 25.0, 25.0], cpus, 128.0).reason != Reason.NONE
+    assert needed == text_says(results, shares, cpus, 128.0)
 
 
 # Whom to ask, and for how much.

@@ -7,9 +7,8 @@ said; docs/explanation/emulator-policies.md discusses the outcomes.
 import pytest
 
 from emulator.engine.policies.debt_2005 import Debt2005
-from emulator.engine.policies.long_term_debt import LongTermDebt
+from emulator.engine.policies.long_term_debt import LongTermDebt, SingleDebt
 from emulator.engine.policies.rec import Rec, RecLetter
-from emulator.engine.policies.single_debt import SingleDebt
 from emulator.engine.policy import Policy
 from emulator.engine.run import run
 from emulator.engine.scenario import DAY_SECS

@@ -1,15 +1,13 @@
 """The policy of the 6.6 client: debts per kind of processor, who collects them, and who is asked for what."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from emulator.engine.client import Client
 from emulator.engine.decisions import Choice, WorkRequest
-from emulator.engine.policies.debts import settle
-from emulator.engine.policies.long_term_debt import LongTermDebt
+from emulator.engine.policies.long_term_debt import LongTermDebt, SingleDebt
 from emulator.engine.policies.rec import Rec
-from emulator.engine.policies.single_debt import SingleDebt
 from emulator.engine.run import run
 from emulator.engine.scenario import DAY_SECS, Scenario
 from emulator.engine.timeline.reasons import Reason
@@ -44,39 +42,54 @@ def standings(client: Client, policy: LongTermDebt) -> list[float]:
 # Debts.
 
 
-def test_each_is_owed_its_share_and_pays_what_it_got() -> None:
-    # 100 s at shares 1 : 1 : 2 are 25, 25 and 50; A got all 100: -75, +25, +50, in sum 0. The largest becomes 0.
-    assert settle({}, {0: 1, 1: 1, 2: 2}, {0: 100.0}, 100.0) == {0: -125, 1: -25, 2: 0}
+def debts_after(
+    shares: list[float], used_parts: list[float], secs: float, eligible: list[bool], start: list[float], cpus: int = 1
+) -> list[float]:
+    """The debts after a time in which each project's jobs used this part of a CPU."""
+    rows = zip(shares, start, strict=True)
+    what = scenario(
+        *(project(f"P{n}", share, cpu_app(), ltd_secs=debt) for n, (share, debt) in enumerate(rows)), cpus=cpus
+    )
+    client, policy = begun(what)
+    for known, part, is_eligible in zip(client.projects, used_parts, eligible, strict=True):
+        known.busy[0], known.no_new_tasks = part, not is_eligible
+    policy.accrue(secs)
+    return standings(client, policy)
 
 
-def test_time_that_nobody_used_makes_no_net_change() -> None:
-    # A used 40 of 100: -15, +25, +50 is +60 in sum, so 20 less each: -35, 5, 30. The largest becomes 0.
-    assert settle({}, {0: 1, 1: 1, 2: 2}, {0: 40.0}, 100.0) == {0: -65, 1: -25, 2: 0}
+@pytest.mark.parametrize(
+    ("shares", "used_parts", "eligible", "start", "expected"),
+    [
+        # 100 s at shares 1 : 1 : 2 are 25, 25 and 50; A got all 100: -75, +25, +50, in sum 0. The largest becomes 0.
+        ([1, 1, 2], [1.0, 0, 0], [True] * 3, [0.0] * 3, [-125, -25, 0]),
+        # A used 40 of 100: -15, +25, +50 is +60 in sum, so 20 less each: -35, 5, 30. The largest becomes 0.
+        ([1, 1, 2], [0.4, 0, 0], [True] * 3, [0.0] * 3, [-65, -25, 0]),
+        # A -50 and B +50 of 100 s that A used; C keeps its -10 until the largest, B's 50, is taken off all.
+        ([1, 1, 5], [1.0, 0, 0], [True, True, False], [0.0, 0.0, -10.0], [-100, 0, -60]),
+        # The only eligible project pays nothing.
+        ([1, 1], [0, 1.0], [False, True], [0.0, 0.0], [0, 0]),
+    ],
+)
+def test_each_is_owed_its_share_and_pays_what_it_got(
+    shares: list[float], used_parts: list[float], eligible: list[bool], start: list[float], expected: list[float]
+) -> None:
+    assert debts_after(shares, used_parts, 100.0, eligible, start) == pytest.approx(expected)
 
 
-def test_who_is_not_eligible_is_neither_owed_nor_charged() -> None:
-    # A -50 and B +50 of 100 s that A used; C keeps its -10 until the largest, B's 50, is taken off all.
-    assert settle({0: 0.0, 1: 0.0, 2: -10.0}, {0: 1, 1: 1}, {0: 100.0}, 100.0) == {0: -100, 1: 0, 2: -60}
-
-
-def test_the_only_eligible_project_pays_nothing() -> None:
-    assert settle({0: 0.0, 1: 0.0}, {1: 1}, {1: 100.0}, 100.0) == {0: 0, 1: 0}
-
-
+@settings(max_examples=30, deadline=None)
 @given(
-    st.lists(st.tuples(st.floats(0, 100), st.floats(0, 1000), st.booleans()), min_size=1, max_size=20),
+    st.lists(st.tuples(st.floats(0.01, 100), st.floats(0, 1), st.booleans()), min_size=1, max_size=20),
     st.floats(0, 1e5),
 )
-def test_the_net_change_is_zero_and_the_maximum_is_zero(rows: list[tuple[float, float, bool]], owed: float) -> None:
-    shares = {index: share for index, (share, _, eligible) in enumerate(rows) if eligible}
-    used = {index: secs for index, (_, secs, _) in enumerate(rows)}
-    before = dict.fromkeys(used, 0.0)
-    after = settle(before, shares, used, owed)
-    assert max(after.values()) == 0
-    others = [debt for index, debt in after.items() if index not in shares]
+def test_the_net_change_is_zero_and_the_maximum_is_zero(rows: list[tuple[float, float, bool]], secs: float) -> None:
+    shares, used, eligible = [row[0] for row in rows], [row[1] for row in rows], [row[2] for row in rows]
+    after = debts_after(shares, used, secs, eligible, [0.0] * len(rows), cpus=20)
+    assert max(after) == 0
+    others = [debt for debt, is_eligible in zip(after, eligible, strict=True) if not is_eligible]
     if others:  # they moved by the second offset alone
         assert others == pytest.approx([others[0]] * len(others))
-        assert sum(after[index] - others[0] for index in shares) == pytest.approx(0, abs=1e-6)
+        changes = [debt - others[0] for debt, is_eligible in zip(after, eligible, strict=True) if is_eligible]
+        assert sum(changes) == pytest.approx(0, abs=1e-6)
 
 
 def test_a_project_that_is_backed_off_collects_no_debt() -> None:
@@ -136,11 +149,11 @@ def test_no_debt_arises_while_the_computer_cannot_compute() -> None:
 
 def test_a_project_of_which_others_are_owed_comes_free_of_debt() -> None:
     client, policy = begun(ONE_CPU)
-    client.projects = client.all_projects[:1]
+    client.projects, client.all_projects[1].attached = client.all_projects[:1], False
     policy.projects_changed(0.0)
     client.projects[0].busy[0] = 1.0
     policy.accrue(1000.0)
-    client.projects = client.all_projects[:]
+    client.projects, client.all_projects[1].attached = client.all_projects[:], True
     policy.projects_changed(1000.0)
     assert standings(client, policy) == [0, 0]
 

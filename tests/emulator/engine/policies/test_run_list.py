@@ -6,7 +6,6 @@ import pytest
 
 from emulator.engine.client import Client
 from emulator.engine.policies.rec import Rec
-from emulator.engine.policies.rr_simulation import RoundRobinSimulation
 from emulator.engine.quirks import Quirks
 from emulator.engine.run import run
 from emulator.engine.scenario import (
@@ -24,6 +23,7 @@ from emulator.engine.scenario import (
 )
 from emulator.engine.timeline.reasons import Reason
 from emulator.engine.timeline.recorder import DecisionLog
+from tests.support.emulated_client import busy_secs, forecast_of, late_jobs, ranked_by
 
 HOUR = 3600.0
 GPU_VERSION = Version(1e9, cpus=0.1, gpu="NVIDIA", gpus=1.0)
@@ -159,20 +159,14 @@ def test_the_simulation_tells_idle_instances_saturation_and_shortfall() -> None:
     )
     scenario = Scenario(Host((Processor(CPU, 4, 1e9),)), (Project("A", 1, (app("a"),)),), jobs=jobs)
     client, _ = with_jobs(scenario)
-    simulated = RoundRobinSimulation(client, lambda p: (False, 0.0), lambda p: 0.0).result(0.0, 6 * HOUR)
-    assert simulated.idle == [0.0]
-    assert simulated.saturated_secs == [2 * HOUR]
-    assert simulated.shortfall_secs == [13 * HOUR]
+    assert forecast_of(ranked_by(client, {0: 0.0}, {0: 0.0}), 0.0, 6 * HOUR) == ([0.0], [2 * HOUR], [13 * HOUR])
 
 
 def test_too_few_jobs_leave_instances_idle_now() -> None:
     jobs = start_jobs("A", "a", 1, hours=2.0, deadline_hours=500.0)
     scenario = Scenario(Host((Processor(CPU, 4, 1e9),)), (Project("A", 1, (app("a"),)),), jobs=jobs)
-    simulated = RoundRobinSimulation(with_jobs(scenario)[0], lambda p: (False, 0.0), lambda p: 0.0).result(
-        0.0, 3 * HOUR
-    )
-    assert (simulated.idle, simulated.saturated_secs) == ([3.0], [0.0])
-    assert simulated.shortfall_secs == [3 * 3 * HOUR + HOUR]
+    policy = ranked_by(with_jobs(scenario)[0], {0: 0.0}, {0: 0.0})
+    assert forecast_of(policy, 0.0, 3 * HOUR) == ([3.0], [0.0], [3 * 3 * HOUR + HOUR])
 
 
 def test_busy_time_is_that_of_the_missed_jobs_by_deadline() -> None:
@@ -180,9 +174,9 @@ def test_busy_time_is_that_of_the_missed_jobs_by_deadline() -> None:
     # are busy with them for 4 hours.
     jobs = start_jobs("A", "a", 3, hours=4.0, deadline_hours=3.0)
     scenario = Scenario(Host((Processor(CPU, 2, 1e9),)), (Project("A", 1, (app("a"),)),), jobs=jobs)
-    simulation = RoundRobinSimulation(with_jobs(scenario)[0], lambda p: (False, 0.0), lambda p: 0.0)
-    assert [len(missed) for missed in simulation.missed(0.0)] == [3]
-    assert simulation.busy_secs(0.0) == [4 * HOUR]
+    policy = ranked_by(with_jobs(scenario)[0], {0: 0.0}, {0: 0.0})
+    assert [len(missed) for missed in late_jobs(policy, 0.0)] == [3]
+    assert busy_secs(policy, 0.0) == [4 * HOUR]
 
 
 @pytest.mark.parametrize(("days", "expected"), [(10.0, 100.0), (20.0, 150.0), (200.0, 200.0)])

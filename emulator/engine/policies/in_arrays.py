@@ -1,0 +1,145 @@
+"""What the policies of this project have in common: their rules are the kernel's (emulator.engine.kernel).
+
+A run under one of them is made in arrays, and the policy keeps only its accounts when it goes back to objects. It can
+also be called for a client of objects, like any policy: for a decision that is looked at, or by an own policy built on
+it. Then each call fills the table, lets the kernel decide, and returns the decision as objects.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from emulator.engine.decisions import Choice, Fetch, WorkRequest
+from emulator.engine.kernel import decide, rec
+from emulator.engine.policies.names import PolicyName
+from emulator.engine.timeline.reasons import Reason
+from emulator.engine.uncompiled import column
+
+if TYPE_CHECKING:
+    from emulator.engine.client import Client
+    from emulator.engine.kernel.exchange import Exchange
+    from emulator.engine.state import Job, ProjectState
+    from emulator.engine.table import Table
+
+
+class ArrayPolicy(ABC):
+    """A policy of this project."""
+
+    name: ClassVar[PolicyName]
+    uses_backoffs: ClassVar[bool] = True
+    simulates: ClassVar[bool] = True  # it starts from the round-robin simulation
+    _sends_busy_secs: ClassVar[bool] = False
+
+    _client: Client
+    _exchange: Exchange | None = None
+
+    # Accounts.
+
+    def begin(self, client: Client) -> None:
+        """See Policy."""
+        self._client = client
+        self.open_accounts()
+        self.projects_changed(0.0)
+
+    @abstractmethod
+    def open_accounts(self) -> None:
+        """Opens the accounts as the scenario has them."""
+
+    @abstractmethod
+    def projects_changed(self, now: float) -> None:
+        """See Policy."""
+
+    @abstractmethod
+    def standing(self, project: ProjectState, now: float) -> float:
+        """See Policy."""
+
+    @abstractmethod
+    def load(self, t: Table) -> None:
+        """Brings the accounts into the table, which has all else."""
+
+    @abstractmethod
+    def store(self, t: Table) -> None:
+        """Takes the accounts back from the table."""
+
+    def job_ended(self, job: Job, now: float) -> None:  # noqa: B027 - most have nothing to do
+        """See Policy. Most accounts follow the work that is done, so the end of a job changes none."""
+
+    @abstractmethod
+    def priorities(self, t: Table, order: list[int]) -> list[float]:
+        """What ranks these projects, which may be asked for work, in their order; the first is asked first."""
+
+    # Decisions for a client of objects.
+
+    def use(self, exchange: Exchange) -> None:
+        """Lets its decisions be made in that table."""
+        self._exchange = exchange
+
+    def table(self) -> Table:
+        """The table, with the client's present state."""
+        from emulator.engine.contact import Contact
+        from emulator.engine.kernel.exchange import Exchange
+
+        if self._exchange is None:
+            self._exchange = Exchange(self._client, Contact(self._client, self), self)
+        self._exchange.load()
+        self._exchange.make_room()
+        return self._exchange.table
+
+    def _stored(self, t: Table) -> None:
+        assert self._exchange is not None
+        self._exchange.flush()
+        self.store(t)
+        self._client.safe_until_secs = float(t.run[0]["safe_until_secs"])
+        self._client.slice_steps = int(t.run[0]["steps"])
+
+    def accrue(self, now: float) -> None:
+        """See Policy."""
+        t = self.table()
+        decide.accrue(t, float(now))
+        self._stored(t)
+
+    def choose(self, now: float) -> Choice:
+        """See Policy."""
+        t = self.table()
+        is_new = decide.select(t, float(now))
+        self._stored(t)
+        again = float(t.run[0]["choose_at"])
+        if not is_new:
+            return Choice(self._client.running, [], again)
+        chosen = t.lists[: t.run[0]["chosen"]]
+        jobs = {job.id: job for job in self._client.jobs()}
+        rows = t.jobs[chosen["chosen"]]
+        for row in t.jobs[: t.run[0]["jobs"]]:
+            if row["id"] in jobs:
+                jobs[row["id"]].slice_end_secs = float(row["slice_end_secs"])
+        return Choice([jobs[number] for number in rows["id"]], [Reason(why) for why in chosen["reasons"]], again)
+
+    def fetch(self, now: float) -> Fetch:
+        """See Policy."""
+        t = self.table()
+        asked = decide.fetch(t, float(now))
+        if t.run[0]["pending"]:
+            rec.resolve(t)
+        self._stored(t)
+        return Fetch(self._request(t, asked), float(t.run[0]["fetch_at"]) if asked[0] < 0 else now)
+
+    def piggyback_request(self, project: ProjectState, now: float) -> WorkRequest | None:
+        """See Policy."""
+        t = self.table()
+        asked = decide.piggyback_request(t, project.index, float(now))
+        self._stored(t)
+        return self._request(t, asked)
+
+    def _request(self, t: Table, asked: tuple[int, int, int]) -> WorkRequest | None:
+        index, reason, kind = asked
+        if index < 0:
+            return None
+        secs, instances, delays = (t.kinds[name].tolist() for name in ("asked_secs", "asked_instances", "delay_secs"))
+        project = self._client.all_projects[index]
+        return WorkRequest(project, secs, instances, Reason(reason), delays if self._sends_busy_secs else None, kind)
+
+
+def rows_of(t: Table, numbers: list[int]) -> Any:
+    """The rows of jobs with these numbers."""
+    return column(t.jobs, "id", t.run[0]["jobs"]).searchsorted(numbers)
