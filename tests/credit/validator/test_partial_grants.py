@@ -10,6 +10,7 @@ from django.db import IntegrityError, connection, transaction
 
 from credit.engine.recent_credit import add_credit
 from credit.engine.rules import Rules
+from credit.engine.states import WorkunitError
 from credit.models import (
     App,
     AppVersion,
@@ -304,14 +305,16 @@ def test_processors_that_a_computer_only_claims_earn_as_four(app: App, version: 
     assert differences() == []
 
 
+@pytest.mark.parametrize(("njobs", "ninstances"), [(10, None), (2, 5.0)])
 def test_as_many_processors_count_as_valid_jobs_have_shown_to_run_at_once(
-    app: App, version: AppVersion, host: Host
+    njobs: int, ninstances: float | None, app: App, version: AppVersion, host: Host
 ) -> None:
     Host.objects.update(ncpus=1024)
     in_progress = jobs(app, version, host, 30, sent_at=NOON)
-    for _ in range(10):
+    shown: dict[str, Any] = {"app_version": version, "validate_state": ValidateState.VALID, "ninstances": ninstances}
+    for _ in range(njobs):
         # Sent together, out for an hour, of which each ran 50 minutes: 10 × 50 / 60 processors at least
-        make_success(make_workunit(app), host, app_version=version, validate_state=ValidateState.VALID)
+        make_success(make_workunit(app), host, **shown)
     for job in in_progress:
         grant_part(job.pk, 60.0, NOON + dt.timedelta(seconds=60))
     assert HostCredit.objects.get().total_credit == pytest.approx(10 * 5 / 6 * 60 * CREDIT_PER_SEC)
@@ -341,6 +344,29 @@ def test_parts_of_a_record_on_probation_are_settled_when_the_job_has_ended(
     is_back = state == PartState.TAKEN_BACK
     assert UserCredit.objects.get().total_credit == pytest.approx(0 if is_back else part)
     assert UserCredit.objects.get().expavg_credit >= 0
+
+
+def test_parts_of_a_job_whose_workunit_was_cancelled_are_taken_back(app: App, version: AppVersion, host: Host) -> None:
+    job = running(app, version, host)
+    grant_part(job.pk, 1000.0, NOON)
+    Result.objects.update(server_state=ServerState.OVER, outcome=Outcome.SUCCESS, received_at=NOON)
+    Workunit.objects.update(error_mask=WorkunitError.CANCELLED)
+    assert settle_parts(LATER).ntaken_back == 1
+
+
+def test_only_what_was_provisional_is_taken_back(app: App, version: AppVersion, host: Host) -> None:
+    job = running(app, version, host)
+    HostAppVersion.objects.update(clean_pfc_n=10, clean_pfc_avg=1.2)
+    first = grant_part(job.pk, 1000.0, NOON)
+    # On probation again
+    HostAppVersion.objects.update(clean_pfc_n=0, clean_pfc_avg=None)
+    assert grant_part(job.pk, 2000.0, NOON) > 0
+    Result.objects.update(server_state=ServerState.OVER, outcome=Outcome.NO_REPLY)
+    settle_parts(LATER)
+    assert UserCredit.objects.get().total_credit == pytest.approx(first)
+    row = Result.objects.get()
+    assert row.partial_elapsed_secs == 1000.0
+    assert row.partial_credit == pytest.approx(first)
 
 
 def test_a_late_report_brings_what_was_taken_back(app: App, version: AppVersion, host: Host) -> None:

@@ -440,11 +440,12 @@ def test_an_odd_result_after_failures_has_room_for_a_second_one(
     workunit = done(app, version, hosts[0], elapsed_secs=150.0, sent_at=LATER - dt.timedelta(days=1))
     for _ in range(2):
         make_result(workunit, server_state=ServerState.OVER, outcome=Outcome.CLIENT_ERROR)
-    Workunit.objects.update(max_total_results=3, max_error_results=3, max_success_results=3)
+    Workunit.objects.update(max_total_results=3, max_error_results=3, max_success_results=1)
     assert validate(app).nwaiting == 1
     transitioner.run(LATER)
     workunit.refresh_from_db()
     assert (workunit.error_mask, workunit.max_total_results, workunit.results.count()) == (0, 4, 4)
+    assert workunit.max_success_results == 2
 
 
 def test_the_first_system_uses_the_benchmark_of_when_the_job_was_sent(
