@@ -7,7 +7,7 @@ PIP := $(PY) -m pip install -qq --no-cache-dir --disable-pip-version-check
 NO_SERVERS := DATABASE_URL=postgresql://nobody@127.0.0.1:1/none BROKER_URL=redis://127.0.0.1:1/0 CACHE_URL=redis://127.0.0.1:1/1
 PRODUCTION := SITE_URL=https://portal.example.org/ SECRET_KEY=lint-only-0123456789-abcdefghijklmnopqrstuvwxyz-ABCDEFGHIJ EMAIL_URL=smtp+tls://mail.example.org:587 BEHIND_PROXY=1 DEMO=no SILENCED_SYSTEM_CHECKS=cobblestone.W011,cobblestone.W013
 
-# Some machines forbid this. The tests start hundreds of processes, and each would compile all modules anew.
+# Some machines forbid this. The tests start hundreds of processes, and each would compile all modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
@@ -70,7 +70,7 @@ fuzz: .venv/development  ## ten million inputs for all parsers, led by what they
 long: .venv/development  ## the tests that make test leaves out: goals of credit on more populations, and other long forms
 	@$(PY) -m pytest -n 2 -m long $(ARGS)
 
-lock: .venv/development  ## write requirements*.txt anew from requirements*.in: all packages, with hashes; ARGS=--upgrade
+lock: .venv/development  ## write requirements*.txt again from requirements*.in: all packages, with hashes; ARGS=--upgrade
 	@for name in requirements requirements-emulator requirements-dev; do \
 	  .venv/bin/uv pip compile --quiet --no-cache --no-header --universal --python-version 3.11 --generate-hashes \
 	    $(ARGS) $$name.in --output-file $$name.txt || exit 1; \

@@ -222,7 +222,7 @@ def _last_commit(ranges: list[dict[str, str]], folder: Path, reached: str, until
                 if reached and (last is None or number(last.lsn) < number(reached)):
                     raise FaultError(f"it had reached {reached} before, and ends earlier now")
     except FaultError as error:
-        # Whoever names just this moment knows what follows it is lost.
+        # Anyone who names just this moment knows what follows it is lost.
         if last is None or last.time != until:
             before = f"the last commit before is of {last.time}+00" if last else "there is no commit before"
             raise FaultError(f"the WAL cannot be read to its end: {error}; {before}") from error

@@ -267,7 +267,7 @@ SEVERAL_MACHINES = env.switch("SEVERAL_MACHINES", False)
 DB_POOL_MAX = env.integer("DB_POOL_MAX", 16, low=1, high=1000)
 _database: dict[str, Any] = env.database(DATABASE_URL)
 _database["OPTIONS"] = {
-    # A prepared statement is planned once per connection, and not each time anew for its parameters: for the long
+    # A prepared statement is planned once per connection, and not each time again for its parameters: for the long
     # statements of the client protocols that takes longer than running them.
     "options": "-c plan_cache_mode=force_generic_plan",
     # Requests share connections, so one whose other end has vanished must be noticed soon. Over TCP only.

@@ -1,7 +1,7 @@
 """The projects' standings, worked out by a task from what all volunteers' computers report.
 
 A project that has no work, or does not answer, is passed over for a while. A project that got less than its share in
-the last week is offered more. Each run works out both anew, so a run may be repeated at any time.
+the last week is offered more. Each run works out both again, so a run may be repeated at any time.
 """
 
 from __future__ import annotations

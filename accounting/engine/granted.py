@@ -46,7 +46,7 @@ def apply(
     * The first total of a record is what was granted before, so it is no day's. But if the project made the record
       after we began to read its exports, and knew the computer already, all of it was granted since.
     * A total below the highest one was taken back: it grants nothing until it is higher again.
-    * A record with the same number that was made later is another one: the project began anew. An export that does
+    * A record with the same number that was made later is another one: the project started again. An export that does
       not say when it was made, or says an earlier time, means the same one.
     """
     if kept is not None and said.as_of <= kept.as_of:

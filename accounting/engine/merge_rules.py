@@ -1,6 +1,6 @@
 """When two records of computers may be one computer, and which of them stays. Pure: facts in, verdict out.
 
-A computer gets a second record when its client was installed anew and nothing told us that it is the same
+A computer gets a second record when its client was reinstalled and nothing told us that it is the same
 machine. Then the first record ended before the second began. Two records that reported at the same time are
 two computers.
 """

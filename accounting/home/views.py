@@ -28,7 +28,7 @@ from portal.public_pages.look_around import LOOKS_AROUND, demo_account
 
 @require_safe
 def landing(request: HttpRequest) -> HttpResponse:
-    """The site's front door, which BOINC clients may fetch too; whoever is signed in has a page of their own."""
+    """The site's front door, which BOINC clients may fetch too; anyone who is signed in has a page of their own."""
     if request.user.is_authenticated:
         return redirect("home")
     context = {"public": read_public(), "can_look_around": demo_account() is not None, **_connect_steps(request)}

@@ -53,7 +53,7 @@ def split(
 def close_months(now: dt.datetime, since: dt.date | None = None) -> int:
     """Close the months that are over, each in a transaction of its own; how many. Safe to repeat and to interrupt.
 
-    ``since``: days from this one on were written anew, so their months are summed up anew. Without it, ends if
+    ``since``: days from this one on were written again, so their months are summed up again. Without it, ends if
     somebody else writes days of closed months now: the next run goes on.
     """
     if since is not None:

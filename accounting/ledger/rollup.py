@@ -1,6 +1,6 @@
 """Sums that no request writes: of projects by day, of volunteers by project, and of months. Run by a task.
 
-Each run reads the days anew and overwrites the sums, so it may run twice, or at any time. Months are closed once
+Each run reads the days again and overwrites the sums, so it may run twice, or at any time. Months are closed once
 (accounting/ledger/months.py).
 """
 

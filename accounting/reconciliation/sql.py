@@ -48,7 +48,7 @@ SELECT t.host_id, %(project)s, %(today)s, '2000-01-01', e.total - coalesce(d.cpu
  ORDER BY t.host_id
 ON CONFLICT (host_id, project_id) DO NOTHING"""
 
-# Grants of days before the last statistics are final, so only later ones are added up anew.
+# Grants of days before the last statistics are final, so only later ones are added up again.
 ADD_GRANTS: Final = """
 UPDATE accounting_settlement s
    SET granted = least(s.granted - s.granted_last + n.granted, %(most)s),

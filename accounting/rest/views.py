@@ -1,4 +1,4 @@
-"""The REST API's views: days, sums, hosts, projects and notes of whoever asks."""
+"""The REST API's views: days, sums, hosts, projects and notes of the person who asks."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ MAX_SUMS: Final = 10_000
 
 @require_safe
 def docs(request: HttpRequest) -> HttpResponse:
-    """The API's description, to be tried out by whoever is signed in."""
+    """The API's description, to be tried out by anyone who is signed in."""
     context = {"groups": _groups(get_language() or ""), "schema_url": reverse("api_schema")}
     return render(request, "accounting/api_docs.html", context)
 

@@ -98,5 +98,5 @@ class StatisticsImportAdmin(AuditedAdmin):
             )
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        # It would be made anew. What is not to be read is switched off.
+        # It would be made again. What is not to be read is switched off.
         return False

@@ -1,4 +1,4 @@
-"""What projects answer to whoever has an account there: lookup_account.php and create_account.php,
+"""What projects answer to anyone who has an account there: lookup_account.php and create_account.php,
 am_get_info.php, show_user.php, and the scheduler. Pure.
 
 Source: BOINC protocol, web RPCs, scheduler request and reply. ProtocolError is for what is no such reply; a refusal by

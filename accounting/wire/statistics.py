@@ -3,7 +3,7 @@
 Source: BOINC protocol, statistics export. It is read as other readers do, line by line: the tags that begin and end a
 record have a line of their own, at column 0, and so have its elements within. Lines may end as on Windows, and blank
 ones may stand between records. Only what we need of a record is looked at, so names may have any bytes. Nothing is
-expanded: neither entities nor references. Everything has a limit. Whoever reads has to read to the end before using
+expanded: neither entities nor references. Everything has a limit. Anyone who reads has to read to the end before using
 anything, as a fault may come last.
 
 One stranger's odd record stops nobody else's: it is left out and counted (`OddRecords`). Too many of them, or a file of

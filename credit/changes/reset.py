@@ -49,7 +49,7 @@ class _Statistics:
 
 
 def proposal(version: AppVersion) -> Proposal:
-    """To begin anew."""
+    """To start again."""
     return Proposal(model=AppVersion._meta.label, pk=version.pk, operation=OPERATION)
 
 
@@ -109,7 +109,7 @@ def _lock(proposal: Proposal) -> None:
     """Records by id, then the version, as validators do; never a record while the version is held.
 
     If another transaction has a record that came meanwhile, it may wait for the version: it gets it, and all is locked
-    anew.
+    again.
     """
     for _try in range(_MAX_TRIES):
         with suppress(_NewRecordsError), transaction.atomic(), connection.cursor() as cursor:

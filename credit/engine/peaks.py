@@ -2,7 +2,7 @@
 
 PFC is run time × peak FLOPS, and a host's average moves by a hundredth a job. If only the reported peak changed, each
 job would claim too much, or too little, until the average had followed: after an update of a driver, on a faster
-device, on more processors, and for whoever reports more than before. So a record keeps the peak of its samples. A
+device, on more processors, and for anyone who reports more than before. So a record keeps the peak of its samples. A
 little change, as of one benchmark to the next, moves the averages by as much. After any other the average of PFC begins
 again: nothing that a client reports tells a faster device from a higher number (docs/explanation/credit.md, "Peaks that
 change").

@@ -36,7 +36,7 @@ _NO_CRASH: Final = frozenset({Ending.ABORTED, Ending.NOT_DOWNLOADED, Ending.LOST
 
 
 UNDONE: Final = _NO_CRASH
-"""Endings of jobs that a computer was sent and did not compute. Whoever picks jobs gets rid of the others by them."""
+"""Endings of jobs that a computer was sent and did not compute. A cheat who picks jobs gets rid of others by them."""
 
 
 def counts_again(nundone: int, njobs: int, max_undone_share: float) -> bool:

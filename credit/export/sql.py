@@ -86,7 +86,7 @@ _EXPORTED: Final = """EXISTS (SELECT FROM credit_statisticsexport s
                 WHERE (s.finished_at IS NULL OR s.finished_at >= e.changed_at)
                   AND (u.deletion_asked_at IS NULL OR s.started_at < u.deletion_asked_at))"""
 
-# Whoever is published again is not gone, but may be once more before the next export. Whoever asked to be deleted is
+# Anyone who is published again is not gone, but may be once more before the next export. Whoever asked to be deleted is
 # gone at once, and not after the grace period only: without this they would be nowhere meanwhile.
 GONE_USERS: Final = f"""COPY (
 SELECT g.user_id, g.cpid FROM credit_goneuser g

@@ -50,7 +50,7 @@ def roll_up(now: dt.datetime) -> None:
 
 
 def _go_back(until: dt.datetime) -> None:
-    """After a clock that was ahead: what was received since would not be counted, so count from this hour on anew."""
+    """After a clock that was ahead: what was received since would not be counted, so count from this hour on again."""
     hour = until.astimezone(dt.UTC).replace(minute=0, second=0, microsecond=0)
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(sql.LOCK_MARK)

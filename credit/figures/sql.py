@@ -124,7 +124,7 @@ FORGET_RECEIVED: Final = f"""
 DELETE FROM credit_resulthour WHERE hour >= %(since)s AND outcome <> {Outcome.NO_REPLY}
 """
 SET_MARK: Final = "UPDATE credit_resulthourmark SET counted_until = %s WHERE id = 1"
-# Time-outs are not received. They are counted anew for the last day, as a late report takes one back.
+# Time-outs are not received. They are counted again for the last day, as a late report takes one back.
 FORGET_TIMED_OUT: Final = f"""
 DELETE FROM credit_resulthour WHERE hour >= %(since)s AND outcome = {Outcome.NO_REPLY}
 """

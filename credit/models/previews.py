@@ -17,7 +17,7 @@ class Preview(models.Model):
     """What a change of settings would have done to an app's last granted workunits.
 
     ``changes``: ``{"app": {field: [before, after]}, "versions": {"<pk>": {field: [before, after]}}, "reset": [pk]}``.
-    ``reset`` are versions whose statistics begin anew. ``result``: every figure of its page.
+    ``reset`` are versions whose statistics start again. ``result``: every figure of its page.
     """
 
     app = models.ForeignKey(App, models.CASCADE, related_name="previews", verbose_name=_("app"))

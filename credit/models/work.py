@@ -338,7 +338,7 @@ class Result(StoredClaim):
         ordering = ["-id"]
         constraints = [
             models.UniqueConstraint(fields=["name"], name="result_name"),
-            # One for all states: every statement that writes results prepares each constraint anew.
+            # One for all states: every statement that writes results prepares each constraint again.
             CheckConstraint(
                 condition=Q(server_state=ServerState.UNSENT, outcome=Outcome.INIT, host=None, user=None, sent_at=None)
                 | Q(

@@ -47,7 +47,7 @@ class ReplacedStatistics(NamedTuple):
 class Settings:
     """An app's settings; of ``versions`` what does not move (kind, number, whether withdrawn, factor from outside).
 
-    ``reset``: versions whose statistics, and their hosts', begin anew. ``restored``: versions whose statistics are put
+    ``reset``: versions whose statistics, and their hosts', start again. ``restored``: versions whose statistics are put
     back, as if they had never been replaced. ``uses_medians``: a version's average is the median of its hosts'.
     """
 

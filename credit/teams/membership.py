@@ -66,7 +66,7 @@ def hand_on(user: User, member_id: int) -> Team:
     """Make another member who is published the founder of the volunteer's own team. Raises TeamRefused."""
     with transaction.atomic():
         _lock(user)
-        # Whoever leaves locks the membership, too, before the team.
+        # Anyone who leaves locks the membership, too, before the team.
         members = Membership.objects.select_for_update(of=("self",)).filter(user=member_id, team__founder=user)
         member = members.filter(user__in=reads.published()).select_related("team").first()
         if member is None:

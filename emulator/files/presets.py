@@ -51,7 +51,7 @@ class Preset:
 
     @property
     def scenario(self) -> Scenario:
-        """The scenario, made anew or read from its folder; it carries the preset's key as its name."""
+        """The scenario, newly made or read from its folder; it carries the preset's key as its name."""
         return replace(self.make(), name=self.key)
 
 

@@ -46,7 +46,7 @@ def run_all(orders: Sequence[dict[str, Any]], processes: int, report: Report) ->
             outcomes.append(run_order(order))
             report(number)
         return outcomes
-    # Started anew rather than forked: whatever this process has open or holds locked is not in them.
+    # Started afresh rather than forked: whatever this process has open or holds locked is not in them.
     pool = ProcessPoolExecutor(min(processes, len(orders)), mp_context=get_context("spawn"))
     try:
         futures = [pool.submit(run_order, order) for order in orders]

@@ -2,7 +2,7 @@
 
 They are requested work, as one may take as long as the run.
 
-They are kept, at most REPLAYS_MAX of a run: whoever may see the run sees them.
+They are kept, at most REPLAYS_MAX of a run: anyone who may see the run sees them.
 """
 
 from __future__ import annotations

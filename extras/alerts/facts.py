@@ -44,7 +44,7 @@ def read_observations(user: User, now: dt.datetime, events_since: dt.datetime) -
 
 
 def events_of_alerts() -> Q:
-    """The security events that are told. Wrong passwords are not: whoever knows an address could send any number."""
+    """The security events that are told. Wrong passwords are not: anyone who knows an address could send any number."""
     return ~Q(kind__in=FAILURES)
 
 

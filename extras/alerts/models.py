@@ -28,7 +28,7 @@ class AlertChannel(models.Model):
     host = models.CharField(max_length=255)
     # A `wire.Destination` as JSON, encrypted as account keys are
     destination = models.BinaryField("address and keys, encrypted", editable=False)
-    # SHA-256 of the address that a browser gave, so that a browser is one channel, of whoever uses it now
+    # SHA-256 of the address that a browser gave, so that a browser is one channel, of the person who uses it now
     digest = models.BinaryField(max_length=32, null=True, editable=False)
     # Of the form that it was added with, which adds one however often it is sent
     form_key = models.UUIDField(null=True, editable=False)
@@ -92,8 +92,8 @@ class AlertTrouble(models.Model):
 class AlertMessage(models.Model):
     """A message for one channel, until a week after it was sent or given up.
 
-    ``due_at``: when it is to be tried. Whoever takes it puts that into the future, so that it is tried again if they
-    die. ``uid``: what receivers know it by; the same at each try.
+    ``due_at``: when it is to be tried. The process that takes it puts that into the future, so that it is tried again
+    if the process dies. ``uid``: what receivers know it by; the same at each try.
     """
 
     class Outcome(models.TextChoices):

@@ -48,7 +48,7 @@ class Collected:
 
 
 def collect(now: dt.datetime, *, is_due: bool = False) -> Collected:
-    """Ask whoever was not asked for a day, or all if ``is_due``; average anew. Runs may overlap: each asks others."""
+    """Ask whoever was not asked for a day, or all if ``is_due``; average again. Runs may overlap: each asks others."""
     ends = time.monotonic() + MAX_RUN_SECS
     before = now if is_due else now - EVERY
     _keep_rows()

@@ -120,7 +120,7 @@ def check(request: HttpRequest, text: str) -> HttpResponse:
 
 @require_safe
 def statement(request: HttpRequest, text: str) -> HttpResponse:
-    """What was signed, its signature and the public key, for whoever checks them with programs of their own."""
+    """What was signed, its signature and the public key, for anyone who checks them with programs of their own."""
     code = read_code(text)
     found = registry.check(code) if code is not None else Checked(Verdict.UNKNOWN)
     headers = {"X-Robots-Tag": "noindex", "Cache-Control": "private, no-store"}

@@ -11,7 +11,7 @@ from portal.models import User
 class SignatureImage(models.Model):
     """A volunteer's signature image, and what it shows. Without a row there is none.
 
-    Whoever has the link sees the image; a new link replaces the old one at once.
+    Anyone who has the link sees the image; a new link replaces the old one at once.
     """
 
     user = models.OneToOneField(User, models.CASCADE, primary_key=True, related_name="signature_image")

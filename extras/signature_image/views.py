@@ -65,7 +65,7 @@ def signature_image(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def picture(request: HttpRequest, token: str) -> HttpResponse:
-    """The picture, for whoever has the link."""
+    """The picture, for anyone who has the link."""
     image = links.find(token)
     if image is None:
         raise Http404

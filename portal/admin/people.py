@@ -141,7 +141,7 @@ class UserAdmin(SecretLookups, DjangoUserAdmin, ModelAdmin):
         self.message_user(request, text % {"number": len(held)})
 
     def has_allow_permission(self, request: HttpRequest) -> bool:
-        """Not where two persons are needed: whoever reads an operator's mail could confirm as them after a reset."""
+        """Not where two persons are needed: anyone who reads an operator's mail could confirm as them after a reset."""
         return bool(request.user.is_superuser) and not two_persons.is_on()
 
     def get_readonly_fields(self, request: HttpRequest, obj: User | None = None) -> list[str]:

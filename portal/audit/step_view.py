@@ -67,7 +67,7 @@ def _may_carry_out(request: HttpRequest, proposal: Proposal, row: Model) -> bool
 
 
 def may_see(request: HttpRequest, change: Change) -> bool:
-    """Whoever sees a row sees its changes."""
+    """Anyone who sees a row sees its changes."""
     row = undo.row_of(change)
     return row is not None and _may_see_row(request, row)
 

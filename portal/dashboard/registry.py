@@ -177,7 +177,7 @@ class Table:
     title: StrOrPromise = ""
     columns: tuple[StrOrPromise, ...] = ()
     empty: StrOrPromise = ""
-    permission: str = ""  # of those who see it; empty: whoever sees the dashboard
+    permission: str = ""  # of those who see it; empty: anyone who sees the dashboard
 
 
 class Daemon(NamedTuple):

@@ -35,7 +35,7 @@ Trouble = Callable[[Course], str]
 
 
 def rates(points: Points, per_secs: float) -> list[tuple[float, float]]:
-    """The growth of a counter per ``per_secs``, at the end of each interval; a counter that began anew gives none."""
+    """The growth of a counter per ``per_secs``, at the end of each interval; a counter that began again gives none."""
     found = []
     for (before_at, before), (at, value) in itertools.pairwise(points):
         if at > before_at and value >= before:

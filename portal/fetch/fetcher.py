@@ -64,7 +64,7 @@ class Download:
     """A file that is kept as it is transferred, so that a download that broke off can go on.
 
     ``file``: open for writing, at its end; it has ``nbytes`` of ``version`` already. Only what has a strong ETag goes
-    on; all else begins anew. ``begin`` is told the version before the first byte of another one is written.
+    on; all else starts again. ``begin`` is told the version before the first byte of another one is written.
     """
 
     file: BinaryIO

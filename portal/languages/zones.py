@@ -37,7 +37,7 @@ def zone_named(name: str) -> ZoneInfo | None:
 
 
 def current_zone() -> ZoneInfo | None:
-    """The zone of whoever gets this page; None while it is not known."""
+    """The zone of the person who gets this page; None while it is not known."""
     return _zone.get()
 
 

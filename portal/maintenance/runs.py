@@ -142,7 +142,7 @@ def _end_lost(now: dt.datetime) -> None:
     if not begun:
         return
     with connection.cursor() as cursor:
-        # After the runs: whoever has begun one had its lock by then.
+        # After the runs: one that had begun had its lock by then.
         cursor.execute(sql.HELD)
         held = {key for (key,) in cursor.fetchall()}
     lost = unfinished.filter(pk__in=[id_ for id_ in begun if _key(id_) not in held])

@@ -47,8 +47,8 @@ class MailChoice(models.Model):
 class WaitingMail(models.Model):
     """A mail about what a BOINC client did, until a mail server has it (portal/people/key_mails.py).
 
-    Only what its words need is kept; links are made when it is sent. ``due_at``: when it is to be tried. Whoever takes
-    it puts that into the future, so that it is tried again if they die.
+    Only what its words need is kept; links are made when it is sent. ``due_at``: when it is to be tried. The process
+    that takes it puts that into the future, so that it is tried again if the process dies.
     """
 
     class Kind(models.TextChoices):

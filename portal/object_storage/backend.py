@@ -91,7 +91,7 @@ class ObjectStorage(S3Storage):
             return self._clients[endpoint]
 
     def close(self) -> None:
-        """End all connections; they are made anew when they are needed."""
+        """End all connections; they are made again when they are needed."""
         with self._lock:
             for client in self._clients.values():
                 client.close()
@@ -231,7 +231,7 @@ class ObjectStorage(S3Storage):
 
 
 class _ObjectReader(io.RawIOBase):
-    """The content of an object, as it comes; after a jump it is asked for anew from there."""
+    """The content of an object, as it comes; after a jump it is asked for again from there."""
 
     def __init__(self, storage: ObjectStorage, name: str) -> None:
         self._storage = storage

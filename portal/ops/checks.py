@@ -241,7 +241,7 @@ def check_two_persons(
 
 @checks.register(deploy=True)
 def check_private_keys(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[CheckMessage]:
-    """Whoever breaks into a server that can sign has volunteers' computers run any program."""
+    """Anyone who breaks into a server that can sign has volunteers' computers run any program."""
     return [
         checks.Warning(
             f"The private key of {name} lies on this server: {path}",

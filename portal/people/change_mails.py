@@ -1,4 +1,4 @@
-"""Mails about what was changed in an account: whoever did it may not have been its owner."""
+"""Mails about what was changed in an account: anyone who did it may not have been its owner."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ class FreshLoginMiddleware:
 
 
 def _forget_abandoned(request: HttpRequest) -> None:
-    """Carry out no form that was sent long before the password is entered: whoever sent it has given it up."""
+    """Carry out no form that was sent long before the password is entered: anyone who sent it has given it up."""
     if request.resolver_match is None or request.resolver_match.url_name not in _PASSWORD_PAGES:
         return
     kept = request.session.get(STATE_SESSION_KEY)

@@ -1,7 +1,7 @@
 """Login tokens: what a BOINC client sends once in place of the account's password.
 
 A token is for one use within a day, and each volunteer has at most one; only a hash is kept. It ends when the password
-is reset, and when a second factor is added, as whoever knew the password alone could have had it made.
+is reset, and when a second factor is added, as anyone who knew the password alone could have had it made.
 """
 
 from __future__ import annotations

@@ -34,13 +34,13 @@ def revoke_access(user: User, source: Source) -> None:
 def reset_password(user: User, password: str, source: Source, *, session_key: str | None) -> None:
     """Set the password of somebody who proved by a mail that the address is theirs, and leave nobody else any access.
 
-    Keys, tokens, logins and a change of address that waits end: whoever opened the account or knew the password could
-    have made them. ``session_key``: the cookie of the session that asks, which goes on. Second factors and passkeys
-    stay if the address was confirmed before, as a mailbox alone must not be enough to take such an account over. If it
-    was not, nobody knows that the address's owner made them. An operator's stay in any case: `createsuperuser` makes an
-    account without a confirmed address, and a superuser can remove a lost factor. The rights of an operator who has
-    none, where one is demanded, are held until somebody allows them (portal/people/staff.py). Locks the user's row,
-    then those of keys, tokens and sessions.
+    Keys, tokens, logins and a change of address that waits end: anyone who opened the account or knew the password
+    could have made them. ``session_key``: the cookie of the session that asks, which goes on. Second factors and
+    passkeys stay if the address was confirmed before, as a mailbox alone must not be enough to take such an account
+    over. If it was not, nobody knows that the address's owner made them. An operator's stay in any case:
+    `createsuperuser` makes an account without a confirmed address, and a superuser can remove a lost factor. The rights
+    of an operator who has none, where one is demanded, are held until somebody allows them (portal/people/staff.py).
+    Locks the user's row, then those of keys, tokens and sessions.
     """
     with transaction.atomic():
         locked = User.objects.select_for_update(no_key=True).get(pk=user.pk)

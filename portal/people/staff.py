@@ -1,7 +1,7 @@
 """Operators sign in with a second factor, where the setting demands it.
 
-So a mailbox alone must not be enough either, as long as an operator has none: whoever reads the mails could set a new
-password, and then a factor of their own. After such a reset somebody else has to allow the operator their rights.
+So a mailbox alone must not be enough either, as long as an operator has none: anyone who reads the mails could set a
+new password, and then a factor of their own. After such a reset somebody else has to allow the operator their rights.
 """
 
 from __future__ import annotations

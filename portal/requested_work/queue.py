@@ -72,7 +72,7 @@ def ask(user_id: int, kind: str, subjects: Iterable[int]) -> None:
 def ask_missing(kind: str, waiting: QuerySet[Any], owner: str) -> None:
     """Queue those of the rows that are not in the queue, such as those from a version of this site without it.
 
-    ``owner``: the lookup of whoever asked for a row. Safe to repeat.
+    ``owner``: the lookup of the person who asked for a row. Safe to repeat.
     """
     known = RequestedWork.objects.filter(kind=kind).values("subject")
     for user_id, subject in waiting.exclude(pk__in=known).values_list(owner, "pk"):

@@ -1,9 +1,9 @@
 """Sessions of browsers. The cookie's value is in the browser alone: the table has a keyed hash of it.
 
 So neither a copy of the database nor a statement that somebody smuggles in gives a cookie. What a session holds is
-encrypted, such as the secret of an authenticator app that is being set up, and bound to its row: whoever may write to
-the table cannot give a session of their own the content of another one. Both are made with SECRET_KEY, so another one
-ends all sessions.
+encrypted, such as the secret of an authenticator app that is being set up, and bound to its row: anyone who may write
+to the table cannot give a session of their own the content of another one. Both are made with SECRET_KEY, so another
+one ends all sessions.
 """
 
 from __future__ import annotations

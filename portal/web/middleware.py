@@ -235,7 +235,7 @@ class ContentPolicyMiddleware(CSPMiddleware):
 
 
 class WhoChangesMiddleware:
-    """Settings that are changed while a request is answered are kept under the name of whoever asked."""
+    """Settings that are changed while a request is answered are kept under the name of the person who asked."""
 
     def __init__(self, get_response: Handler) -> None:
         self.get_response = get_response

@@ -133,7 +133,7 @@ class IncomingFile:
             file.truncate(0)
             if asked.offset:
                 # A part that came before may be at fault, so the client starts again.
-                raise UploadError(TRY_AGAIN, uploads.SEND_ANEW)
+                raise UploadError(TRY_AGAIN, uploads.SEND_AGAIN)
             raise UploadError(REFUSED, uploads.WRONG_MD5)
         where = f"{uploads.stored_path(asked.name)}.{secrets.token_hex(8)}"
         self._pending = PendingFile.objects.create(path=where)

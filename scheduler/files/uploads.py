@@ -18,7 +18,7 @@ NOT_NEEDED: Final = "The task of this file is over: it is not needed any more."
 JUST_OVER: Final = "The file has just come by another upload, or ceased to be needed."
 GOING_ON: Final = "Another upload of this file is going on."
 DISK_FULL: Final = "The disk of this project is full. Your client will try again."
-SEND_ANEW: Final = "The parts do not make up the file with the announced MD5. Please send it anew."
+SEND_AGAIN: Final = "The parts do not make up the file with the announced MD5. Please send it again."
 WRONG_MD5: Final = "The file does not have the announced MD5."
 _NOT_HERE: Final = "This file is not one that this project waits for."
 

@@ -102,8 +102,8 @@ def parse_wanted(text: str) -> Wanted:
 def sign(wanted: Wanted) -> Succession:
     """Make the next key pair, or take the one of a run that was cut off, and sign with old and new. Needs no database.
 
-    Only if the old key is the one in force, and only what it has signed: whoever broke into the site may have put other
-    files on the list. Raises KeyChangeError, OSError and SigningError.
+    Only if the old key is the one in force, and only what it has signed: anyone who broke into the site may have put
+    other files on the list. Raises KeyChangeError, OSError and SigningError.
     """
     path = _next_path()
     if not _is_of(Path(settings.CODE_SIGNING_KEY), wanted):
@@ -240,7 +240,7 @@ def adopt(wanted: Wanted) -> None:
         if _next_path().exists():
             raise KeyChangeError(
                 f"When this list was made, the site had not taken the next key: {private} was still in force, and stays"
-                " in its place. Take the new key on the site (--take), make the list anew (--list), and adopt by it."
+                " in its place. Take the new key on the site (--take), make the list again (--list), and adopt by it."
             )
         return
     text = _public(_next_path()) + "\n"

@@ -4,7 +4,7 @@ BOINC's feeder has the same purpose. A request then locks known jobs, and need n
 expensive: PostgreSQL joins all rows that it looks at, and skips each job that another request is locking.
 
 Nothing depends on the cache being right. The transaction that writes a request locks its jobs, and sees whether all of
-them still wait. If not, nothing is written, and the request is answered anew (`scheduler.rpc.answer`).
+them still wait. If not, nothing is written, and the request is answered again (`scheduler.rpc.answer`).
 
 Each process leases blocks of places in the queue (`scheduler.models.JobLease`), for longer than it uses them, so that
 no two processes keep the same jobs. A process that dies leaves its blocks to the others when the leases expire. Until

@@ -36,7 +36,7 @@ def changes(
         "net_stats": request.net_stats,
         "disk_usage": request.disk_usage,
     }
-    # A client begins to count anew when it gets a number, and may then make a new CPID.
+    # A client begins to count again when it gets a number, and may then make a new CPID.
     is_new_number = host.id != request.hostid
     if is_new_number:
         repeats = copies.NO_REPEATS
@@ -74,7 +74,7 @@ def _known(fraction: float | None) -> float | None:
 def _digest(request: SchedulerRequest) -> str:
     """A digest that changes when the stored description of the computer must."""
     known = [request.host.domain_name, request.client_version, request.platform_name]
-    # Most say nothing of these; then the description that is stored need not be stored anew.
+    # Most say nothing of these; then the description that is stored need not be stored again.
     rare = [*request.refused_containers, request.client_brand, request.client_opaque]
     if any(rare) or names_containers(request.host.raw):
         known += ["containers", *rare]

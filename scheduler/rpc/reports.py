@@ -72,7 +72,7 @@ def _was_forgotten(known: KnownResult) -> bool:
 
 
 def _was_given(known: KnownResult, said: ReportedResult) -> bool:
-    """Whether the report has the addresses at which the outputs came: whoever was given the job has them, nobody else.
+    """Whether the report has the addresses at which the outputs came: only the computer that has the job knows them.
 
     Clients report each output with its address. The MD5s would be known to everybody with a copy of the workunit.
     """
@@ -220,7 +220,7 @@ def lost_row(known: KnownResult) -> dict[str, Any]:
 
 
 def lost(account: Account, host_id: int, request: SchedulerRequest) -> list[KnownResult]:
-    """Jobs that the computer should have and neither names nor reports: a reply was lost, or it was set up anew."""
+    """Jobs that the computer should have and neither names nor reports: a reply was lost, or it was set up again."""
     others = request.other_results
     if request.is_cut or (others is None and request.hostid == host_id):
         return []

@@ -341,7 +341,7 @@ UPDATE credit_hostappversion v
    AND v.app_version_id IS NOT DISTINCT FROM m.app_version_id""",
 )
 """The jobs that a copy reports as done become the copy's. Locks the original's computer, which it also writes, so that
-requests that have read its jobs are answered anew; then the jobs' workunits by id, the jobs, and the original's (host,
+requests that have read its jobs are answered again; then the jobs' workunits by id, the jobs, and the original's (host,
 version) records by id. These are no longer trusted, or a trusted computer could hand in made-up outputs as a copy. For
 their failing share each job counts as lost, but for those that counted when they timed out or were given up."""
 

@@ -141,7 +141,7 @@ def _version(version: AppVersion, now: dt.datetime) -> list[Element]:
         ("pfc_avg", version.pfc_avg or 0),
         # 0 before there is a factor, as BOINC has it
         ("pfc_scale", version.pfc_scale or 0),
-        # What BOINC's reply has not: whoever averages factors over projects needs it
+        # What BOINC's reply has not: anyone who averages factors over projects needs it
         ("processor_type", version.processor_type),
         ("sample_threshold", rules_of(version.app).min_version_samples),
         ("pfc_scale_received", version.is_scale_received),

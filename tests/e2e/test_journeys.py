@@ -81,7 +81,7 @@ def test_from_signing_up_to_the_first_day(page: Page, site: Site, four_projects:
 
 @pytest.fixture
 def two_records(alice: User) -> tuple[Host, Host]:
-    """One computer before and after BOINC was installed anew, with work on days of each."""
+    """One computer before and after BOINC was reinstalled, with work on days of each."""
     project = make_project("Alpha")
     old = make_host(alice, "studio", "2026-01-01", "2026-02-01")
     new = make_host(alice, "studio", "2026-02-02", "2026-03-01", given_name="Studio")

@@ -1,7 +1,7 @@
 """What tests cost: each run ends with the slowest thirty and with each folder's share of the processor time.
 
 With ``--check-shares``, as `.ci/run` has it, a run fails if a folder's share is a quarter above the one that
-docs/explanation/testing.md names: whoever makes a folder grow says so there.
+docs/explanation/testing.md names: anyone who makes a folder grow says so there.
 """
 
 from __future__ import annotations

@@ -93,7 +93,7 @@ def _close() -> None:
 def empty_tables(_case: TransactionTestCase) -> None:
     """After a test that commits: delete all rows, without looking at foreign keys.
 
-    Django's own way, to truncate all tables and make all permissions anew, takes twenty times as long.
+    Django's own way, to truncate all tables and make all permissions again, takes twenty times as long.
     """
     with connection.cursor() as cursor:
         # Most tables have never had a row: to look into each takes five times as long as to look at their sizes.

@@ -241,7 +241,7 @@ class Scene:
 
 
 def try_all(make: Callable[[], Scene], most: int = MOST) -> int:
-    """Play the scene, each time made anew, in all orders of its steps; how many those were."""
+    """Play the scene, each time made again, in all orders of its steps; how many those were."""
     nsteps = [count_steps(make().works[number]) for number in range(len(make().works))]
     played = orders(nsteps, most)
     for order in played:

@@ -205,7 +205,7 @@ def gpu(kind: str = "coproc_cuda", count: int = 1, secs: float = 0, instances: f
 
 
 def computer_of(user: User, **fields: Any) -> Computer:
-    """A computer with a key of this person's; what the scheduler knows of apps is read anew."""
+    """A computer with a key of this person's; what the scheduler knows of apps is read again."""
     catalogue.forget()
     return Computer(key_of(user), **fields)
 

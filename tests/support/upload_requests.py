@@ -1,4 +1,4 @@
-"""Upload requests for tests: the captured ones, certified anew, and a printer that writes as the client does."""
+"""Upload requests for tests: the captured ones, certified again, and a printer that writes as the client does."""
 
 from __future__ import annotations
 

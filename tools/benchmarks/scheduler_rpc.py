@@ -51,7 +51,7 @@ def _measured(port: int, app: App, members: list[queue.QueueMember], njobs: int)
     def ours() -> Measured:
         queue.take_back(members)
         with queue.held(partial(queue.add, app), lambda: sum(len(member.jobs) for member in members), njobs):
-            # Every connection plans its statements, after a vacuum anew.
+            # Every connection plans its statements, and again after a vacuum.
             load.run(partial(_client, port, members), CONCURRENCY, 0.5)
             return load.run(partial(_client, port, members), CONCURRENCY, SECS)
 

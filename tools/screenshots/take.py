@@ -1,6 +1,6 @@
 """The pictures of README.md, taken from the running demo: python -m tools.screenshots.take http://127.0.0.1:8000/
 
-Light, 1,200 pixels wide. Take them anew when a page has changed its looks.
+Light, 1,200 pixels wide. Take them again when a page has changed its looks.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from credit.statistics import check
 
 class Command(BaseCommand):
     help = (
-        "Derive the totals of volunteers and computers, the canonical results and all stored claims anew, and report"
+        "Derive the totals of volunteers and computers, the canonical results and all stored claims again, and report"
         " every difference; exit code 1 if there is one."
     )
 

@@ -180,7 +180,7 @@ def _report(
             workunit.invented = True
             workunit.holders.append(0)
         elif waits_for_another(own, pairs):
-            # Whoever gets the third copy computes it, and it differs: the invented outputs are worth nothing.
+            # Anyone who gets the third copy computes it, and it differs: the invented outputs are worth nothing.
             workunit.invented = True
             queue.put_third(workunit)
             still_open[id(workunit)] = workunit

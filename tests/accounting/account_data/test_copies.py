@@ -89,7 +89,7 @@ def test_everything_is_in_it(alice: User, worked: list[str]) -> None:
 def test_no_table_about_a_volunteer_is_forgotten(alice: User, worked: list[str]) -> None:
     """Every model that points to a person or a computer is read for the copy, or is here with the reason why not."""
     left_out = {
-        "AccountBlock",  # operators' reasons; whoever is blocked gets no copy
+        "AccountBlock",  # operators' reasons; anyone who is blocked gets no copy
         "BestDay",  # of days that are in it
         "Change",  # what operators changed
         "ConfirmationRequest",  # what operators asked one another to confirm

@@ -132,7 +132,7 @@ def test_one_client_that_got_a_new_id_is_one_machine(client: Client, alice: User
 def test_contacts_of_a_merged_record_are_listed_on_the_one_that_stays(alice: User, projects: list[Project]) -> None:
     old = attach(alice, "node")
     host = host_of(old)
-    # The old record came to its end a day before BOINC was installed anew.
+    # The old record came to its end a day before BOINC was reinstalled.
     a_day = dt.timedelta(days=1)
     Host.objects.filter(pk=host.pk).update(
         created_at=F("created_at") - a_day, last_contact_at=F("last_contact_at") - a_day, domain_name="node-old"

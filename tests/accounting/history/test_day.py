@@ -50,7 +50,7 @@ def test_a_day_has_its_notes_in_full_and_no_others(signed_in: Client, worked: Ho
     assert "more was reported than the computer could have done; the rest is waiting" in words
     assert "reported 5 credits for CPU work more than it could have done" in words
     assert "Anything more than one day of work beyond what is possible does not count" in words
-    assert "began anew" not in words
+    assert "started again" not in words
     assert "started from zero again" in page(signed_in, "/history/days/2026-03-03/").words
 
 

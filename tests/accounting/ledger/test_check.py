@@ -60,7 +60,7 @@ def test_an_erased_account_leaves_sound_books_and_the_sums_of_projects(host: Hos
     ask_deletion(alice)
     assert erasure.erase_due(timezone.now() + GRACE + HOUR) == 1
     assert check() == (0, "The ledger is consistent.\n")
-    # Also if the days are read anew, from the first one on.
+    # Also if the days are read again, from the first one on.
     rollup.roll_up(START + 60 * HOUR, START.date())
     assert list(ProjectDay.objects.order_by("project", "day").values("project", "day", *KINDS)) == before
     assert before and check()[0] == 0

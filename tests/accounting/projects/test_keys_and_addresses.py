@@ -76,7 +76,7 @@ def test_who_points_a_project_to_a_server_of_their_own_is_sent_no_key(
     "url", ["https://beta.example.org/science/", "http://alpha.example.org/science/", "https://alpha.example.org:8443/"]
 )
 def test_a_key_that_stays_in_the_row_cannot_be_read_for_another_server(project: Project, alice: User, url: str) -> None:
-    """Not even by whoever writes to the database."""
+    """Not even by anyone who writes to the database."""
     Project.objects.filter(pk=project.pk).update(master_url=url)
     project.refresh_from_db()
     assert project.shared_account_key

@@ -386,7 +386,7 @@ class TestTotals:
         call(computer, START)
         work(computer, alpha, 2)
         ask(computer, 5)
-        # The client detaches from the project and, as we offer it again, attaches anew.
+        # The client detaches from the project and, as we offer it again, attaches again.
         computer.projects.clear()
         ask(computer, 6)
         goes_on = version.startswith(("8.3", "9"))

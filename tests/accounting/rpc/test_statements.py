@@ -76,7 +76,7 @@ def test_a_project_at_another_address_or_an_unknown_one_costs_no_statement_more(
 def test_each_statement_is_a_transaction_of_its_own(alice: User, projects: list[Project]) -> None:
     computer = attach(alice)
     warm(computer)
-    # Neither BEGIN nor COMMIT nor any text that the server would have to plan anew.
+    # Neither BEGIN nor COMMIT nor any text that the server would have to plan again.
     assert _QUERY.findall(sent_by(lambda: sync(computer))) == []
 
 
@@ -171,6 +171,6 @@ def test_requests_that_come_together_cost_two_statements_in_all(alice: User, pro
     assert not [reply for reply in replies if not isinstance(reply, bytes) or b"<error_num>" in reply]
     # A read and a write for all five, of whom one has a note, one new hardware and one tasks; no BEGIN and no COMMIT.
     assert sum(count(text) for text in sent) == 2
-    # Both are prepared: nothing is planned anew.
+    # Both are prepared: nothing is planned again.
     assert not [text for text in sent if "\tParse\t" in text]
     assert kinds_noted(computers[0])

@@ -1,4 +1,4 @@
-"""What projects answer to whoever has an account there."""
+"""What projects answer to anyone who has an account there."""
 
 from __future__ import annotations
 

@@ -222,7 +222,7 @@ def test_a_line_without_end_is_refused_before_it_fills_memory() -> None:
 
 
 def test_memory_does_not_grow_with_the_export(monkeypatch: pytest.MonkeyPatch) -> None:
-    """3,000 computers, 1.4 MB of records: whoever kept them would take more than that."""
+    """3,000 computers, 1.4 MB of records: anyone who kept them would take more than that."""
     monkeypatch.setattr(statistics, "_BLOCK_BYTES", 32 * 1024)
     content = packed("hosts", [HostRecord(number, number).text() for number in range(1, 3001)])
     tracemalloc.start()

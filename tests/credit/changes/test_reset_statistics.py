@@ -1,4 +1,4 @@
-"""Statistics of a version begin anew, with its computers' records of it; a snapshot is kept and can be put back."""
+"""Statistics of a version start again, with its computers' records of it; a snapshot is kept and can be put back."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def test_those_that_meet_more_often_are_listed_with_the_odds_the_least_likely_fi
 
 
 def test_two_who_are_nearly_alone_meet_as_often_as_they_must() -> None:
-    # All results are of two volunteers, or nearly so: whoever has another copy is the other one.
+    # All results are of two volunteers, or nearly so: anyone who has another copy is the other one.
     assert suspicions([meeting((1, 2), 500, 500, 500)], 1000, 2) == []
     assert suspicions([meeting((1, 2), 495, 500, 500)], 1010, 3) == []
 

@@ -491,7 +491,7 @@ def test_apps_are_named_as_people_know_them(credited: User) -> None:
 
 
 def test_memory_does_not_grow_with_the_number_of_records(monkeypatch: pytest.MonkeyPatch) -> None:
-    """1,000 computers, 1.2 MB of records unpacked: whoever kept them would take more than that."""
+    """1,000 computers, 1.2 MB of records unpacked: anyone who kept them would take more than that."""
     fill(500)
     monkeypatch.setattr(files, "_PARTS_NBYTES", 32 * 1024)
     run.export()  # what is imported at the first use does not count

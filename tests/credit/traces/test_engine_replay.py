@@ -30,7 +30,7 @@ BASE_DIR = Path(settings.BASE_DIR)
 
 
 SHORT = 5
-"""Phases up to the first of the feeder: enough for whoever looks for a difference."""
+"""Phases up to the first of the feeder: enough for anyone who looks for a difference."""
 
 
 @pytest.fixture(scope="module")

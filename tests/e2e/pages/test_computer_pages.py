@@ -19,7 +19,7 @@ CREDIT, HOUR = 1_000_000, 3_600_000_000
 
 @pytest.fixture
 def computers(alice: User) -> tuple[Host, Host]:
-    """One computer before and after BOINC was installed anew, with work, a note and a key."""
+    """One computer before and after BOINC was reinstalled, with work, a note and a key."""
     project = make_project("Alpha", account_key="k" * 32)
     make_project("Beta", account_key="k" * 32)
     gpu = [{"type": "NVIDIA", "name": "Example GPU", "count": 1, "peak_flops": 12e12}]

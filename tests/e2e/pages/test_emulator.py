@@ -112,7 +112,7 @@ def test_upload_run_zoom_compare_and_share(emulator: Page) -> None:
     page.go_back()
     table.get_by_role("link", name="Open").last.click()
     drawn(page)
-    # Whoever has the link sees it without an account.
+    # Anyone who has the link sees it without an account.
     page.get_by_role("button", name="Share with a link").click()
     link = page.locator("a", has_text="/emulator/shared/").get_attribute("href")
     assert link
@@ -155,7 +155,7 @@ def test_edit_everything_download_it_and_upload_it_elsewhere(
     page.get_by_role("button", name="Add a project").click()
     added = page.locator("#projects-2")
     added.get_by_label("Name", exact=True).fill("Third")
-    # Left with the Tab key, what was typed is kept: the page can be loaded anew.
+    # Left with the Tab key, what was typed is kept: the page can be loaded again.
     with page.expect_response(lambda answer: "/edit/" in answer.url):
         page.keyboard.press("Tab")
     page.reload()

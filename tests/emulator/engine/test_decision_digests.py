@@ -1,4 +1,4 @@
-"""The decisions of some runs under every policy, to the last bit: whoever changes a rule sees which runs it changes.
+"""The decisions of some runs under every policy, to the last bit: anyone who changes a rule sees which runs it changes.
 
 `python -m tests.emulator.engine.test_decision_digests` writes the digests again.
 """

@@ -58,10 +58,10 @@ def test_progress_is_asked_for_and_then_the_page_is_loaded_anew(signed_in: Clien
     asked = signed_in.get(page, headers={"HX-Target": "progress"})
     assert b"0" in asked.content and b"<html" not in asked.content
     carry_out()
-    anew = signed_in.get(page, headers={"HX-Target": "progress"})
-    assert anew["HX-Refresh"] == "true"
+    again = signed_in.get(page, headers={"HX-Target": "progress"})
+    assert again["HX-Refresh"] == "true"
     # A cache must not hand out the page as its part, nor the other way round.
-    assert all("HX-Target" in response["Vary"] for response in (asked, anew, signed_in.get(page)))
+    assert all("HX-Target" in response["Vary"] for response in (asked, again, signed_in.get(page)))
 
 
 def chart_of(answer: Any, figure: str) -> dict[str, Any]:

@@ -184,7 +184,7 @@ def test_during_an_outage_each_pool_tries_to_connect_again_within_seconds(pool: 
         reconnect_secs = settings.DATABASES["default"]["OPTIONS"]["pool"]["reconnect_timeout"]
     else:
         reconnect_secs = Batcher({})._pool.reconnect_timeout
-    # What the pool itself counts with; where it gives up, the next request begins anew.
+    # What the pool itself counts with; where it gives up, the next request starts again.
     attempt, now, delays = AttemptWithBackoff(timeout=reconnect_secs), 1000.0, []
     while not attempt.time_to_give_up(now):
         attempt.update_delay(now)

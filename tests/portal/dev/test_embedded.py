@@ -156,7 +156,7 @@ def test_a_killed_postgres_is_started_again_with_its_data(tmp_path: Path, users:
     query(users[0].database_url, "CREATE TABLE kept AS SELECT 42 AS answer")
     pid_file = tmp_path / "postgres" / "data" / "postmaster.pid"
     killed = int(pid_file.read_text().split()[0])
-    # Killed so young it is taken for a server that cannot run, and its supervisor ends: the next user starts anew.
+    # Killed so young it is taken for a server that cannot run, and its supervisor ends: the next user starts again.
     os.kill(killed, signal.SIGKILL)
     users.append(User(tmp_path))
     assert query(users[1].database_url, "SELECT answer FROM kept") == (42,)

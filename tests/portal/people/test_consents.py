@@ -66,7 +66,7 @@ def test_an_account_manager_shows_no_text(alice: User) -> None:
 
 
 def test_a_text_that_people_agreed_to_is_never_changed() -> None:
-    """Whoever changes one adds a wording at the end, and its digest here."""
+    """Anyone who changes one adds a wording at the end, and its digest here."""
     digests = {}
     with translation.override("en"):
         for kind in consents.kinds().values():

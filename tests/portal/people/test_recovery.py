@@ -1,4 +1,4 @@
-"""Whoever takes an account back by a mail is alone in it: nothing that somebody else made there goes on working."""
+"""Anyone who takes an account back by a mail is alone in it: nothing that somebody else made there goes on working."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def test_a_mailbox_alone_never_switches_off_an_operators_second_factor(db: None,
 
 
 class TestAnOperatorWithoutASecondFactor:
-    """Whoever reads the mails could set a new password and then a second factor of their own."""
+    """Anyone who reads the mails could set a new password and then a second factor of their own."""
 
     @pytest.fixture(autouse=True)
     def demanded(self, settings: Settings) -> None:

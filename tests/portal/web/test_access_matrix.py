@@ -203,7 +203,7 @@ ACCOUNT_MANAGER: Final = [
     public("certificates/<str:text>/statement.json", "certificates/{code}/statement.json"),
     own("account/signature-image/"),
     act("account/signature-image/", data={"shows_total": "on"}),
-    # Shown by its owner to whoever has the link
+    # Shown by its owner to anyone who has the link
     public("signature/<str:token>.png", "signature/{signature}.png"),
     public("signature/<str:token>.png", "signature/none.png", answer=404),
     own("history/"),
@@ -234,7 +234,7 @@ ACCOUNT_MANAGER: Final = [
         for what in ("choose", "test", "resume", "remove")
     ),
     public("sw.js"),
-    # The address is signed and says whose mails end: whoever has it can do that, and sees nothing.
+    # The address is signed and says whose mails end: anyone who has it can do that, and sees nothing.
     public("mails/end/<str:token>/", "{leave}"),
     public("mails/end/<str:token>/", "{leave}", method="POST"),
     own("account/data/"),
@@ -395,7 +395,7 @@ EMULATOR: Final = [
     act_on("emulator/<int:pk>/cancel/", "emulator/{experiment}/cancel/"),
     act_on("emulator/<int:pk>/share/", "emulator/{experiment}/share/"),
     act_on("emulator/<int:pk>/delete/", "emulator/{experiment}/delete/"),
-    # Shared by its owner with whoever has the address
+    # Shared by its owner with anyone who has the address
     public("emulator/shared/<str:key>/", "emulator/shared/{shared}/"),
     public("emulator/shared/<str:key>/", "emulator/shared/none/", answer=404),
     Line("emulator/<str:key>/timelines/", 200, 404, 404, 404, "emulator/{experiment}/timelines/"),

@@ -17,7 +17,7 @@ X, Y, Z = "x" * 32, "y" * 32, "z" * 32
     ("seqno", "cpid", "cpids", "knows_other_jobs", "expected"),
     [
         (6, X, [X], False, False),
-        (6, X, [X], True, False),  # set up anew
+        (6, X, [X], True, False),  # set up again
         (4, X, [X], False, True),
         (5, X, [X], False, False),  # sent twice
         (5, X, [X], True, False),  # sent twice, the second time after a crash

@@ -176,7 +176,7 @@ def test_a_function_that_fails_is_tried_again_and_holds_up_nobody(studio: Host, 
     entry = RetryEntry.objects.get()
     assert (entry.workunit, entry.step, entry.retry_at) == (failed, Step.ASSIMILATE, NOON + 10 * MINUTE)
     assert ("cannot be used" if exists else "is not registered on this server") in entry.fault
-    # Repaired: whoever made no trouble goes at once, the other one when its time has come.
+    # Repaired: what made no trouble goes at once, the other one when its time has come.
     App.objects.update(assimilation_function="")
     assert assimilator.run(NOON + 9 * MINUTE) == 1 - exists
     assert assimilator.run(NOON + 10 * MINUTE) == 1

@@ -1,4 +1,4 @@
-"""A new code-signing key: who changes it, what clients with older ones are told, and what is signed anew."""
+"""A new code-signing key: who changes it, what clients with older ones are told, and what is signed again."""
 
 from __future__ import annotations
 

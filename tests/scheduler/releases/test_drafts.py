@@ -119,7 +119,7 @@ def test_wrong_signatures_are_refused_by_the_file_and_none_is_kept(browser: Clie
         browser.post(f"{BASE}{draft.pk}/signatures/", {"text": "[" * 100_000}, follow=True)
     )
     assert not draft.files.exclude(signature="").exists()
-    # A file for each works as well, and one that is uploaded anew has to be signed anew.
+    # A file for each works as well, and one that is uploaded again has to be signed again.
     sig = SimpleUploadedFile(f"alpine_101_{LINUX}_main.sh.sig", (right or "").encode())
     browser.post(f"{BASE}{draft.pk}/signatures/", {"file": sig})
     assert draft.files.exclude(signature="").get() == main

@@ -246,7 +246,7 @@ def test_sending_begins_a_probation_and_counts_the_day(app: App, alice: User) ->
     assert record.scale_probation
     assert jobs_of_day() == (noon.date(), [1])
     assert record.host_scale_at == noon + dt.timedelta(days=1)
-    # Later jobs of the same spell do not move it; another day counts anew.
+    # Later jobs of the same spell do not move it; another day counts again.
     computer.ask(1, now=noon + dt.timedelta(hours=13))
     record.refresh_from_db()
     assert record.host_scale_at == noon + dt.timedelta(days=1)
@@ -393,9 +393,9 @@ def test_jobs_of_a_computer_that_was_set_up_anew_are_given_up(app: App, alice: U
     fill(app, 1)
     computer = computer_of(alice)
     computer.ask(1)
-    anew = Computer(computer.key, cpid=computer.cpid)
-    assert names(anew.ask(0), "result") == []
-    assert anew.hostid == computer.hostid
+    again = Computer(computer.key, cpid=computer.cpid)
+    assert names(again.ask(0), "result") == []
+    assert again.hostid == computer.hostid
     result = Result.objects.get()
     assert (result.server_state, result.get_outcome_display()) == (ServerState.OVER, "abandoned")
     assert Workunit.objects.get().transition_at is not None

@@ -94,10 +94,10 @@ def test_a_copy_is_in_the_groups_of_its_original_and_takes_a_place_of_its_join_t
 
 
 def test_a_reattached_client_goes_on_from_zero_too(original: Computer) -> None:
-    anew = Computer(original.key, cpid=original.cpid)
+    again = Computer(original.key, cpid=original.cpid)
     for minute in range(4, 7):
-        anew.ask(now=at(minute))
-    assert anew.hostid == original.hostid
+        again.ask(now=at(minute))
+    assert again.hostid == original.hostid
     assert Host.objects.count() == 1
 
 

@@ -88,7 +88,7 @@ def test_jobs_that_are_left_out_while_no_work_is_sent_begin_a_new_spell(computer
     assert lost.name == computer.jobs[0]
     record = HostAppVersion.objects.get()
     assert (record.scale_probation, record.host_scale_at) == (True, LATER + DAY)
-    # Computers that are set up anew lose jobs, too: none of the jobs of a day is taken away.
+    # Computers that are set up again lose jobs, too: none of the jobs of a day is taken away.
     assert (record.max_jobs_per_day, record.consecutive_valid) == (400, 0)
     assert (record.error_rate, record.failing_share) == (about(0.12), about(0.01))
 

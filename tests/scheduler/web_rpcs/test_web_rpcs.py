@@ -331,7 +331,7 @@ def test_a_login_token_ends_after_a_day_and_is_one_accounts(alice: User, bob: Us
 
 
 def test_a_new_password_ends_login_tokens(alice: User) -> None:
-    """Whoever opened the account could have had one made."""
+    """Anyone who opened the account could have had one made."""
     token = login_tokens.make(alice, timezone.now())
     reset_password(alice, "another secret", NOWHERE, session_key=None)
     assert error("login_token_lookup", user_id=alice.pk, token=token) == ERR_BAD_AUTHENTICATOR

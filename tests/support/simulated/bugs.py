@@ -32,7 +32,7 @@ def sown(bug: Bug) -> Iterator[None]:
     for each in classes:
         owner = getattr(owner, each)
     source = textwrap.dedent(inspect.getsource(getattr(owner, name)))
-    assert source.count(bug.old) == 1, f"{bug.where} has changed: {bug.name!r} must be sown anew"
+    assert source.count(bug.old) == 1, f"{bug.where} has changed: {bug.name!r} must be sown again"
     made: dict[str, Any] = {}
     code = compile(f"from __future__ import annotations\n{source.replace(bug.old, bug.new)}", bug.where, "exec")
     exec(code, vars(module), made)

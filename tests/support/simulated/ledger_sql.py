@@ -1,4 +1,4 @@
-"""What the account-manager RPC's statements do (accounting/rpc/read.sql, write.sql), written anew from their documents.
+"""What the account-manager RPC's statements do (accounting/rpc/*.sql), written independently from their documents.
 
 Reads and writes go by the parameters as they are sent to PostgreSQL. Whether the SQL itself does this is for the tests
 with a real database to say.

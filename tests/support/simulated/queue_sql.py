@@ -1,4 +1,4 @@
-"""What the scheduler's statements do (scheduler/rpc/sql.py, scheduler/ready_jobs/sql.py), written anew.
+"""What the scheduler's statements do (scheduler/rpc/sql.py, scheduler/ready_jobs/sql.py), written independently.
 
 As in `tests.support.simulated.ledger_sql`, by the parameters as they are sent.
 """

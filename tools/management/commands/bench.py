@@ -21,7 +21,7 @@ DATABASE: Final = "cobblestone_bench"
 
 
 class Command(BaseCommand):
-    help = f"Measure the site in a database of its own ({DATABASE}, made anew) and write the figures to var/bench.json."
+    help = f"Measure the site in a database of its own ({DATABASE}, recreated) and write the figures to var/bench.json."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--only", choices=[*report.BENCHMARKS, *report.BY_NAME_ONLY], help="run this one only")
@@ -51,7 +51,7 @@ class Command(BaseCommand):
 
 
 def _make_database() -> str:
-    """Make the database anew beside the site's own, on the same server; return its URL."""
+    """Recreate the database beside the site's own, on the same server; return its URL."""
     parts = urlsplit(settings.DATABASE_URL)
     name = sql.Identifier(DATABASE)
     with psycopg.connect(settings.DATABASE_URL, autocommit=True) as connection:

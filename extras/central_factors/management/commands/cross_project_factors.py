@@ -25,7 +25,7 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--collect", action="store_true", help="first ask projects and the central server anew")
+        parser.add_argument("--collect", action="store_true", help="first ask projects and the central server again")
         parser.add_argument(
             "--set", nargs="*", type=int, metavar="ID", help="set factors: of these versions, or of all"
         )
