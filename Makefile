@@ -20,7 +20,7 @@ run: .venv/emulator  ## run the site: PORT=8000, data below VAR_DIR=var
 	@exec $(PY) -I -S portal/dev/parent_death.py 15 $$PPID $(PY) -m portal.dev.run
 
 # Four processes on two cores: some tests wait for a real client most of the time.
-test: .venv/development  ## run all tests; ARGS= go to pytest
+test: .venv/development .venv/emulator  ## run all tests; ARGS= go to pytest
 	@NUMBA_CACHE_DIR=$(CURDIR)/var/emulator_kernel $(PY) -m emulator.runs.kernel_build
 	@$(PY) -m pytest -n 4 --dist worksteal $(ARGS)
 
