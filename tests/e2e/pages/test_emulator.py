@@ -122,9 +122,15 @@ def test_upload_run_zoom_compare_and_share(emulator: Page) -> None:
     expect(page.get_by_role("button", name="Delete")).to_have_count(0)
 
 
+def change_example(page: Page, title: str) -> None:
+    """From the list of examples to the form for a run of one's own."""
+    page.get_by_role("link", name=title).click()
+    page.get_by_role("button", name="Change it and run it").click()
+
+
 def test_the_simulation_behind_a_decision(emulator: Page) -> None:
     page = emulator
-    page.get_by_role("button", name="A has only GPU tasks, B has both (6.6, example 1)").click()
+    change_example(page, "A has only GPU tasks, B has both (6.6, example 1)")
     page.get_by_label("Days", exact=True).fill("2")
     page.get_by_role("button", name="Run", exact=True).click()
     drawn(page)
@@ -150,7 +156,7 @@ def test_edit_everything_download_it_and_upload_it_elsewhere(
     emulator: Page, site: Site, django_user_model: type[User], tmp_path: Path
 ) -> None:
     page = emulator
-    page.get_by_role("button", name="Two processors, shares of 75 and 25 (2005)").click()
+    change_example(page, "Two processors, shares of 75 and 25 (2005)")
     page.get_by_role("link", name="Edit everything").click()
     page.get_by_role("button", name="Add a project").click()
     added = page.locator("#projects-2")
