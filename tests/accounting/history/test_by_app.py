@@ -152,7 +152,7 @@ def test_a_foreign_project_beside_an_app_is_told(
     foreign = make_project("Foreign")
     credit(studio, foreign, "2026-11-20", (1_000_000, 0, 0, 0, 0, 0))
     sums, found = shown(signed_in, f"app={alpine.pk}&project={foreign.pk}")
-    assert sums == ALPINE and "only that project is shown" in found.words
+    assert sums == ALPINE and "Only that project is shown" in found.words
     assert "is not an app of this site" in shown(signed_in, "app=x")[1].words
 
 

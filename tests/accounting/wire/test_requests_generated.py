@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from accounting.wire import requests as wire_requests
 from accounting.wire.requests import parse_request
 from portal.wire import hardware
+from portal.wire.names import cleaned
 from portal.wire.scanner import DEFAULT_LIMITS, Limits, ProtocolError, TagScanner
 from tests.support.am_requests import SentProject, SentRequest, captured_requests
 
@@ -58,7 +59,7 @@ requests = st.builds(
 def test_what_a_client_prints_reads_back(sent: SentRequest) -> None:
     read = parse_request(sent.printed())
     assert read.authenticator.encode() == sent.authenticator
-    assert read.domain_name.encode() == sent.domain_name
+    assert read.domain_name == cleaned(sent.domain_name.decode())
     assert read.host_cpid == sent.host_cpid
     assert read.opaque.encode() == sent.opaque
     assert f"<host>{read.host_token}</host>" == read.opaque
@@ -72,7 +73,7 @@ def test_what_a_client_prints_reads_back(sent: SentRequest) -> None:
 def check_project(read: wire_requests.ReportedProject, sent: SentProject) -> None:
     via_manager = sent.flags[1]
     assert read.url == sent.url
-    assert read.project_name.encode() == sent.name
+    assert read.project_name == cleaned(sent.name.decode())
     assert (
         read.suspended_via_gui,
         read.attached_via_acct_mgr,

@@ -66,10 +66,10 @@ class Queue:
                 for query in json.loads(params["short"])
                 for job in await self._pick(transaction, query, int(params["user_id"]), found)
             ]
-            waiting = {"njobs": len(picked), "memory": 0, "disk": 0, "deadline": 0}
+            waiting = {"njobs": len(picked), "memory_nbytes": None, "disk_nbytes": None, "deadline": 0}
             return [(json.dumps({"jobs": picked, "waiting": waiting}),)]
         if statement is rpc_sql.DIAGNOSE:
-            return [(json.dumps({"njobs": 0, "memory": 0, "disk": 0, "deadline": 0}),)]
+            return [(json.dumps({"njobs": 0, "memory_nbytes": None, "disk_nbytes": None, "deadline": 0}),)]
         if "app_id_0" in statement.names:
             return await self._pick_all(transaction, params)
         return self._write(transaction, params)
