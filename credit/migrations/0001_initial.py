@@ -770,7 +770,7 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 ("name", models.CharField(max_length=191)),
-                ("request_id", models.CharField(blank=True, max_length=64, null=True)),
+                ("request_id", models.CharField(blank=True, default="", max_length=64)),
                 ("request_digest", models.BinaryField(max_length=32, null=True)),
                 ("nworkunits", models.PositiveIntegerField(default=0)),
                 ("created_at", models.DateTimeField(default=django.utils.timezone.now, editable=False)),
@@ -789,7 +789,7 @@ class Migration(migrations.Migration):
                 ],
                 "constraints": [
                     models.UniqueConstraint(
-                        condition=models.Q(("request_id__isnull", False)),
+                        condition=models.Q(("request_id", ""), _negated=True),
                         fields=("owner", "request_id"),
                         name="batch_request_id",
                         nulls_distinct=False,

@@ -40,8 +40,9 @@ class Batch(models.Model):
         User, models.SET_NULL, null=True, blank=True, related_name="batches", verbose_name=_("owner")
     )
     name = models.CharField(_("name"), max_length=MAX_WORKUNIT_NAME_CHARS)
-    # Sent by the submitter so that a repeated submission has no effect; another content under it is refused
-    request_id = models.CharField(_("id of the request"), max_length=64, null=True, blank=True)  # noqa: DJ001 - NULL: any number
+    # Sent by the submitter so that a repeated submission has no effect; another content under it is refused.
+    # Any number of batches have none
+    request_id = models.CharField(_("id of the request"), max_length=64, blank=True, default="")
     request_digest = models.BinaryField(max_length=32, null=True, editable=False)
     nworkunits = models.PositiveIntegerField(_("workunits"), default=0)
     created_at = models.DateTimeField(_("created"), default=timezone.now, editable=False)
@@ -58,7 +59,7 @@ class Batch(models.Model):
         constraints = [
             models.UniqueConstraint(
                 fields=["owner", "request_id"],
-                condition=Q(request_id__isnull=False),
+                condition=~Q(request_id=""),
                 nulls_distinct=False,
                 name="batch_request_id",
             )

@@ -91,7 +91,7 @@ def read_outputs(batch: Batch, *, after: int = 0, limit: int) -> list[KeptOutput
 
 def disown(user_id: int) -> None:
     """Forget the request ids of somebody who leaves: another one who has left may have used the same."""
-    Batch.objects.filter(owner=user_id).exclude(request_id__startswith=RETRY).update(request_id=None)
+    Batch.objects.filter(owner=user_id).exclude(request_id__startswith=RETRY).update(request_id="")
 
 
 @transaction.atomic

@@ -154,7 +154,7 @@ class BatchesView(JobsView):
                 given["jobs"],
                 owner=self.volunteer,
                 name=given["name"],
-                request_id=given["request_id"],
+                request_id=given["request_id"] or "",
                 exact_names=given["exact_names"],
                 now=timezone.now(),
             )
@@ -241,7 +241,7 @@ def _batch_result(batch: Batch, progress: batches.Progress) -> dict[str, Any]:
         "id": batch.pk,
         "app": batch.app.name,
         "name": batch.name,
-        "request_id": batch.request_id,
+        "request_id": batch.request_id or None,
         "created_at": batch.created_at.isoformat(),
         "cancelled_at": batch.cancelled_at.isoformat() if batch.cancelled_at else None,
         "workunits": batch.nworkunits,

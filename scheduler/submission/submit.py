@@ -57,7 +57,7 @@ def submit(
     *,
     owner: User | None,
     name: str = "",
-    request_id: str | None = None,
+    request_id: str = "",
     is_retry: bool = False,
     exact_names: bool = False,
     into: Batch | None = None,
@@ -70,7 +70,7 @@ def submit(
     may use. Raises JobError, which names the place, and writes nothing then; RequestIdUsed if the id was used for
     something else.
     """
-    if request_id is not None and request_id.startswith(RETRY) and not is_retry:
+    if request_id.startswith(RETRY) and not is_retry:
         raise JobError("request_id", Message("request_id_reserved", prefix=RETRY))
     parsed, faults = _read(app, defaults, jobs, most_faults=1, exact_names=exact_names)
     if faults:
@@ -79,7 +79,7 @@ def submit(
         fields = {"app": app, "name": name or f"{app.name}, {now:%Y-%m-%d %H:%M}", "nworkunits": len(parsed)}
         if into is not None:
             batch, is_new = _filled(into, len(parsed)), True
-        elif request_id is None:
+        elif not request_id:
             batch, is_new = Batch.objects.create(owner=owner, created_at=now, **fields), True
         else:
             digest = _digest(app, name, defaults, jobs, exact_names)

@@ -28,7 +28,7 @@ class Command(BaseCommand):
         parser.add_argument("app", help="short name of the app")
         parser.add_argument("file", help='JSON: {"defaults": {…}, "jobs": [{…}, …]}; "-" reads standard input')
         parser.add_argument("--name", default="", help="of the batch")
-        parser.add_argument("--request-id", help="makes a repeated submission harmless")
+        parser.add_argument("--request-id", default="", help="makes a repeated submission harmless")
         parser.add_argument("--owner", metavar="E-MAIL", help="whose batch it is")
         parser.add_argument("--copies", type=int, default=1, help="take the list of jobs this many times; {n} counts")
 

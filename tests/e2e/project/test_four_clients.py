@@ -80,7 +80,7 @@ def test_what_four_clients_report_is_booked_once_and_to_the_right_record(
             if idle and not waiting.exists():
                 lines = [{"command_line": f"{10**12 + Result.objects.count() + n} 20000"} for n in range(len(idle))]
                 # Not by the command, whose process would be most of this test's time: clients ask for more jobs often.
-                submit(App.objects.get(), defaults, lines, owner=None, name="", request_id=None, now=timezone.now())
+                submit(App.objects.get(), defaults, lines, owner=None, name="", now=timezone.now())
             return not idle
 
         ask_until(are_done, "a job of each client", clients, project, site)
