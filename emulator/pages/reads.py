@@ -116,22 +116,21 @@ def read_experiments(owner: User) -> QuerySet[Experiment]:
     )
 
 
-def with_origins(experiments: Sequence[Experiment] | QuerySet[Experiment], owner: User) -> list[Experiment]:
-    """The owner's experiments with the source of each in words (``origin_words``). Two statements."""
+def with_origins(experiments: Sequence[Experiment] | QuerySet[Experiment], owner: User) -> list[tuple[Experiment, str]]:
+    """The owner's experiments, each with the source of its scenario in words. Two statements."""
     rows = list(experiments)
     numbers = {row.origin.partition(":")[2] for row in rows if row.origin.startswith("computer:")}
     hosts = own_hosts(owner).filter(pk__in=[int(number) for number in numbers if number.isdigit()])
     names = {host.pk: host.name for host in hosts} if numbers else {}
-    for row in rows:
-        row.origin_words = preset_texts.origin(row.origin, names)  # type: ignore[attr-defined]
-    return rows
+    return [(row, preset_texts.origin(row.origin, names)) for row in rows]
 
 
 def origin_of(experiment: Experiment, owner: User | None) -> str:
     """The source of an experiment's scenario in words; its computer has a name only for its owner."""
     if owner is None:
         return preset_texts.origin(experiment.origin, {})
-    return str(with_origins([experiment], owner)[0].origin_words)  # type: ignore[attr-defined]
+    [(_, words)] = with_origins([experiment], owner)
+    return words
 
 
 @dataclass(frozen=True, slots=True)
