@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from portal.languages.marking import gettext_noop as _
-from portal.languages.messages import declare
+from portal.languages.messages import Message, declare
 
 MESSAGES: Final = declare(
     {
@@ -108,3 +108,10 @@ MESSAGES: Final = declare(
         "picking_and_exaggerate": _("compute errors, exaggerating"),
     }
 )
+
+VERSIONS: Final = Message("goal_versions")
+HOSTS: Final = Message("goal_hosts")
+DRIFT: Final = Message("goal_drift")
+REPLICAS: Final = Message("goal_replicas")
+CPU_TIME: Final = Message("goal_cpu_time")
+GPU_TIME: Final = Message("goal_gpu_time")

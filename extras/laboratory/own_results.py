@@ -12,8 +12,9 @@ from django.utils.translation import gettext
 
 from credit.engine.rules import credit_of
 from credit.models import App, AppVersion, Result, ValidateState, Workunit
+from extras.laboratory.messages import DRIFT, HOSTS, REPLICAS, VERSIONS
 from extras.laboratory.trials.figures import device_neutrality, drift, host_spread, wingman_variance
-from extras.laboratory.trials.goals import DRIFT, HOSTS, REPLICAS, VERSIONS, Goal
+from extras.laboratory.trials.goals import Goal
 from extras.laboratory.trials.population import Cheat
 from extras.laboratory.trials.trial import Outcome
 from portal.languages.messages import Message

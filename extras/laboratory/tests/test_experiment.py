@@ -16,10 +16,11 @@ from django.core.management import CommandError, call_command
 
 from credit.engine.rules import RulesError, RuleSet
 from extras.laboratory.management.commands import credit_report
+from extras.laboratory.messages import CPU_TIME, GPU_TIME
 from extras.laboratory.trials import goals as document
 from extras.laboratory.trials.experiment import Experiment, ExperimentError, Found, Variant, measure, setup_of
 from extras.laboratory.trials.figures import credit_per_flop, device_neutrality, drift, host_spread, wingman_variance
-from extras.laboratory.trials.goals import ADAPTIVE, CPU_TIME, GPU_TIME, PAIRS, Goal
+from extras.laboratory.trials.goals import ADAPTIVE, PAIRS, Goal
 from extras.laboratory.trials.parameters import PARAMETERS
 from extras.laboratory.trials.population import KINDS, Cheat, Computer, make_job
 from extras.laboratory.trials.trial import Outcome, Setup, Trial

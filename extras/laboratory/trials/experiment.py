@@ -20,6 +20,7 @@ from statistics import fmean
 from typing import Any, Final
 
 from credit.engine.rules import Rules, RuleSet
+from extras.laboratory.messages import CPU_TIME, DRIFT, GPU_TIME, HOSTS, REPLICAS, VERSIONS
 from extras.laboratory.trials.figures import (
     credit_per_flop,
     device_neutrality,
@@ -29,19 +30,7 @@ from extras.laboratory.trials.figures import (
     project_neutrality,
     wingman_variance,
 )
-from extras.laboratory.trials.goals import (
-    CPU_TIME,
-    DRIFT,
-    GPU_TIME,
-    HOSTS,
-    REPLICAS,
-    SINGLE,
-    VERSIONS,
-    WAYS,
-    Goal,
-    elsewhere,
-    goal_steps,
-)
+from extras.laboratory.trials.goals import SINGLE, WAYS, Goal, elsewhere, goal_steps
 from extras.laboratory.trials.parameters import CHEATS, PARAMETERS
 from extras.laboratory.trials.population import KINDS, Cheat, Hardware, cheating
 from extras.laboratory.trials.trial import Outcome, Setup, Trial

@@ -14,8 +14,8 @@ from math import sqrt
 from statistics import fmean, pstdev
 from typing import Any, Final
 
-import extras.laboratory.messages  # noqa: F401 - the sentences, also where Django does not load them
 from credit.engine.rules import Rules
+from extras.laboratory.messages import CPU_TIME, DRIFT, GPU_TIME, HOSTS, REPLICAS, VERSIONS
 from extras.laboratory.trials.figures import (
     Gain,
     cheat_gain,
@@ -66,12 +66,6 @@ HOLDING_JOBS_PER_DAY: Final = 20.0
 """Enough that a host that holds the long ones back has ten short ones of each version before its probation ends."""
 OTHER_EFFICIENCY: Final = 0.5
 """Of another project's programs, over that here: there the same processor time does half as many FLOPs."""
-VERSIONS: Final = Message("goal_versions")
-HOSTS: Final = Message("goal_hosts")
-DRIFT: Final = Message("goal_drift")
-REPLICAS: Final = Message("goal_replicas")
-CPU_TIME: Final = Message("goal_cpu_time")
-GPU_TIME: Final = Message("goal_gpu_time")
 SINGLE, ADAPTIVE, PAIRS = "way_single", "way_adaptive", "way_pairs"
 WAYS: Final = {SINGLE: Setup(), ADAPTIVE: Setup(is_adaptive=True), PAIRS: Setup(nreplicas=2)}
 """How often a job is computed. With adaptive replication once for trusted computers, but for spot-checks."""

@@ -90,7 +90,7 @@ class Command(BaseCommand):
 def _measured(steps: Sequence[Callable[[], list[Goal]]], processes: int) -> list[Goal]:
     """The goals of all steps, in their order; each process takes the next step that nobody has begun."""
     if processes == 1:
-        return [goal for step in steps for goal in step()]
+        return [goal for measure_step in steps for goal in measure_step()]
     # The populations are pure numbers: a process needs nothing of this one but the steps.
     with multiprocessing.get_context("spawn").Pool(min(processes, len(steps))) as pool:
         return [goal for goals in pool.map(_goals, steps, chunksize=1) for goal in goals]
