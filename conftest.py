@@ -17,6 +17,7 @@ os.environ.setdefault("NUMBA_CACHE_DIR", str(Path(__file__).parent / "var" / "em
 
 import pytest
 from django.conf import settings
+from django.contrib.auth.models import Permission
 from django.core.cache import cache
 from django.template import Context, Template
 from django.test import Client, TransactionTestCase
@@ -56,8 +57,9 @@ def pytest_configure() -> None:
     storages["staticfiles"]["BACKEND"] = "django.contrib.staticfiles.storage.StaticFilesStorage"
     # Nothing is collected for tests: look for files when they are asked for.
     settings.WHITENOISE_AUTOREFRESH = True
-    TransactionTestCase._fixture_teardown = empty_tables  # type: ignore[attr-defined]  # Django's stubs leave it out
-    django_test_utils.instrumented_test_render = _render_and_tell  # type: ignore[attr-defined]  # as above
+    for_all_tests = pytest.MonkeyPatch()
+    for_all_tests.setattr(TransactionTestCase, "_fixture_teardown", empty_tables)
+    for_all_tests.setattr(django_test_utils, "instrumented_test_render", _render_and_tell)
 
 
 def _render_and_tell(template: Template, context: Context) -> str:
@@ -137,6 +139,13 @@ def registered_functions(request: pytest.FixtureRequest, settings: Settings) -> 
 def alice(db: None) -> User:
     """A volunteer, the owner in most tests; her password is "alice's secret"."""
     return User.objects.create_user("alice@example.org", "alice's secret", name="Alice")
+
+
+@pytest.fixture
+def submitter(alice: User) -> User:
+    """Alice, whom an operator has allowed to submit jobs."""
+    alice.user_permissions.add(Permission.objects.get(codename="add_batch"))
+    return User.objects.get(pk=alice.pk)
 
 
 @pytest.fixture

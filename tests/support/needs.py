@@ -17,7 +17,7 @@ def go_without(reason: str) -> NoReturn:
     """Skip the test, or let it fail, for this reason."""
     if os.environ.get("REQUIRE_E2E") == "1":
         pytest.fail(f"{reason}, but REQUIRE_E2E=1")
-    pytest.skip(reason)
+    pytest.skip(reason)  # the one place that skips a test: without the machine's packages the others run on
 
 
 def need(*programs: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from django.contrib.auth.models import Permission
 
 from credit.models import App
 from extras.remote_jobs import keys
@@ -45,13 +44,6 @@ def app(db: None) -> App:
     JobTemplate.objects.create(app=app, kind="in", name="fold_in", text=INPUT_TEMPLATE)
     JobTemplate.objects.create(app=app, kind="out", name="fold_out", text=OUTPUT_TEMPLATE)
     return app
-
-
-@pytest.fixture
-def submitter(alice: User) -> User:
-    """Alice, whom an operator has allowed to submit jobs."""
-    alice.user_permissions.add(Permission.objects.get(codename="add_batch"))
-    return User.objects.get(pk=alice.pk)
 
 
 @pytest.fixture

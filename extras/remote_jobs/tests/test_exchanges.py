@@ -58,9 +58,9 @@ def expected(reply: str, known: dict[str, str]) -> str:
 
 def exchange(client: Client, part: str, known: dict[str, str]) -> None:
     for each in exchanges(part):
-        form = {"request": each.request.format_map(known)}
+        form: dict[str, str | SimpleUploadedFile] = {"request": each.request.format_map(known)}
         if each.nbytes is not None:
-            form["file_0"] = SimpleUploadedFile("params.cfg", b"1 2\n3"[: each.nbytes])  # type: ignore[assignment]
+            form["file_0"] = SimpleUploadedFile("params.cfg", b"1 2\n3"[: each.nbytes])
         reply = client.post(f"/project/{each.address}", form)
         text = reply.content.decode("iso-8859-1")
         assert (reply.status_code, reply.headers["Content-Type"]) == (200, "text/xml")

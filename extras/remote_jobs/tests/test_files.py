@@ -16,6 +16,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.utils import timezone
 
+from credit.engine.states import Outcome
 from credit.models import App, Batch, Result, Workunit
 from extras.remote_jobs import staging
 from extras.remote_jobs.models import JobTemplate, StagedFile
@@ -41,9 +42,14 @@ def plain(app: App) -> App:
     return app
 
 
-def stage(owner: User, name: str = "in.dat", content: bytes = b"1\n", **more: object) -> StoredFile:
-    given: dict[str, object] = {"batch": None, "delete_at": None, **more}
-    staging.stage(name, ContentFile(content), owner, **given)  # type: ignore[arg-type]
+def stage(
+    owner: User,
+    name: str = "in.dat",
+    content: bytes = b"1\n",
+    batch: Batch | None = None,
+    delete_at: dt.datetime | None = None,
+) -> StoredFile:
+    staging.stage(name, ContentFile(content), owner, batch, delete_at)
     return StoredFile.objects.get(name=name)
 
 
@@ -196,8 +202,7 @@ def md5(text: object) -> str:
 
 def fetch(client: Client, **parameters: Any) -> tuple[int, bytes]:
     reply = client.get("/project/get_output.php", parameters)
-    body = b"".join(reply.streaming_content) if reply.streaming else reply.content  # type: ignore[attr-defined]
-    return reply.status_code, body
+    return reply.status_code, reply.getvalue()
 
 
 def test_outputs_are_given_to_who_has_the_key(client: Client, key: str, done: Workunit) -> None:
@@ -267,7 +272,7 @@ def test_a_failed_job_tells_of_the_result_that_came_back_last(
 ) -> None:
     submit_batch(client, key, f"<app_name>fold</app_name><job><name>bad</name>{INLINE}</job>")
     [result] = Result.objects.all()
-    send_and_report(result, studio, outcome=3)  # type: ignore[arg-type]
+    send_and_report(result, studio, outcome=Outcome.CLIENT_ERROR)
     Result.objects.update(exit_status=195, stderr_text="\x1b[31m5 < 6 €\x1b[0m ]]>\uffff")
     Workunit.objects.update(error_mask=2)
     job = call(client, key, "query_completed_job", "<job_name>bad</job_name>")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import pytest
@@ -80,15 +80,20 @@ def test_a_preview_grants_what_was_granted(
     assert {o.after.grant_rule for o in outcomes if o.workunit != workunit.pk} == {GrantRule.SINGLE_CLAIM}
 
 
+def fail_to_compare(app: App, times: Sequence[dt.datetime]) -> None:
+    """Passes at these times whose comparing function fails; afterwards outputs can be compared."""
+    App.objects.update(comparison=Comparison.CUSTOM, comparison_function=FUNCTION)
+    for at in times:
+        assert validate(app, at).nfaults == 1
+    App.objects.update(comparison=Comparison.BITWISE)
+
+
 @SCENES
 def test_outputs_that_cannot_be_compared_at_its_end_are_decided_once_they_can(
     scene: Scene, rule: GrantRule, app: App, version: AppVersion, hosts: list[Host]
 ) -> None:
     workunit, end = begin(scene, app, version, hosts)
-    App.objects.update(comparison=Comparison.CUSTOM, comparison_function=FUNCTION)
-    for number in range(2):
-        assert validate(app, end + number * HOUR).nfaults == 1
-    App.objects.update(comparison=Comparison.BITWISE)
+    fail_to_compare(app, [end, end + HOUR])
     assert validate(app, end + 2 * HOUR).ndecided == 1
     assert set(workunit.results.exclude(granted_credit=None).values_list("grant_rule", flat=True)) == {rule}
     workunit.refresh_from_db()
@@ -101,9 +106,7 @@ def test_a_result_that_comes_while_they_cannot_be_compared_is_heard(
     scene: Scene, rule: GrantRule, app: App, version: AppVersion, hosts: list[Host]
 ) -> None:
     workunit, end = begin(scene, app, version, hosts)
-    App.objects.update(comparison=Comparison.CUSTOM, comparison_function=FUNCTION)
-    assert validate(app, end).nfaults == 1
-    App.objects.update(comparison=Comparison.BITWISE)
+    fail_to_compare(app, [end])
     workunit.results.filter(host=None).delete()
     report(workunit, version, hosts[2], output_digest=WRONG)
     Workunit.objects.filter(pk=workunit.pk).update(transition_at=end)

@@ -43,13 +43,6 @@ def app(db: None) -> App:
 
 
 @pytest.fixture
-def submitter(alice: User) -> User:
-    """Alice, whom an operator has allowed to submit jobs."""
-    alice.user_permissions.add(Permission.objects.get(codename="add_batch"))
-    return User.objects.get(pk=alice.pk)
-
-
-@pytest.fixture
 def browser(client: Client, submitter: User) -> Client:
     client.force_login(submitter)
     return client
