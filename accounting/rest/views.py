@@ -1,4 +1,4 @@
-"""The REST API's views: days, sums, hosts, projects and notes of the person who asks."""
+"""The REST API's views: days, sums, hosts, projects and notes of the signed-in volunteer."""
 
 from __future__ import annotations
 

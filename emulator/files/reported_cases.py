@@ -72,7 +72,7 @@ def _host(cpus: int, *, gpus: int = 0, ram_gib: float = 0.0) -> Host:
 
 
 def _app(name: str, hours: float, deadline_days: float = 10.0, *, cpus: float = 1.0, **more: Any) -> App:
-    """Tasks that run for this long on so many CPUs."""
+    """An app whose tasks take this many hours on this number of CPUs."""
     size = Normal(hours * _HOUR_SECS * _SPEED * cpus)
     return App(name, (Version(_SPEED * cpus, cpus=cpus),), size, size, deadline_days * DAY_SECS, **more)
 

@@ -33,7 +33,7 @@ class Moved:
 
     ``number``: the parameter whose number stands in our page's address; ``otherwise``: the page without it.
     ``filters``: parameters with the names that they have in our page's query. ``owner``: the parameter that names a
-    volunteer, who alone has this page. ``has_xml``: the project gives it in XML to those who ask for that.
+    volunteer, who alone has this page. ``has_xml``: on request, the project gives it as XML.
     ``message``: what is said on the page.
     """
 

@@ -52,7 +52,7 @@ def result_status(request: ClientRequest) -> Steps[ClientReply]:
 
 
 async def _page_or_answer(use_case: UseCase, request: ClientRequest) -> ClientReply:
-    """XML for anyone who asks for it, or has a key; else the page, as in BOINC, of which only the number is told."""
+    """XML on request, and for those who have a key; else the page, as in BOINC, of which only the number is told."""
     asked = Asked(parameters(request), request.address)
     if {"format", "xml", "auth"} & asked.given.keys():
         return await answer(use_case, request)

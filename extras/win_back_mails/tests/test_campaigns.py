@@ -131,7 +131,7 @@ def test_a_mail_that_is_a_year_old_reaches_nobody_again(campaign: MailCampaign, 
     SentMail.objects.all().delete()  # as delete_old does then
     with pytest.raises(campaigns.NotReleased):
         campaigns.begin(campaign, later)
-    # A campaign with so many volunteers that it is still being sent a year later.
+    # The campaign is large: it is still being sent a year later.
     MailCampaign.objects.update(stopped_at=None)
     assert campaigns.send_some(later) == 0
     assert written_to() == ["first"]
