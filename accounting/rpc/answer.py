@@ -37,9 +37,9 @@ from accounting.wire.client_tasks import ReportedTasks
 from accounting.wire.replies import AccountManagerReply, render_reply
 from accounting.wire.requests import AccountManagerRequest, ReportedProject
 from portal.clients import sync_driver
+from portal.clients.database.settings_cache import cached_setting
 from portal.clients.effects import ExclusiveKey, in_thread
 from portal.clients.request_handler import best_effort
-from portal.clients.settings_cache import cached_setting
 from portal.computers.groups import join_group
 from portal.computers.host_changes import HostChangeRefused
 from portal.models import ClientKey, Host, JoinToken, User

@@ -19,7 +19,7 @@ from accounting.ledger.models_seen import usual
 from accounting.models import Announcement, Project, ProjectAddress
 from accounting.models.news import PUBLIC
 from accounting.rpc import account_keys
-from portal.clients.timed_cache import TimedCache
+from portal.clients.database.timed_cache import TimedCache
 
 log = structlog.get_logger("catalogue")
 

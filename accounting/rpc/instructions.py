@@ -32,7 +32,7 @@ from accounting.rpc.feed_addresses import feed_path
 from accounting.rpc.store import Account, to_us
 from accounting.wire.replies import AccountEntry, AccountManagerReply, Preferences, PreferenceSet, RssFeed
 from accounting.wire.requests import AccountManagerRequest, ReportedProject
-from portal.clients.settings_cache import cached_setting
+from portal.clients.database.settings_cache import cached_setting
 from portal.languages.messages import VERBATIM, Message
 
 # The first client version that starts its counters from the totals in the reply. Older ones do not know these elements.

@@ -10,7 +10,7 @@ import msgspec
 from accounting.engine.amounts import Totals
 from accounting.engine.choice.troubles import StoredTroubles
 from accounting.engine.machine import Allowance
-from portal.clients.json_rows import JsonRow
+from portal.clients.database.json_rows import JsonRow
 
 
 class ProjectRow(JsonRow):

@@ -7,8 +7,8 @@ from functools import lru_cache
 from typing import Final
 
 from accounting.ledger.partitions import partition_of
+from portal.clients.database.sql_files import statement
 from portal.clients.effects import Statement
-from portal.clients.sql_files import statement
 from portal.computers.host_columns import HOST_COLUMNS
 
 MAX_SPEEDS_NOTED: Final = 64

@@ -22,8 +22,8 @@ from accounting.engine.states import NO_KINDS, HostState, LedgerChanges, Project
 from accounting.rpc import sql as rpc_sql
 from accounting.rpc.contact_log import NOTHING_ANSWERED, LastAnswer
 from accounting.rpc.rows import ACCOUNT, AccountRow, ChoiceRow, ProjectRow
+from portal.clients.database.json_rows import decode
 from portal.clients.effects import Query, Row, Step
-from portal.clients.json_rows import decode
 
 EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _MICROSECOND: Final = dt.timedelta(microseconds=1)

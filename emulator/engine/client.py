@@ -1,7 +1,8 @@
 """The client of an emulated computer: its projects and jobs, and what changes them.
 
 This holds the state and keeps it consistent; what its processors and preferences allow is in emulator.engine.capacity.
-emulator.engine.run moves time, emulator.engine.contact makes RPCs, and a policy (emulator.engine.policy) decides.
+emulator.engine.run moves time, emulator.engine.events.contact makes RPCs, and a policy (emulator.engine.policy)
+decides.
 """
 
 from __future__ import annotations

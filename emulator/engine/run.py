@@ -16,18 +16,18 @@ from typing import Any, Final
 
 from emulator.engine.availability import UpDown
 from emulator.engine.client import Client
-from emulator.engine.contact import Contact
 from emulator.engine.entitlements import Entitlements
+from emulator.engine.events.contact import Contact
+from emulator.engine.events.hardware import change_processor
+from emulator.engine.events.preference_change import change_preferences
+from emulator.engine.events.present import PresentState
 from emulator.engine.figures import RunTotals, figures_of_merit
-from emulator.engine.hardware import change_processor
 from emulator.engine.kernel import rec
 from emulator.engine.kernel.exchange import Exchange
 from emulator.engine.kernel.loop import Pause
 from emulator.engine.limits import Limits
 from emulator.engine.policies.in_arrays import ArrayPolicy
 from emulator.engine.policy import Policy
-from emulator.engine.preference_change import change_preferences
-from emulator.engine.present import PresentState
 from emulator.engine.quirks import Quirks
 from emulator.engine.random_numbers import random_stream
 from emulator.engine.scenario import (

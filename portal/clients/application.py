@@ -1,6 +1,6 @@
 """The site on an event loop: one thread answers BOINC clients; pages go to Django.
 
-Nothing here blocks: use cases await what they need, and `portal.clients.batching` gets it. Every request has
+Nothing here blocks: use cases await what they need, and `portal.clients.database.batching` gets it. Every request has
 limits for the time of its body and of its answer. Beyond a certain number of requests, more are refused at once.
 """
 
@@ -16,7 +16,6 @@ import structlog
 
 from portal.clients import request_handler
 from portal.clients.address_limit import AddressLimit
-from portal.clients.batching import Batcher
 from portal.clients.bodies import (
     MAX_DROPPED_NBYTES,
     SMALL_BYTES,
@@ -29,6 +28,7 @@ from portal.clients.bodies import (
     TooMuch,
     TooSlow,
 )
+from portal.clients.database.batching import Batcher
 from portal.clients.messages import (
     BUSY,
     TRY_LATER,

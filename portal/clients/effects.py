@@ -1,8 +1,8 @@
 """Effects that a use case for clients can await; it gets their results.
 
 A use case is a coroutine, and awaits nothing but these, so it needs neither threads nor a loop. Two drivers run it by
-`send`: `portal.clients.batching` on the event loop, which sends the queries of several requests as one statement, and
-`portal.clients.sync_driver`, which does each thing at once. Pure.
+`send`: `portal.clients.database.batching` on the event loop, which sends the queries of several requests as one
+statement, and `portal.clients.sync_driver`, which does each thing at once. Pure.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from django.core.handlers.wsgi import WSGIHandler
 from django.db import close_old_connections
 
 from portal.clients.application import ClientApplication
-from portal.clients.batching import Batcher
+from portal.clients.database.batching import Batcher
 from portal.clients.pages import Pages
 from portal.databases.params import psycopg_params
 

@@ -1,6 +1,6 @@
 """Runs a use case at once, on Django's own connection: under any server, in tests, in commands and in threads.
 
-It is slower than the event loop (`portal.clients.batching`); the results are the same.
+It is slower than the event loop (`portal.clients.database.batching`); the results are the same.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ import hmac
 
 from django.conf import settings
 
-from portal.clients.settings_cache import cached_setting
+from portal.clients.database.settings_cache import cached_setting
 
 
 def upload_certificate(name: str, max_nbytes: int) -> str:

@@ -14,8 +14,8 @@ from django.db import connection
 from credit.engine.averages import Average
 from credit.models import App, AppVersion, ProcessorType
 from credit.statistics.facts import rules_of
+from portal.clients.database.timed_cache import TimedCache
 from portal.clients.effects import in_thread
-from portal.clients.timed_cache import TimedCache
 from portal.wire import keywords
 from scheduler.engine.containers import DOCKER, WSL
 from scheduler.engine.facts import AppFacts, PlanClassRules, Version

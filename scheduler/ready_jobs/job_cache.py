@@ -22,8 +22,8 @@ from typing import Any, Final
 
 import msgspec
 
+from portal.clients.database.json_rows import JsonRow, decode
 from portal.clients.effects import SingleFlight, Step, fetch
-from portal.clients.json_rows import JsonRow, decode
 from scheduler.engine.facts import Job, JobDetails, JobQuery
 from scheduler.programs.catalogue import BEFORE_ALL, KEPT_SECS, Catalogue
 from scheduler.ready_jobs.sql import LEASE_JOBS

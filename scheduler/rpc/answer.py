@@ -2,7 +2,7 @@
 
 Most requests read, are given ready jobs (`scheduler.ready_jobs.job_cache`), lock and write: three statements, of which
 the last two are the transaction. Requests that come at the same time may be read, and written, together
-(`portal.clients.batching`), so nothing here may block.
+(`portal.clients.database.batching`), so nothing here may block.
 
 The transaction locks the computers and the jobs first. It leaves out a request whose computer is locked or was written
 since it was read, or one of whose jobs cannot be had any more. Such a request is answered once more, with the computer

@@ -16,7 +16,7 @@ from typing import Final
 from django.conf import settings
 
 from credit.engine.flops import Ceilings
-from portal.clients.settings_cache import cached_setting
+from portal.clients.database.settings_cache import cached_setting
 from scheduler.engine import containers, keywords, versions
 from scheduler.engine.facts import AppFacts, Choice, Computer, JobQuery, RecordKey, Records, Usage, Version
 from scheduler.engine.needs import Needs

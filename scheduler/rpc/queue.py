@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import orjson
 
+from portal.clients.database.json_rows import decode
 from portal.clients.effects import Query, Row, Step, fetch
-from portal.clients.json_rows import decode
 from scheduler.engine.facts import Job, JobQuery
 from scheduler.rpc import sql as rpc_sql
 from scheduler.rpc.rows import ELSEWHERE, PICKED, WAITING, Waiting

@@ -12,7 +12,7 @@ from django.conf import settings
 
 from credit.engine.recent_credit import decayed
 from credit.engine.rules import Rules
-from portal.clients.settings_cache import cached_setting
+from portal.clients.database.settings_cache import cached_setting
 from portal.wire.credentials import external_cpid
 from scheduler.engine.facts import Choice, Job
 from scheduler.engine.outputs import upload_name

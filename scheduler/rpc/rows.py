@@ -9,7 +9,7 @@ import msgspec
 
 from credit.engine.averages import Average, AverageWithVariance
 from credit.engine.facts import HostVersionFacts
-from portal.clients.json_rows import JsonRow
+from portal.clients.database.json_rows import JsonRow
 from scheduler.engine.facts import Job, RecordKey
 
 

@@ -11,8 +11,8 @@ from typing import Final
 
 from credit.engine.states import AssimilateState, Outcome, ServerState, ValidateState
 from credit.models.work import MAX_RESULTS_PER_WORKUNIT
+from portal.clients.database.sql_files import statement
 from portal.clients.effects import Statement
-from portal.clients.sql_files import statement
 from portal.computers.host_columns import HOST_COLUMNS
 from scheduler.ready_jobs.sql import PLACE, RANK
 

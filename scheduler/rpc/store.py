@@ -17,8 +17,8 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from credit.engine import probation
+from portal.clients.database.json_rows import decode
 from portal.clients.effects import Query, Row, Step, fetch
-from portal.clients.json_rows import decode
 from scheduler.engine.copies import Repeats
 from scheduler.engine.facts import RecordKey, Records
 from scheduler.rpc import sql as rpc_sql

@@ -14,8 +14,8 @@ import orjson
 from django.conf import settings
 
 from credit.engine.facts import HostVersionFacts
+from portal.clients.database.json_rows import decode
 from portal.clients.effects import Params, Query, Row, Step, Then, fetch
-from portal.clients.json_rows import decode
 from scheduler.engine.facts import Choice, Job, RecordKey
 from scheduler.engine.ties import Separation
 from scheduler.rpc import sql as rpc_sql

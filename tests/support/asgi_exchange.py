@@ -12,8 +12,8 @@ from django.core.handlers.wsgi import WSGIHandler
 from django.db import close_old_connections
 
 from portal.clients.application import ClientApplication
-from portal.clients.batching import Batcher
 from portal.clients.bodies import Message
+from portal.clients.database.batching import Batcher
 from portal.clients.factory import connection_params
 from portal.clients.pages import Pages
 

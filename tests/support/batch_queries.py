@@ -9,7 +9,7 @@ from typing import Any, ClassVar, TypeVar
 
 from django.db import close_old_connections
 
-from portal.clients.batching import Batcher
+from portal.clients.database.batching import Batcher
 from portal.clients.effects import (
     RUN_ALONE,
     Query,

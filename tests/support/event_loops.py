@@ -11,7 +11,7 @@ from typing import Any, Self, TypeVar
 
 from django.db import close_old_connections
 
-from portal.clients.batching import Batcher
+from portal.clients.database.batching import Batcher
 from portal.clients.effects import Steps
 from portal.clients.factory import connection_params
 

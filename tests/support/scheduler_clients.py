@@ -19,7 +19,7 @@ from django.test import Client
 from django.utils import timezone
 
 from portal.clients import sync_driver
-from portal.clients.batching import Batcher
+from portal.clients.database.batching import Batcher
 from portal.clients.effects import Steps
 from portal.clients.factory import connection_params
 from portal.models import ClientKey, User

@@ -22,7 +22,7 @@ MIN_MARGIN_SECS: Final = 60.0
 MAX_SLICES: Final = 2000  # up to the end of the buffer
 SLACK_SECS: Final = 1.0  # the sum of work is kept up to date with rounding errors
 CERTAIN_SECS: Final = 1e-3  # a job late by more than this is late whatever the rounding
-DOUBT: Final = 0.3  # of what is left of a job: it may take so much longer than estimated, so it is due earlier
+DOUBT: Final = 0.3  # a job may need this share more than is left by its estimate, so it is due earlier
 ROUNDS: Final = 60
 
 

@@ -1,4 +1,4 @@
-"""RPCs, and what servers send: emulator.engine.contact and .server in arrays."""
+"""RPCs, and what servers send: emulator.engine.events.contact and .server in arrays."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from emulator.engine import contact
-from emulator.engine.contact import (
+from emulator.engine.events import contact
+from emulator.engine.events.contact import (
     BACKOFF_FIRST_SECS,
     BACKOFF_MAX_SECS,
     MASTER_FETCH_FAILURES,

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from emulator.engine.client import Client
-from emulator.engine.contact import Contact
 from emulator.engine.decisions import WorkRequest
+from emulator.engine.events.contact import Contact
 from emulator.engine.kernel.compiled import IS_COMPILED
 from emulator.engine.kernel.jobs import buffered_secs
 from emulator.engine.kernel.loop import Pause, advance, step_rows

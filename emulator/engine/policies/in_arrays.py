@@ -62,8 +62,9 @@ class ArrayPolicy(ABC):
     def store(self, t: Table) -> None:
         """Takes the accounts back from the table."""
 
-    def job_ended(self, job: Job, now: float) -> None:  # noqa: B027 - most have nothing to do
+    def job_ended(self, job: Job, now: float) -> None:
         """See Policy. Most accounts follow the work that is done, so the end of a job changes none."""
+        return
 
     @abstractmethod
     def priorities(self, t: Table, order: list[int]) -> list[float]:
@@ -77,7 +78,7 @@ class ArrayPolicy(ABC):
 
     def table(self) -> Table:
         """The table, with the client's present state."""
-        from emulator.engine.contact import Contact
+        from emulator.engine.events.contact import Contact
         from emulator.engine.kernel.exchange import Exchange
 
         if self._exchange is None:

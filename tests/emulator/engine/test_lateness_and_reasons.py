@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from emulator.engine.contact import Contact
 from emulator.engine.decisions import WorkRequest
+from emulator.engine.events.contact import Contact
 from emulator.engine.policies.rec import Rec
 from emulator.engine.quirks import Quirks
 from emulator.engine.run import run

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from emulator.engine.client import Client
-from emulator.engine.contact import Contact
 from emulator.engine.decisions import WorkRequest
+from emulator.engine.events.contact import Contact
 from emulator.engine.policies.names import PolicyName
 from emulator.engine.policies.registry import make_policy
 from emulator.engine.run import run

@@ -16,8 +16,9 @@ import pytest
 from django.conf import settings
 from django.db import connection
 
-from portal.clients import batching, sync_driver
-from portal.clients.batching import Batcher
+from portal.clients import sync_driver
+from portal.clients.database import batching
+from portal.clients.database.batching import Batcher
 from portal.clients.effects import (
     Busy,
     Call,

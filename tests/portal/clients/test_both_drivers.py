@@ -21,7 +21,7 @@ from django.urls import path
 from pytest_django import Settings
 
 from portal.clients import application, pages
-from portal.clients.batching import Batcher
+from portal.clients.database.batching import Batcher
 from portal.clients.effects import Steps
 from portal.clients.pages import Pages
 from portal.clients.paths import ClientPath, by_path

@@ -17,8 +17,8 @@ from django.db import connection
 from psycopg_pool import PoolTimeout
 from psycopg_pool.base import AttemptWithBackoff
 
-from portal.clients import batching
-from portal.clients.batching import Batcher
+from portal.clients.database import batching
+from portal.clients.database.batching import Batcher
 from portal.clients.effects import (
     Fetch,
     Row,

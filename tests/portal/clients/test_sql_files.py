@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from portal.clients.sql_files import statement
+from portal.clients.database.sql_files import statement
 
 TEXT = """-- Locks nothing.
 SELECT :"COLUMNS", x::text FROM :"TABLE" WHERE state = :STATE AND id = %(id)s

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from portal.clients import timed_cache
-from portal.clients.timed_cache import TimedCache
+from portal.clients.database import timed_cache
+from portal.clients.database.timed_cache import TimedCache
 
 PATIENCE_SECS = 20
 

@@ -12,8 +12,8 @@ from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, connections
 from psycopg_pool import PoolTimeout
 
-from portal.clients import batching
-from portal.clients.batching import Batcher
+from portal.clients.database import batching
+from portal.clients.database.batching import Batcher
 from portal.clients.effects import Call, ExclusiveKey, SingleFlight
 from portal.databases import deadline
 from portal.databases.deadline import LEAST_SECS, WAIT_SECS, Deadline

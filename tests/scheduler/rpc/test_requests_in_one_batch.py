@@ -11,7 +11,7 @@ import pytest
 from django.db import transaction
 
 from credit.models import HostAppVersion, Result, ServerState
-from portal.clients import batching
+from portal.clients.database import batching
 from portal.clients.effects import Query, Step, Then
 from portal.models import Host, User
 from scheduler.programs import catalogue

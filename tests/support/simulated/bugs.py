@@ -41,8 +41,8 @@ def sown(bug: Bug) -> Iterator[None]:
         yield
 
 
-_QUEUE = "portal.clients.batching:_QueryQueue"
-_BATCHER = "portal.clients.batching:Batcher"
+_QUEUE = "portal.clients.database.batching:_QueryQueue"
+_BATCHER = "portal.clients.database.batching:Batcher"
 BUGS = [
     Bug(
         "a write is confirmed before it is committed",

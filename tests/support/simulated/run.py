@@ -28,8 +28,9 @@ from accounting.engine.choice.facts import ProjectFacts
 from accounting.ledger import partitions
 from accounting.rpc import catalogue as projects
 from credit.engine.rules import Rules
-from portal.clients import batching, request_handler, timed_cache
+from portal.clients import request_handler
 from portal.clients.application import ClientApplication
+from portal.clients.database import batching, timed_cache
 from portal.clients.paths import ClientPath
 from portal.people.accounts import ClientAuthError
 from scheduler.engine.facts import AppFacts, Version

@@ -15,7 +15,7 @@ from typing import Any
 import psycopg
 from psycopg_pool import PoolTimeout, TooManyRequests
 
-from portal.clients import batching
+from portal.clients.database import batching
 from portal.clients.effects import Row, Step, Then
 from tests.support.simulated.store import Store, Transaction
 
@@ -201,7 +201,7 @@ class FakeConnection:
 
 
 class FakeBatchConnection:
-    """`portal.clients.connections.BatchConnection` over a connection of the fake server."""
+    """`portal.clients.database.connections.BatchConnection` over a connection of the fake server."""
 
     def __init__(self, connection: FakeConnection) -> None:
         self.connection = connection
@@ -218,7 +218,7 @@ class FakeBatchConnection:
 
 
 async def fetch(connection: FakeConnection, steps: Sequence[Step | Then]) -> Sequence[Row]:
-    """`portal.clients.connections.fetch`"""
+    """`portal.clients.database.connections.fetch`"""
     connection.server.napart += 1
     return await connection.exchange(steps)
 

@@ -24,7 +24,7 @@ from typing import Any, Final
 import psycopg
 from psycopg_pool import AsyncConnectionPool, TooManyRequests
 
-from portal.clients.connections import BatchConnection, Connection, fetch
+from portal.clients.database.connections import BatchConnection, Connection, fetch
 from portal.clients.effects import (
     RUN_ALONE,
     Busy,

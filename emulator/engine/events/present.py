@@ -6,8 +6,8 @@ The scenario says it (StartJob, Backoffs); a new client and its contacts are bro
 from __future__ import annotations
 
 from emulator.engine.client import Client
-from emulator.engine.contact import Contact
 from emulator.engine.decisions import Choice
+from emulator.engine.events.contact import Contact
 from emulator.engine.scenario import Scenario, StartJob, StartState
 from emulator.engine.state import NEVER, Job, Offer, ProjectState
 from emulator.engine.timeline.reasons import Reason

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from emulator.engine.client import Client
-from emulator.engine.hardware import find_offers
+from emulator.engine.events.hardware import find_offers
 from emulator.engine.scenario import ChangePreferences
 
 

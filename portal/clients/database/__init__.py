@@ -1,0 +1,1 @@
+"""How use cases of clients reach PostgreSQL: batches, connections, statements in files, rows, and what is cached."""
