@@ -64,11 +64,11 @@ class Tally:
 
     @classmethod
     def of_json(cls, stored: Mapping[str, Any]) -> Tally:
-        reasons = {
-            name: {key: Reason(**each) for key, each in stored.get(name, {}).items()} for name in ("left", "told")
-        }
         counts = [stored.get(name, 0) for name in ("nread", "ntaken", "nchanged")]
-        return cls(*counts, **reasons)
+        left, told = (
+            {name: Reason(**each) for name, each in stored.get(kind, {}).items()} for kind in ("left", "told")
+        )
+        return cls(*counts, left=left, told=told)
 
 
 def _of(reasons: dict[str, Reason], name: str) -> Reason:
