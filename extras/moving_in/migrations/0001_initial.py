@@ -32,4 +32,12 @@ class Migration(migrations.Migration):
                 "constraints": [models.UniqueConstraint(fields=("source", "name"), name="importstep_once")],
             },
         ),
+        migrations.CreateModel(
+            name="MergedHost",
+            fields=[
+                ("id", models.BigIntegerField(primary_key=True, serialize=False)),
+                ("into_id", models.BigIntegerField()),
+                ("created_at", models.DateTimeField()),
+            ],
+        ),
     ]
