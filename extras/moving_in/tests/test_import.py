@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import hashlib
+from pathlib import Path
 
 import pytest
 from django.contrib.auth import authenticate
@@ -287,6 +288,21 @@ def test_new_accounts_get_numbers_above_those_that_the_old_site_may_still_give(u
     assert User.objects.create_user("new@example.org").pk == 115 + 100_000 + 1
     import_(unchanged_project)
     assert User.objects.create_user("next@example.org").pk == 115 + 100_000 + 2
+
+
+def test_after_the_last_import_there_is_none_until_it_is_opened_again(
+    unchanged_project: OldProject, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = tmp_path / "my.cnf"
+    options.write_text(f"[client]\nuser=root\nsocket={unchanged_project.server.socket}\n")
+    arguments = ("import_boinc", unchanged_project.name, "--defaults-file", str(options))
+    call_command(*arguments, "--rehearse")
+    assert "1  its owner is gone (5010)" in capsys.readouterr().out
+    call_command(*arguments, "--last")
+    with pytest.raises(CommandError, match="declared to be the last"):
+        call_command(*arguments)
+    call_command(*arguments, "--reopen")
+    assert "people                                75          75           0           0" in capsys.readouterr().out
 
 
 def test_a_database_that_cannot_be_read_is_told_in_words() -> None:

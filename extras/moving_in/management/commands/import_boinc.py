@@ -28,6 +28,8 @@ class Command(BaseCommand):
         )
         parser.add_argument("--project-folder", type=Path, help="the project's folder, or a copy of it")
         parser.add_argument("--rehearse", action="store_true", help="read and translate all, and write nothing")
+        parser.add_argument("--last", action="store_true", help="refuse imports after this one: the site opens")
+        parser.add_argument("--reopen", action="store_true", help="allow imports after the last one again")
 
     def handle(self, *args: Any, database: str, **options: Any) -> None:
         try:
@@ -39,9 +41,18 @@ class Command(BaseCommand):
             if options["rehearse"]:
                 tallies = run.rehearse(steps.steps(), context, self.stderr.write)
             else:
-                tallies = run.carry_out(steps.SOURCE, steps.steps(), context, self.stderr.write)
+                if options["reopen"]:
+                    run.reopen(steps.SOURCE)
+                tallies = run.carry_out(
+                    steps.SOURCE, steps.steps(), context, self.stderr.write, is_last=options["last"]
+                )
         except run.ImportRunning:
             raise CommandError("Another import is running. Wait for its end.") from None
+        except run.ImportClosed:
+            raise CommandError(
+                "The last import was declared to be the last (--last): another one would overwrite what people changed "
+                "here since. If nobody has used the site yet, add --reopen."
+            ) from None
         finally:
             source.close()
         for line in report.lines(tallies, is_rehearsal=options["rehearse"]):
