@@ -32,6 +32,12 @@ def per_request(before: Mapping[str, float], after: Mapping[str, float], nreques
     return {name: us for name, us in found.items() if us}
 
 
+def whole_secs_of(pid: int) -> float:
+    """The processor time of a process with all of its threads."""
+    times = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(times[11]) + int(times[12])) * _SECS_PER_TICK
+
+
 def secs_of(pid: int) -> float:
     """The processor time of a process with one thread, to the nanosecond."""
     return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1e9

@@ -31,6 +31,7 @@ class MariaDB:
 
     def __init__(self, socket: Path) -> None:
         self.socket = socket
+        self.pid = 0
 
     def connect(self, database: str | None = None) -> Any:
         return pymysql.connect(
@@ -70,6 +71,7 @@ def server() -> Iterator[MariaDB]:
         process = subprocess.Popen(ends_with_parent(command))
         try:
             _await(found, process, folder / "log")
+            found.pid = process.pid
             yield found
         finally:
             process.terminate()
