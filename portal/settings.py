@@ -25,6 +25,7 @@ from portal.fixed_settings import AUTH_PASSWORD_VALIDATORS as AUTH_PASSWORD_VALI
 from portal.fixed_settings import CONTENT_SECURITY_POLICY as CONTENT_SECURITY_POLICY
 from portal.fixed_settings import INSTALLED_APPS as INSTALLED_APPS
 from portal.fixed_settings import MFA_FORMS as MFA_FORMS
+from portal.fixed_settings import PASSWORD_HASHERS as PASSWORD_HASHERS
 from portal.fixed_settings import REST_FRAMEWORK as REST_FRAMEWORK
 from portal.languages.sources import APPS as catalogue_apps
 from portal.object_storage import options as object_storage
