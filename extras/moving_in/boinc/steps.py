@@ -7,7 +7,10 @@ from typing import Final
 
 from extras.moving_in.boinc import others, teams
 from extras.moving_in.boinc.computers import COMPUTERS, ZOMBIES
+from extras.moving_in.boinc.files import FILES
 from extras.moving_in.boinc.people import PEOPLE
+from extras.moving_in.boinc.programs import PROGRAMS
+from extras.moving_in.boinc.work import BATCHES, RECORDS, RESULTS, TRICKLES, WORKUNITS
 from extras.moving_in.machinery.steps import Step
 
 SOURCE: Final = "boinc"
@@ -15,6 +18,7 @@ SOURCE: Final = "boinc"
 
 def steps() -> Sequence[Step]:
     return [
+        *PROGRAMS,
         PEOPLE,
         teams.TEAMS,
         teams.MEMBERS,
@@ -26,6 +30,12 @@ def steps() -> Sequence[Step]:
         others.CONSENTS,
         others.GONE_PEOPLE,
         others.GONE_COMPUTERS,
+        BATCHES,
+        WORKUNITS,
+        RESULTS,
+        RECORDS,
+        TRICKLES,
+        *FILES,
         others.SEQUENCES,
         others.UNPLACED,
     ]
