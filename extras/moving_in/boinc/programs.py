@@ -68,9 +68,9 @@ def _rows(context: Context, table: Table, tally: Tally) -> Iterator[Row]:
         yield row
 
 
-def _time(value: Any, context: Context) -> dt.datetime:
-    secs = finite(value, 0, context.now.timestamp())
-    return dt.datetime.fromtimestamp(secs, dt.UTC) if secs else context.now
+def _time(value: Any, context: Context) -> dt.datetime | None:
+    secs = finite(value, 1, context.now.timestamp())
+    return dt.datetime.fromtimestamp(secs, dt.UTC) if secs is not None else None
 
 
 def _count(tally: Tally, is_new: bool) -> None:
@@ -110,6 +110,9 @@ def take_apps(context: Context, tally: Tally) -> None:
         for column, what in _NO_PLACE_IN_APPS.items():
             if row[column]:
                 tally.tell(f"{what}: no place here", name)
+        weight = finite(row["weight"], 0, 1e6)
+        if weight is None:
+            tally.tell("a weight that has no place here, taken as 1", f"{name} {row['weight']}")
         said = validators.get(name)
         if said is None or not said.comparison:
             reason = "say in the admin how its outputs are compared: “identical bit by bit” stands for its own program"
@@ -118,13 +121,13 @@ def take_apps(context: Context, tally: Tally) -> None:
             "name": name,
             "user_friendly_name": line(row, "user_friendly_name", tally, 100) or name,
             "is_deprecated": bool(row["deprecated"]),
-            "weight": finite(row["weight"], 0, 1e6) or 1.0,
+            "weight": 1.0 if weight is None else weight,
             "is_non_cpu_intensive": bool(row["non_cpu_intensive"]),
             "adaptive_replication": row["target_nresults"] > 0,
             "one_result_per_user": project.is_one_per_user,
             "min_avg_pfc": finite(row["min_avg_pfc"], 1e-300, 1e29),
             "comparison": Comparison.BITWISE,
-            "created_at": _time(row["create_time"], context),
+            "created_at": _time(row["create_time"], context) or context.now,
         }
         if said is not None and said.is_credit_given:
             values["credit_system"] = "given"
@@ -232,7 +235,7 @@ def _take_version(
         "min_gpu_ram_bytes": plan.min_gpu_ram_bytes,
         "api_version": found.api_version,
         "is_deprecated": bool(row["deprecated"]) or bool(plan.lost),
-        "created_at": _time(row["create_time"], context),
+        "created_at": _time(row["create_time"], context) or context.now,
     }
     version, is_new = AppVersion.objects.get_or_create(pk=row["id"], defaults={**values, **state})
     if is_new:
@@ -255,7 +258,7 @@ def _statistics(row: Row, context: Context) -> dict[str, Any]:
         "pfc_avg": average,
         "pfc_scale": finite(row["pfc_scale"], 1e-300, 1e29),
         "expavg_credit": finite(row["expavg_credit"], 0, 1e29) or 0.0,
-        "expavg_at": _time(row["expavg_time"], context) if row["expavg_time"] else None,
+        "expavg_at": _time(row["expavg_time"], context),
     }
 
 

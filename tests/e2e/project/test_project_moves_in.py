@@ -20,6 +20,7 @@ from extras.moving_in.tests.old_server import HOST, KEY, PROGRAM, USER, OldServe
 from extras.moving_in.tests.old_work import VERSION, OldWork
 from extras.moving_in.tests.small_project import PASSWORD, php_hash, sent_for
 from portal.models import Host
+from scheduler.models import FormerOutput
 from tests.support.boinc_client import BoincClient
 from tests.support.own_project import Manage, ask_until
 from tests.support.site_process import Site, celery_worker
@@ -106,6 +107,9 @@ def test_a_client_goes_on_after_its_project_moved_here(
         log = boinc_client.log()
         assert valid.get(name=first).host_id == valid.get(name=second).host_id == HOST
         assert Result.objects.exclude(server_state=ServerState.OVER).count() == 0
+        # Under the name and by the certificate that the old server gave; the next one by ours
+        former = FormerOutput.objects.get()
+        assert (former.result.name, former.name) == (first, f"{first}_r1193428123_0") and former.key is not None
         granted = sum(result.granted_credit or 0.0 for result in valid)
         assert granted > 0
         credit = UserCredit.objects.get(user=USER)
