@@ -78,6 +78,14 @@ def test_totals_are_those_of_before_and_what_is_granted_here(unchanged_project: 
     assert User.objects.filter(pk__in=[1, 2]).count() == 2
 
 
+def test_the_page_of_tasks_says_what_was_granted_before(unchanged_project: OldProject, client: Client) -> None:
+    import_(unchanged_project)
+    client.force_login(User.objects.get(pk=7))
+    page = client.get("/tasks/").content.decode()
+    assert "7,000" in page or "7\u202f000" in page
+    assert "of them before the project moved here" in page
+
+
 def test_what_a_computer_had_stays_in_the_sum_when_it_is_merged_here(small_project: OldProject) -> None:
     import_(small_project)
     merge_host(70, 71)
