@@ -363,6 +363,7 @@ def tell_settings(context: Context, tally: Tally) -> None:
     """What an operator has to set, and what has no place."""
     for reason, example in config.became(folders.of(context).config):
         tally.nread += 1
+        tally.ntaken += 1
         tally.tell(reason, example)
 
 
