@@ -100,8 +100,8 @@ MERGE_RECORDS: Final = (
 
 # The statements of check_credit lock nothing.
 
-# What results earned each owner here, by the column {0}; archived results are added by three arrays, and opening balances by
-# {1}, a SELECT of the same columns.
+# What results earned each owner here, by the column {0}; archived results are added by three arrays, and opening
+# balances by {1}, a SELECT of the same columns.
 _EARNED: Final = """
 WITH earned AS (
   SELECT owner, sum(count)::bigint AS count, sum(credit) AS credit
