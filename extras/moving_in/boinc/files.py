@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from credit.models import Outcome, Result, ServerState, Workunit
 from extras.moving_in.boinc import folders
-from extras.moving_in.boinc.work import WORKUNITS
+from extras.moving_in.boinc.workunits import WORKUNITS
 from extras.moving_in.engine.tally import Tally
 from extras.moving_in.engine.values import BrokenRow
 from extras.moving_in.machinery.steps import CallStep, Context, Translate

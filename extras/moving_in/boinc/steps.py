@@ -6,11 +6,14 @@ from collections.abc import Sequence
 from typing import Final
 
 from extras.moving_in.boinc import others, teams
+from extras.moving_in.boinc.batches import BATCHES, TRICKLES
 from extras.moving_in.boinc.computers import COMPUTERS, ZOMBIES
 from extras.moving_in.boinc.files import FILES
 from extras.moving_in.boinc.people import PEOPLE
 from extras.moving_in.boinc.programs import PROGRAMS
-from extras.moving_in.boinc.work import BATCHES, RECORDS, RESULTS, TRICKLES, WORKUNITS
+from extras.moving_in.boinc.records import RECORDS
+from extras.moving_in.boinc.results import RESULTS
+from extras.moving_in.boinc.workunits import WORKUNITS
 from extras.moving_in.machinery.steps import Step
 
 SOURCE: Final = "boinc"
