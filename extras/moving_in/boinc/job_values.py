@@ -13,8 +13,9 @@ NEVER: Final = 2**31 - 1
 MOST_BYTES: Final = 2**62
 PRIORITIES: Final = (-(2**15), 2**15 - 1)
 
-IS_OPEN: Final = """({w}.assimilate_state <> 2 OR EXISTS
- (SELECT 1 FROM result o WHERE o.workunitid = {w}.id AND o.server_state <> 5))"""
+IS_OPEN: Final = """({w}.assimilate_state <> 2 OR {w}.file_delete_state = 0
+ OR EXISTS (SELECT 1 FROM result o WHERE o.workunitid = {w}.id AND o.server_state <> 5))"""
+"""A workunit that something is still to become of: as long as its files are there, a late result counts."""
 CANONICAL: Final = """(SELECT c.{column} FROM result c
  WHERE c.workunitid = {w}.id AND c.outcome = 1 AND c.validate_state = 1
  ORDER BY c.id <> {w}.canonical_resultid, c.id LIMIT 1)"""

@@ -13,7 +13,7 @@ from extras.moving_in.engine import jobs
 from extras.moving_in.engine.jobs import checked_name
 from extras.moving_in.engine.tally import Tally
 from extras.moving_in.engine.values import BrokenRow, finite, whole
-from extras.moving_in.machinery.steps import Context, RowStep, Translate, Translated
+from extras.moving_in.machinery.steps import Check, Context, RowStep, Translate, Translated
 from extras.moving_in.source import Row, Table
 
 _NOT_MADE: Final = 1
@@ -188,5 +188,15 @@ SELECT f.name, r.id, f.number, CASE WHEN f.signed THEN (SELECT max(id) FROM sche
  CROSS JOIN LATERAL jsonb_to_recordset(m.former) AS f(name text, number smallint, signed boolean)
     ON CONFLICT DO NOTHING
 """,
+    ],
+    [
+        Check(
+            "result: of a workunit that was left",
+            """
+DELETE FROM moving_rows m
+ WHERE NOT EXISTS (SELECT FROM credit_workunit w WHERE w.id = m.workunit_id)
+   AND NOT EXISTS (SELECT FROM scheduler_archivedworkunit a WHERE a.id = m.workunit_id) RETURNING m.id""",
+            leaves=True,
+        )
     ],
 )

@@ -40,6 +40,7 @@ _WORKUNITS: Final = Table(
         "canonical_id": CANONICAL.format(column="id", w="t"),
         "granted": CANONICAL.format(column="granted_credit", w="t"),
         "is_unmade": "EXISTS (SELECT 1 FROM result r WHERE r.workunitid = t.id AND r.server_state = 1)",
+        "is_out": "EXISTS (SELECT 1 FROM result r WHERE r.workunitid = t.id AND r.server_state = 4)",
         "changed_secs": "unix_timestamp(t.mod_time)",
     },
     changed_at="mod_time",
@@ -89,8 +90,10 @@ def _workunits(context: Context) -> Translate:
         name = checked_name(row["name"].decode("utf-8", "replace"), "workunit")
         if row["appid"] not in apps:
             raise BrokenRow("workunit: of an app that is gone")
-        if row["transitioner_flags"]:
+        if row["transitioner_flags"] and not row["is_out"]:
             raise BrokenRow("workunit: for certain computers or people (assignment), which has no place here")
+        if row["transitioner_flags"]:
+            tally.tell("for certain computers or people (assignment): further copies go to anybody", row["id"])
         priority = min(max(row["priority"], PRIORITIES[0]), PRIORITIES[1])
         if priority != row["priority"]:
             tally.tell("priority beyond 16 bits, cut", f"{row['id']} {row['priority']}")

@@ -177,6 +177,15 @@ def test_what_is_over_goes_into_the_archive_with_its_credit(work: OldWork) -> No
     assert differences() == []
 
 
+def test_a_task_that_is_late_counts_as_long_as_the_old_server_kept_the_files(work: OldWork) -> None:
+    work.workunit(1, assimilate_state=2, canonical_resultid=101, canonical_credit=12.5)
+    work.over(101, 1, host=70, user=7, validate_state=1, granted_credit=12.5)
+    name = work.sent(102, 1, host=80, user=8, nth=1, server_state=5, outcome=4)
+    bring(work)
+    assert Result.objects.get(pk=102).outcome == Outcome.NO_REPLY
+    assert FormerOutput.objects.filter(name=f"{name}_r1193428123_0").exists()
+
+
 def test_a_quorum_that_had_its_first_result_there_is_completed_here(work: OldWork) -> None:
     work.workunit(1, min_quorum=1, canonical_resultid=101, canonical_credit=12.5, assimilate_state=2)
     work.over(101, 1, host=70, user=7, validate_state=1, granted_credit=12.5)
@@ -203,6 +212,9 @@ def test_odd_rows_are_left_or_told_with_their_reasons(work: OldWork) -> None:
     work.workunit(1, appid=44)
     work.workunit(2, name="fold wu 2")
     work.workunit(3, transitioner_flags=1)
+    work.result(103, 3)
+    work.workunit(7, transitioner_flags=2)
+    work.sent(108, 7, host=70, user=7)
     work.workunit(4, rsc_fpops_est=0.0)
     work.workunit(5, b"other\n")
     work.put("download", "in_5", b"changed\n")
@@ -213,6 +225,7 @@ def test_odd_rows_are_left_or_told_with_their_reasons(work: OldWork) -> None:
     tallies = bring(work)
     assert left(tallies) == {
         "result: of a workunit that is gone": ["100"],
+        "result: of a workunit that was left": ["103"],
         "result: not ready to be sent yet; the transitioner makes another one": ["105"],
         "workunit: of an app that is gone": ["1"],
         "workunit: a name with characters that paths or XML cannot have": ["2"],
@@ -220,6 +233,8 @@ def test_odd_rows_are_left_or_told_with_their_reasons(work: OldWork) -> None:
         "workunit: no estimate of its FLOPs": ["4"],
         "an input file in download/ has not the MD5 that its tasks name": ["in_5"],
     }
+    assert "for certain computers or people (assignment): further copies go to anybody" in told(tallies["workunits"])
+    assert Result.objects.get(pk=108).server_state == ServerState.IN_PROGRESS
     assert told(tallies["results"]) == {"over without an outcome: taken as not needed": ["106"]}
     assert (Result.objects.get(pk=107).host_id, Result.objects.get(pk=106).outcome) == (None, Outcome.DIDNT_NEED)
 
@@ -261,7 +276,7 @@ def full(work: OldWork) -> OldWork:
         name = work.over(100 + 2 * number, number, host=70, user=7)
         work.sent(101 + 2 * number, number, host=80, user=8, nth=1)
         work.put("upload", f"{name}_r1193428123_0", OUTPUT)
-    work.workunit(6, assimilate_state=2, canonical_resultid=200, canonical_credit=3.0)
+    work.workunit(6, assimilate_state=2, canonical_resultid=200, canonical_credit=3.0, file_delete_state=2)
     work.over(200, 6, host=70, user=7, validate_state=1, granted_credit=3.0)
     work.project.add("host_app_version", host_id=70, app_version_id=VERSION, pfc_n=3.0, pfc_avg=0.4)
     return work
