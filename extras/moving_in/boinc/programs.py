@@ -1,26 +1,21 @@
-"""Platforms, apps, plan classes, versions with their files, keys and templates; what config.xml becomes."""
+"""Platforms, apps, plan classes, and versions with their files."""
 
 from __future__ import annotations
 
 import datetime as dt
 import hashlib
-import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from io import StringIO
-from pathlib import Path
 from typing import Any, Final
 
-from django.conf import settings
 from django.core.files import File
-from django.core.management import CommandError, call_command, get_commands
 from django.db import transaction
 
 from credit.models import App, AppVersion, Platform, ProcessorType
 from credit.models.apps import Comparison
 from extras.moving_in.boinc import folders
 from extras.moving_in.boinc.values import line
-from extras.moving_in.engine import config, plan_classes
+from extras.moving_in.engine import plan_classes
 from extras.moving_in.engine.jobs import Program, ProgramFile, checked_name, program
 from extras.moving_in.engine.plan_classes import PlanClassFacts
 from extras.moving_in.engine.tally import Tally
@@ -28,9 +23,8 @@ from extras.moving_in.engine.values import BrokenRow, finite
 from extras.moving_in.machinery.steps import CallStep, Context
 from extras.moving_in.source import Row, Table
 from portal.wire import signing
-from portal.wire.key_files import make_file
 from scheduler.files.store import StoringError, store_file
-from scheduler.models import FormerUploadKey, KeyChange, PlanClass, VersionFile
+from scheduler.models import PlanClass, VersionFile
 
 _MAX_NAME: Final = 64
 _PLATFORMS: Final = Table("platform", {"name": b"", "user_friendly_name": b"", "deprecated": 0})
@@ -73,7 +67,8 @@ def _time(value: Any, context: Context) -> dt.datetime | None:
     return dt.datetime.fromtimestamp(secs, dt.UTC) if secs is not None else None
 
 
-def _count(tally: Tally, is_new: bool) -> None:
+def count(tally: Tally, is_new: bool) -> None:
+    """One was taken, and perhaps made here."""
     tally.ntaken += 1
     tally.nchanged += is_new
 
@@ -94,7 +89,7 @@ def take_platforms(context: Context, tally: Tally) -> None:
             tally.leave("a platform of this name is here", f"{row['id']} {there}")
             continue
         is_new = context.writes and Platform.objects.get_or_create(pk=row["id"], defaults=values)[1]
-        _count(tally, is_new)
+        count(tally, is_new)
 
 
 def take_apps(context: Context, tally: Tally) -> None:
@@ -137,7 +132,7 @@ def take_apps(context: Context, tally: Tally) -> None:
             tally.leave("an app of this name is here", f"{row['id']} {there}")
             continue
         is_new = context.writes and App.objects.get_or_create(pk=row["id"], defaults=values)[1]
-        _count(tally, is_new)
+        count(tally, is_new)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +177,7 @@ def take_plan_classes(context: Context, tally: Tally) -> None:
         values = {slot: getattr(facts, slot) for slot in slots}
         values["cpu_features"] = facts.cpu_features[:200]
         is_new = context.writes and PlanClass.objects.get_or_create(name=name, defaults=values)[1]
-        _count(tally, is_new)
+        count(tally, is_new)
 
 
 def take_versions(context: Context, tally: Tally) -> None:
@@ -244,7 +239,7 @@ def _take_version(
             version.is_deprecated = True
             version.save(update_fields=["is_deprecated"])
     is_changed = AppVersion.objects.filter(pk=version.pk).exclude(**state).update(**state) if not is_new else 1
-    _count(tally, bool(is_changed))
+    count(tally, bool(is_changed))
 
 
 def _statistics(row: Row, context: Context) -> dict[str, Any]:
@@ -296,83 +291,9 @@ def _is_signed(content: bytes, signature: str, key: str) -> bool:
         return False
 
 
-_OTHER_KEY: Final = "this site has another code-signing key, and versions or computers that know it"
-
-
-def take_keys(context: Context, tally: Tally) -> None:
-    """The code-signing key becomes this site's, unless it has used its own; the upload key a second verifier."""
-    project = folders.of(context)
-    public, private = project.text("keys", "code_sign_public"), project.text("keys", "code_sign_private")
-    if public is None:
-        tally.leave("no keys/code_sign_public: clients would refuse programs that are signed with another key", "keys")
-    else:
-        _take_code_key(public, private, context, tally)
-    uploads = project.text("keys", "upload_public")
-    if uploads is None:
-        tally.tell("no keys/upload_public: outputs of open tasks are known by their names alone", "keys")
-        return
-    tally.nread += 1
-    text = signing.public_key_text(signing.parse_public_key(uploads))
-    is_new = context.writes and FormerUploadKey.objects.get_or_create(text=text)[1]
-    _count(tally, is_new)
-
-
-def _take_code_key(public: str, private: str | None, context: Context, tally: Tally) -> None:
-    tally.nread += 1
-    text = signing.public_key_text(signing.parse_public_key(public))
-    here = Path(settings.CODE_SIGNING_KEY_PUBLIC)
-    is_same = here.exists() and here.read_text(encoding="ascii").strip() == text.strip()
-    if private is None:
-        tally.tell("no keys/code_sign_private: sign new programs where it is (docs/how-to/jobs.md)", "keys")
-    if not is_same and (AppVersion.objects.exists() or KeyChange.objects.exists()):
-        tally.leave(_OTHER_KEY, str(here))
-        return
-    if context.writes and not is_same:
-        for path, content, mode in ((Path(settings.CODE_SIGNING_KEY), private, 0o600), (here, text, 0o644)):
-            path.unlink(missing_ok=True)
-            if content is not None:
-                make_file(path, content, mode)
-    _count(tally, context.writes and not is_same)
-
-
-def take_templates(context: Context, tally: Tally) -> None:
-    """By the command of the extra that has a place for them, if it is there: one by one, so that each has its fault."""
-    root = context.folder
-    if root is None or not (root / "templates").is_dir() or "load_templates" not in get_commands():
-        return
-    for path in sorted(path for path in (root / "templates").iterdir() if path.is_file()):
-        tally.nread += 1
-        if not context.writes:
-            tally.ntaken += 1
-            continue
-        said = StringIO()
-        with tempfile.TemporaryDirectory() as folder:
-            (Path(folder) / path.name).symlink_to(path.resolve())
-            try:
-                call_command("load_templates", folder, stdout=said)
-            except CommandError as error:
-                tally.leave("a template that cannot be read", str(error).splitlines()[-1])
-                continue
-        if "passed over" in said.getvalue():
-            tally.leave("a template whose name begins with no app's", path.name)
-        else:
-            tally.ntaken += 1
-
-
-def tell_settings(context: Context, tally: Tally) -> None:
-    """What an operator has to set, and what has no place."""
-    for reason, example in config.became(folders.of(context).config):
-        tally.nread += 1
-        tally.ntaken += 1
-        tally.tell(reason, example)
-
-
 PROGRAMS: Final = (
-    CallStep("settings", tell_settings),
-    CallStep("keys", take_keys),
     CallStep("platforms", take_platforms),
     CallStep("apps", take_apps),
     CallStep("plan classes", take_plan_classes),
     CallStep("versions", take_versions),
-    CallStep("templates", take_templates),
 )

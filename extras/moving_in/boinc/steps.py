@@ -13,6 +13,7 @@ from extras.moving_in.boinc.people import PEOPLE
 from extras.moving_in.boinc.programs import PROGRAMS
 from extras.moving_in.boinc.records import RECORDS
 from extras.moving_in.boinc.results import RESULTS
+from extras.moving_in.boinc.setup import BEFORE_PROGRAMS, TEMPLATES
 from extras.moving_in.boinc.workunits import WORKUNITS
 from extras.moving_in.machinery.steps import Step
 
@@ -21,7 +22,9 @@ SOURCE: Final = "boinc"
 
 def steps() -> Sequence[Step]:
     return [
+        *BEFORE_PROGRAMS,
         *PROGRAMS,
+        TEMPLATES,
         PEOPLE,
         teams.TEAMS,
         teams.MEMBERS,
