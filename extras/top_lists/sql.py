@@ -24,7 +24,7 @@ UPDATE top_lists_listedvolunteer l
   FROM locked k LEFT JOIN credit_usercredit c ON c.user_id = k.user_id
  WHERE l.user_id = k.user_id"""
 
-# Locks nothing. What listed volunteers were granted for each app, for results that are archived, and before a move, too.
+# Locks nothing. What listed volunteers were granted for each app, also for archived results, and before a move.
 GRANTED_FOR_APPS: Final = """
 SELECT user_id, app_id, sum(credit) FROM (
     SELECT r.user_id, r.app_id, sum(greatest(coalesce(r.granted_credit, 0), r.partial_credit)) AS credit

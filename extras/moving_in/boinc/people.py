@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from typing import Final
 
+from django.db.models import Exists, OuterRef
+
+from credit.models import UserOpening
 from extras.moving_in.boinc import balances
 from extras.moving_in.boinc.others import statistics_need_consent
 from extras.moving_in.boinc.values import ascii_text, line, text
 from extras.moving_in.engine import people, preferences
 from extras.moving_in.engine.tally import Tally
-from extras.moving_in.engine.values import FIRST_SECS, secs
+from extras.moving_in.engine.values import FIRST_SECS, BrokenRow, secs
 from extras.moving_in.machinery.steps import Check, Context, RowStep, Translate, Translated
 from extras.moving_in.source import Row, Table
-from portal.models import MAX_NAME_CHARS, ClientKey
+from portal.models import MAX_NAME_CHARS, ClientKey, User
 from portal.wire import credentials
 
 _HINT_CHARS: Final = 6
@@ -62,9 +65,12 @@ _COLUMNS: Final = {
     "preferences_at": "float8",
     **balances.COLUMNS,
 }
+_NUMBER_TAKEN: Final = "an account that was made here has this number"
+_MAX_LOCAL: Final = 100_000
+"""Accounts of this site whose numbers a rehearsal knows."""
 _CHECKS: Final = (
     Check(
-        "an account that was made here has this number",
+        _NUMBER_TAKEN,
         """
 DELETE FROM moving_rows m USING portal_user u
  WHERE u.id = m.id AND NOT EXISTS (SELECT FROM credit_useropening o WHERE o.user_id = m.id) RETURNING m.id""",
@@ -140,12 +146,14 @@ SELECT id, preferences_at, preferences FROM moving_rows WHERE preferences IS NOT
 
 
 def _translator(context: Context) -> Translate:
-    unaddressed = _without_address(context)
+    unaddressed, local = _without_address(context), _local_numbers()
     is_exported = not statistics_need_consent(context)
     now = context.now.timestamp()
 
     def translate(row: Row, tally: Tally) -> Translated:
         number = row["id"]
+        if number in local:
+            raise BrokenRow(_NUMBER_TAKEN)
         email, is_own = _address(row, tally, unaddressed)
         authenticator = ascii_text(row, "authenticator")
         is_active = not authenticator.startswith(("x", "deleted_"))
@@ -168,6 +176,12 @@ def _translator(context: Context) -> Translate:
         )
 
     return translate
+
+
+def _local_numbers() -> set[int]:
+    """Accounts that no import brought: a rehearsal tells of them, too."""
+    brought = UserOpening.objects.filter(user=OuterRef("pk"))
+    return set(User.objects.filter(~Exists(brought)).values_list("pk", flat=True)[:_MAX_LOCAL])
 
 
 def _without_address(context: Context) -> set[int]:

@@ -23,11 +23,12 @@ from extras.moving_in.models import ImportStep
 from extras.moving_in.tests import small_project as old
 from extras.moving_in.tests.imports import HASHERS, content, import_, rehearse
 from extras.moving_in.tests.old_project import T0, OldProject
-from portal.models import ClientKey, ConsentEvent, Host, MailChoice, User
+from portal.models import AccountBlock, ClientKey, ConsentEvent, Host, MailChoice, User
 from portal.people.accounts import ClientAuthError, authenticate_client, issue_client_key
 from portal.wire.credentials import external_cpid
 from scheduler.models import HostRecord, UserPreferences
 from scheduler.programs import catalogue
+from scheduler.rpc.identify import UnknownKey, refusal
 from tests.support.scheduler_clients import Computer
 
 pytestmark = pytest.mark.django_db
@@ -178,6 +179,18 @@ def test_a_client_goes_on_with_its_key_and_number_strong_or_weak(unchanged_proje
         assert "<hostid>" not in reply
         assert "<user_total_credit>7000" in reply
     assert Host.objects.get(pk=71).host_cpid == hashlib.md5(b"client of 71").hexdigest()
+    # All computers of the account have one key: it is nobody's, and does not end with one of them.
+    keys = ClientKey.objects.filter(user=7, last_used_at__gte=T0_AT)
+    assert list(keys.values_list("host", flat=True)) == [None, None]
+
+
+def test_who_is_blocked_is_told_with_a_weak_key_from_before_too(unchanged_project: OldProject) -> None:
+    import_(unchanged_project)
+    AccountBlock.objects.create(user_id=7, reason="made credit up")
+    User.objects.filter(pk=7).update(is_active=False)
+    with pytest.raises(UnknownKey) as unknown:
+        scheduler_client(weak_key(unchanged_project, 7), 71, 72).ask()
+    assert "blocked" in refusal(unknown.value).message
 
 
 def test_a_weak_key_from_before_opens_nothing_but_the_scheduler(unchanged_project: OldProject) -> None:
@@ -312,8 +325,10 @@ def test_a_rehearsal_tells_the_same_and_writes_nothing(unchanged_project: OldPro
 def test_an_account_that_was_made_here_keeps_its_number_and_address(small_project: OldProject) -> None:
     User.objects.create_user("operator@example.org", "secret", id=7, name="Operator")
     small_project.run("UPDATE user SET email_addr = 'operator@example.org' WHERE id = 8")
+    reason = "an account that was made here has this number"
+    assert rehearse(small_project)["people"].left[reason].examples == ["7"]
     tallies = import_(small_project)
-    assert tallies["people"].left["an account that was made here has this number"].examples == ["7"]
+    assert tallies["people"].left[reason].examples == ["7"]
     assert User.objects.get(pk=7).name == "Operator"
     assert not ClientKey.objects.filter(user=7).exists()
     assert not Host.objects.filter(pk__in=[70, 71]).exists()
