@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Any, NoReturn
@@ -79,6 +80,15 @@ def _is_address(text: str) -> bool:
         return False
     is_plain = is_plain and not (parts.query or parts.fragment or parts.username) and len(text) <= 200
     return is_plain and parts.scheme in ("http", "https") and text.endswith("/")
+
+
+def former_paths(name: str) -> list[str]:
+    """Paths that a project had on another server: its own, with a slash at the end, its scheduler's, its handler's."""
+    given = words(name, [])
+    for part in given:
+        if not re.fullmatch(r"/([\w.~-]+/)*([\w.~-]+)?", part, re.ASCII) or ".." in part or len(part) > 200:
+            refuse(name, part, "give paths such as /fold/, /fold_cgi/cgi and /fold_cgi/file_upload_handler")
+    return given
 
 
 def contact(name: str) -> str:

@@ -25,6 +25,7 @@ from portal.fixed_settings import AUTH_PASSWORD_VALIDATORS as AUTH_PASSWORD_VALI
 from portal.fixed_settings import CONTENT_SECURITY_POLICY as CONTENT_SECURITY_POLICY
 from portal.fixed_settings import INSTALLED_APPS as INSTALLED_APPS
 from portal.fixed_settings import MFA_FORMS as MFA_FORMS
+from portal.fixed_settings import PASSWORD_HASHERS as PASSWORD_HASHERS
 from portal.fixed_settings import REST_FRAMEWORK as REST_FRAMEWORK
 from portal.languages.sources import APPS as catalogue_apps
 from portal.object_storage import options as object_storage
@@ -114,7 +115,13 @@ SECURITY_ALERTS_PER_CHANNEL_DAY = env.integer("SECURITY_ALERTS_PER_CHANNEL_DAY",
 
 # --- the project server ---------------------------------------------------------------------------
 # Not the account manager's own address: a client takes an address for one or the other (docs/explanation/scheduler.md).
-PROJECT_URL = f"{SITE_URL}project/"
+# Unless the project was at another path of this host before it moved here: clients keep that one.
+FORMER_PATHS = env.former_paths("FORMER_PATHS")
+if "/" in FORMER_PATHS and "account_manager" in ROOMS:
+    env.refuse(
+        "FORMER_PATHS", "/", "clients take the site's own address for its account manager; leave that out of ROOMS"
+    )
+PROJECT_URL = f"{SITE_URL}{next((path for path in FORMER_PATHS if path.endswith('/')), '/project/').removeprefix('/')}"
 # Jobs that a computer may have at once for each processor, and for each GPU.
 MAX_JOBS_IN_PROGRESS = env.integer("MAX_JOBS_IN_PROGRESS", 20, low=1, high=10_000)
 MAX_GPU_JOBS_IN_PROGRESS = env.integer("MAX_GPU_JOBS_IN_PROGRESS", 20, low=0, high=10_000)

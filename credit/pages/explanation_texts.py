@@ -112,6 +112,7 @@ GRANT_SENTENCES: Final = {
         "All claims are approximate, so all valid results get the mean of the claims that have both factors, of the "
         "version and of the computer."
     ),
+    GrantRule.CARRIED_OVER: _("The server that this project moved from granted it."),
     GrantRule.PARTIAL: _("Credit for part of a long task, granted while it runs."),
 }
 

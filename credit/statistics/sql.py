@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from credit.engine.explanation import ClaimRule
+from credit.engine.explanation import ClaimRule, GrantRule
 from credit.engine.rules import CREDIT_PER_DAY, GFLOP_DAY
 from credit.engine.states import ValidateState
 from credit.models.work import PartState
@@ -100,21 +100,22 @@ MERGE_RECORDS: Final = (
 
 # The statements of check_credit lock nothing.
 
-# What results earned each owner, by the column {0}; archived results are added by three arrays, and opening balances by
-# {1}, a SELECT of the same columns.
+# What results earned each owner here, by the column {0}; archived results are added by three arrays, and opening
+# balances by {1}, a SELECT of the same columns.
 _EARNED: Final = """
 WITH earned AS (
   SELECT owner, sum(count)::bigint AS count, sum(credit) AS credit
     FROM (SELECT {0} AS owner, count(granted_credit) AS count,
                  sum(greatest(coalesce(granted_credit, 0), partial_credit)) AS credit
             FROM credit_result
-           WHERE {0} IS NOT NULL AND (granted_credit IS NOT NULL OR partial_credit > 0) GROUP BY 1
+           WHERE {0} IS NOT NULL AND (granted_credit IS NOT NULL OR partial_credit > 0)
+             AND grant_rule IS DISTINCT FROM CARRIED_OVER GROUP BY 1
            UNION ALL
           SELECT * FROM unnest(%s::bigint[], %s::bigint[], %s::float8[])
            UNION ALL
           {1}) r
    GROUP BY owner)
-"""
+""".replace("CARRIED_OVER", str(GrantRule.CARRIED_OVER.value))
 _DIFFERS: Final = f"""
 abs(coalesce(c.total_credit, 0) - coalesce(e.credit, 0)) > {TOLERANCE} * greatest(e.credit, c.total_credit, 1)
 """

@@ -259,6 +259,8 @@ COUNT_TASKS: Final = _COUNTED.format(tasks="t.id = ANY(%(ids)s)") + COUNT.format
 # holds it.
 DELETE_ARCHIVED: Final = (
     "DELETE FROM scheduler_upload u USING credit_result r WHERE u.result_id = r.id AND r.workunit_id = ANY(%(ids)s)",
+    "DELETE FROM scheduler_formeroutput f USING credit_result r"
+    " WHERE f.result_id = r.id AND r.workunit_id = ANY(%(ids)s)",
     "DELETE FROM scheduler_trickle t USING credit_result r WHERE t.result_id = r.id AND r.workunit_id = ANY(%(ids)s)",
     "DELETE FROM credit_resultpart p USING credit_result r WHERE p.result_id = r.id AND r.workunit_id = ANY(%(ids)s)",
     "DELETE FROM scheduler_retryentry WHERE workunit_id = ANY(%(ids)s)",

@@ -153,6 +153,13 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name="FormerUploadKey",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
+                ("text", models.TextField(unique=True)),
+            ],
+        ),
+        migrations.CreateModel(
             name="Generation",
             fields=[
                 ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
@@ -657,6 +664,36 @@ class Migration(migrations.Migration):
             options={
                 "ordering": ["id"],
                 "constraints": [models.UniqueConstraint(fields=("draft", "name"), name="draftfile_once")],
+            },
+        ),
+        migrations.CreateModel(
+            name="FormerOutput",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
+                ("name", models.CharField(max_length=254, unique=True)),
+                (
+                    "result",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="former_outputs",
+                        to="credit.result",
+                    ),
+                ),
+                ("number", models.PositiveSmallIntegerField()),
+                (
+                    "key",
+                    models.ForeignKey(
+                        db_index=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="scheduler.formeruploadkey",
+                    ),
+                ),
+            ],
+            options={
+                "constraints": [models.UniqueConstraint(fields=("result", "number"), name="formeroutput_once")],
             },
         ),
         migrations.CreateModel(

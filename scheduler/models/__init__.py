@@ -5,7 +5,15 @@ Apps, workunits and results are validated credit's (credit.models).
 
 from scheduler.keyword_models import AppKeyword
 from scheduler.models.archive import ArchivedTask, ArchivedWorkunit
-from scheduler.models.files import KeptOutput, PendingFile, StoredFile, Upload, VersionFile
+from scheduler.models.files import (
+    FormerOutput,
+    FormerUploadKey,
+    KeptOutput,
+    PendingFile,
+    StoredFile,
+    Upload,
+    VersionFile,
+)
 from scheduler.models.hosts import HostRecord, UserPreferences
 from scheduler.models.programs import BetaTest, BetaTester, DraftFile, KeyChange, PlanClass, ReleaseDraft
 from scheduler.models.work import Generation, JobLease, RetryEntry, Step, SubmissionDraft, Trickle, new_request_id
@@ -17,6 +25,8 @@ __all__ = [
     "BetaTest",
     "BetaTester",
     "DraftFile",
+    "FormerOutput",
+    "FormerUploadKey",
     "Generation",
     "HostRecord",
     "JobLease",

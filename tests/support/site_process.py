@@ -95,7 +95,8 @@ class Site(GuardedProgram):
     def __init__(self, var_dir: Path, log_file: Path, **settings_by_name: str) -> None:
         # Processes that answer requests; granian reads them from its environment.
         settings_by_name.setdefault("GRANIAN_WORKERS", "1")
-        port = free_port()
+        # Of a test whose clients have been at this port before
+        port = int(settings_by_name.pop("SITE_PORT", "") or free_port())
         self.url = f"http://127.0.0.1:{port}/"
         self.signing_key = signing.parse_private_key((var_dir / "am_signing_private").read_text())
         self._mail_dir = var_dir / "mail"

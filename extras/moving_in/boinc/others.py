@@ -186,10 +186,17 @@ SELECT m.user_id, m.app_id, sum(m.njobs), sum(m.total_credit), sum(m.expavg_cred
     ),
 )
 
+_HIGHEST: Final = "SELECT greatest((SELECT max(id) FROM {}), (SELECT max(id) FROM {}))"
 NUMBERED: Final = {
     "portal_user": ("SELECT max(user_id) FROM credit_useropening", 100_000),
     "portal_host": ("SELECT max(host_id) FROM credit_hostopening", 1_000_000),
     "credit_team": ("SELECT max(team_id) FROM credit_teamopening", 10_000),
+    "credit_platform": ("SELECT max(id) FROM credit_platform", 100),
+    "credit_app": ("SELECT max(id) FROM credit_app", 100),
+    "credit_appversion": ("SELECT max(id) FROM credit_appversion", 1_000),
+    "credit_batch": ("SELECT max(id) FROM credit_batch", 100_000),
+    "credit_workunit": (_HIGHEST.format("credit_workunit", "scheduler_archivedworkunit"), 10_000_000),
+    "credit_result": (_HIGHEST.format("credit_result", "scheduler_archivedtask"), 50_000_000),
 }
 """Tables whose rows keep their numbers: the highest that was brought, and how many above it are left to the old site,
 which goes on until it is closed."""

@@ -7,16 +7,15 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
 from django.db import connection, transaction
 
 from extras.moving_in.machinery import run
 from extras.moving_in.models import ImportStep
-from extras.moving_in.tests.imports import TABLES, content, import_
+from extras.moving_in.tests.imports import TABLES, KillAt, Killed, content, import_
 from extras.moving_in.tests.old_project import OldProject
 from tests.support.site_process import CHECKOUT, environment
 
@@ -42,23 +41,6 @@ call_command("import_boinc", *sys.argv[1:])
 """
 
 
-class _Killed(BaseException):
-    """The process ends here: what was not committed is gone."""
-
-
-class _KillAt:
-    """Ends the process in place of its statement of this number."""
-
-    def __init__(self, number: int) -> None:
-        self.left = number
-
-    def __call__(self, execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any) -> Any:
-        self.left -= 1
-        if not self.left and "pg_advisory" not in sql:
-            raise _Killed
-        return execute(sql, params, many, context)
-
-
 def test_interrupted_at_any_statement_an_import_ends_as_without(
     small_project: OldProject, db: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -72,9 +54,9 @@ def test_interrupted_at_any_statement_an_import_ends_as_without(
     while not ImportStep.objects.exists() or ImportStep.objects.filter(finished_at=None).exists():
         try:
             # A chunk has about 30 statements, so that some runs come further than others.
-            with connection.execute_wrapper(_KillAt(draw.randint(20, 150))):
+            with connection.execute_wrapper(KillAt(draw.randint(20, 150))):
                 import_(small_project)
-        except _Killed:
+        except Killed:
             nkills += 1
     assert nkills >= 5
     assert set(ImportStep.objects.values_list("run", flat=True)) == {1}

@@ -273,6 +273,7 @@ PROJECT: Final = [
     public("project/get_project_config.php"),
     public("project/file_upload_handler", method="POST"),
     public("project/download/<str:name>", "project/download/none", answer=404),
+    public("^project/download/[0-9a-f]{1,8}/(?P<name>[^/]+)$", "project/download/236/none", answer=404),
     public("project/lookup_account.php"),
     public("project/create_account.php"),
     # By account keys, whoever is signed in; or of what is published. What they answer: tests/scheduler/web_rpcs.
