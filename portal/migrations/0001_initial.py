@@ -628,6 +628,7 @@ class Migration(migrations.Migration):
                         default=portal.models.common.new_token, editable=False, max_length=32, unique=True
                     ),
                 ),
+                ("former_number", models.BigIntegerField(blank=True, editable=False, null=True)),
                 ("host_cpid", models.CharField(blank=True, max_length=32)),
                 ("domain_name", models.CharField(blank=True, max_length=255)),
                 ("given_name", models.CharField(blank=True, max_length=100)),
@@ -697,10 +698,15 @@ class Migration(migrations.Migration):
             options={
                 "indexes": [models.Index(fields=["owner", "host_cpid"], name="host_owner_cpid")],
                 "constraints": [
+                    models.UniqueConstraint(
+                        condition=models.Q(("former_number__isnull", False)),
+                        fields=("owner", "former_number"),
+                        name="host_former_number_once",
+                    ),
                     models.CheckConstraint(
                         condition=models.Q(("merged_into", models.F("id")), _negated=True),
                         name="host_not_merged_into_itself",
-                    )
+                    ),
                 ],
             },
         ),
@@ -726,7 +732,7 @@ class Migration(migrations.Migration):
                         to="portal.host",
                     ),
                 ),
-                ("origin", models.CharField(max_length=6)),
+                ("origin", models.CharField(max_length=8)),
                 ("key_hash", models.BinaryField(max_length=32, unique=True)),
                 ("hint", models.CharField(editable=False, max_length=6)),
                 ("created_at", models.DateTimeField(default=django.utils.timezone.now, editable=False)),

@@ -41,6 +41,7 @@ _ORIGINS: Final = {
     ClientKey.Origin.ATTACH: "key_origin_attach",
     ClientKey.Origin.LOOKUP: "key_origin_lookup",
     ClientKey.Origin.JOIN: "key_origin_join",
+    ClientKey.Origin.IMPORTED: "key_origin_imported",
 }
 
 
@@ -207,8 +208,8 @@ def make_client_key(user: User, origin: ClientKey.Origin, host: Host | None, *, 
     issued = ClientKey.objects.create(
         user=user, host=host, origin=origin, key_hash=credentials.key_hash(key), hint=key[:_HINT_CHARS], created_at=now
     )
-    if origin is ClientKey.Origin.JOIN:
-        # The token was an event; a room of computers is none for each of them.
+    if origin in (ClientKey.Origin.JOIN, ClientKey.Origin.IMPORTED):
+        # The token was an event, or the move; a room of computers is none for each of them.
         log_event(Kind.KEY_MADE, source, user.pk)
     else:
         record(
@@ -282,7 +283,9 @@ def live_keys(host: Host) -> list[key_rules.KeyFacts]:
 
 def _drop_unused(user: User, now: datetime) -> None:
     """End the oldest keys that no client has used, beyond the limit for an account: look-ups make them at will."""
-    unused = ClientKey.objects.filter(user=user, host=None, last_used_at=None, revoked_at=None)
+    unused = ClientKey.objects.filter(user=user, host=None, last_used_at=None, revoked_at=None).exclude(
+        origin=ClientKey.Origin.IMPORTED
+    )
     newest_first = unused.order_by("-created_at", "-pk").values("pk")
     ClientKey.objects.filter(pk__in=newest_first[settings.UNUSED_KEYS_PER_ACCOUNT - 1 :]).update(revoked_at=now)
 
