@@ -584,6 +584,37 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name="HostOpening",
+            fields=[
+                ("total_credit", models.FloatField(default=0)),
+                ("expavg_credit", models.FloatField(default=0)),
+                ("expavg_at", models.DateTimeField(null=True)),
+                (
+                    "host",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        primary_key=True,
+                        related_name="+",
+                        serialize=False,
+                        to="portal.host",
+                    ),
+                ),
+            ],
+            options={
+                "abstract": False,
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(("total_credit__gte", 0), ("total_credit__lt", 1e30)),
+                        name="hostopening_total_range",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("expavg_credit__gte", 0), ("expavg_credit__lte", 1e30)),
+                        name="hostopening_expavg_credit_range",
+                    ),
+                ],
+            },
+        ),
+        migrations.CreateModel(
             name="Team",
             fields=[
                 ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
@@ -680,6 +711,75 @@ class Migration(migrations.Migration):
                         condition=models.Q(("expavg_credit__gte", 0), ("expavg_credit__lte", 1e30)),
                         name="usercredit_expavg_credit_range",
                     ),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="UserOpening",
+            fields=[
+                ("total_credit", models.FloatField(default=0)),
+                ("expavg_credit", models.FloatField(default=0)),
+                ("expavg_at", models.DateTimeField(null=True)),
+                (
+                    "user",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        primary_key=True,
+                        related_name="+",
+                        serialize=False,
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+            ],
+            options={
+                "abstract": False,
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(("total_credit__gte", 0), ("total_credit__lt", 1e30)),
+                        name="useropening_total_range",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("expavg_credit__gte", 0), ("expavg_credit__lte", 1e30)),
+                        name="useropening_expavg_credit_range",
+                    ),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="AppOpening",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
+                ("total_credit", models.FloatField(default=0)),
+                ("expavg_credit", models.FloatField(default=0)),
+                ("expavg_at", models.DateTimeField(null=True)),
+                (
+                    "user",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "app",
+                    models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name="+", to="credit.app"),
+                ),
+                ("njobs", models.BigIntegerField(default=0)),
+            ],
+            options={
+                "abstract": False,
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(("total_credit__gte", 0), ("total_credit__lt", 1e30)),
+                        name="appopening_total_range",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("expavg_credit__gte", 0), ("expavg_credit__lte", 1e30)),
+                        name="appopening_expavg_credit_range",
+                    ),
+                    models.UniqueConstraint(fields=("user", "app"), name="appopening_once"),
+                    models.CheckConstraint(condition=models.Q(("njobs__gte", 0)), name="appopening_njobs"),
                 ],
             },
         ),
@@ -1072,6 +1172,37 @@ class Migration(migrations.Migration):
                         condition=models.Q(("credit_before__gte", 0), ("credit_before__lte", 1e30)),
                         name="membership_credit_before_range",
                     )
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="TeamOpening",
+            fields=[
+                ("total_credit", models.FloatField(default=0)),
+                ("expavg_credit", models.FloatField(default=0)),
+                ("expavg_at", models.DateTimeField(null=True)),
+                (
+                    "team",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        primary_key=True,
+                        related_name="+",
+                        serialize=False,
+                        to="credit.team",
+                    ),
+                ),
+            ],
+            options={
+                "abstract": False,
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(("total_credit__gte", 0), ("total_credit__lt", 1e30)),
+                        name="teamopening_total_range",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("expavg_credit__gte", 0), ("expavg_credit__lte", 1e30)),
+                        name="teamopening_expavg_credit_range",
+                    ),
                 ],
             },
         ),

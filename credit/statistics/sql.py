@@ -100,7 +100,8 @@ MERGE_RECORDS: Final = (
 
 # The statements of check_credit lock nothing.
 
-# What results earned each owner, by the column {0}; archived results are added by three arrays.
+# What results earned each owner, by the column {0}; archived results are added by three arrays, and opening balances by
+# {1}, a SELECT of the same columns.
 _EARNED: Final = """
 WITH earned AS (
   SELECT owner, sum(count)::bigint AS count, sum(credit) AS credit
@@ -109,7 +110,9 @@ WITH earned AS (
             FROM credit_result
            WHERE {0} IS NOT NULL AND (granted_credit IS NOT NULL OR partial_credit > 0) GROUP BY 1
            UNION ALL
-          SELECT * FROM unnest(%s::bigint[], %s::bigint[], %s::float8[])) r
+          SELECT * FROM unnest(%s::bigint[], %s::bigint[], %s::float8[])
+           UNION ALL
+          {1}) r
    GROUP BY owner)
 """
 _DIFFERS: Final = f"""
@@ -117,16 +120,20 @@ abs(coalesce(c.total_credit, 0) - coalesce(e.credit, 0)) > {TOLERANCE} * greates
 """
 _OWNER_TOTALS: Final = f"""{_EARNED}
 SELECT coalesce(e.owner, c.{{0}}), c.total_credit, e.credit
-  FROM earned e FULL JOIN {{1}} c ON c.{{0}} = e.owner WHERE {_DIFFERS} ORDER BY 1
+  FROM earned e FULL JOIN {{2}} c ON c.{{0}} = e.owner WHERE {_DIFFERS} ORDER BY 1
 """
 _VERSION_TOTALS: Final = f"""{_EARNED}
 SELECT c.id, c.total_credit, c.ngranted, coalesce(e.credit, 0), coalesce(e.count, 0)
   FROM credit_appversion c LEFT JOIN earned e ON e.owner = c.id
  WHERE c.ngranted <> coalesce(e.count, 0) OR {_DIFFERS} ORDER BY 1
 """
-WRONG_USER_TOTALS: Final = _OWNER_TOTALS.format("user_id", "credit_usercredit")
-WRONG_HOST_TOTALS: Final = _OWNER_TOTALS.format("host_id", "credit_hostcredit")
-WRONG_VERSION_TOTALS: Final = _VERSION_TOTALS.format("app_version_id")
+_USER_OPENINGS: Final = "SELECT user_id, 0, total_credit FROM credit_useropening WHERE total_credit > 0"
+_HOST_OPENINGS: Final = """
+SELECT coalesce(h.merged_into_id, h.id), 0, o.total_credit
+  FROM credit_hostopening o JOIN portal_host h ON h.id = o.host_id WHERE o.total_credit > 0"""
+WRONG_USER_TOTALS: Final = _OWNER_TOTALS.format("user_id", _USER_OPENINGS, "credit_usercredit")
+WRONG_HOST_TOTALS: Final = _OWNER_TOTALS.format("host_id", _HOST_OPENINGS, "credit_hostcredit")
+WRONG_VERSION_TOTALS: Final = _VERSION_TOTALS.format("app_version_id", "SELECT NULL::bigint, 0, 0::float8 WHERE false")
 # What foreign keys would not let be, if results had them (credit.models.Result).
 DANGLING_RESULTS: Final = """
 SELECT r.id, 'volunteer ' || r.user_id FROM credit_result r

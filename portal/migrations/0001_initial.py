@@ -630,6 +630,10 @@ class Migration(migrations.Migration):
                 ),
                 ("former_number", models.BigIntegerField(blank=True, editable=False, null=True)),
                 ("host_cpid", models.CharField(blank=True, max_length=32)),
+                (
+                    "published_cpid",
+                    models.CharField(blank=True, db_default="", default="", editable=False, max_length=32),
+                ),
                 ("domain_name", models.CharField(blank=True, max_length=255)),
                 ("given_name", models.CharField(blank=True, max_length=100)),
                 ("venue", models.CharField(blank=True, default="", max_length=6)),

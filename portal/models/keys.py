@@ -22,7 +22,7 @@ class ClientKey(models.Model):
         LOOKUP = "lookup", _("account looked up by a BOINC Manager")
         JOIN = "join", _("computer attached with a join token")
         # Without a computer: what all clients of the person had on a site that moved in here.
-        IMPORTED = "imported", _("from before the site moved here")
+        IMPORTED = "imported", _("from before the project moved here")
 
     user = models.ForeignKey(User, models.CASCADE, related_name="client_keys", verbose_name=_("user"))
     host = models.ForeignKey(

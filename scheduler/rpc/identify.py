@@ -200,4 +200,5 @@ def _key(authenticator: str) -> Mapping[str, str]:
     weak = _WEAK_KEY.fullmatch(authenticator)
     if weak is None:
         return {"key_hash": f"\\x{credentials.key_hash(authenticator).hex()}"}
-    return {"weak_user": weak[1], "weak_digest": weak[2], "pepper": weak_key_pepper()}
+    imported = credentials.weak_key_hash(authenticator).hex()
+    return {"weak_user": weak[1], "weak_digest": weak[2], "pepper": weak_key_pepper(), "key_hash": f"\\x{imported}"}

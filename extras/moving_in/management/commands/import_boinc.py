@@ -1,0 +1,48 @@
+"""Bring a BOINC project here: rehearse, import, and import what changed since."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pymysql
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.utils import timezone
+
+from extras.moving_in.boinc import steps
+from extras.moving_in.machinery import report, run
+from extras.moving_in.machinery.steps import Context
+from extras.moving_in.source import Source
+
+
+class Command(BaseCommand):
+    help = (
+        "Import a BOINC project from its MySQL or MariaDB database and its folder. Interrupted, it goes on where it "
+        "was; after an import, it imports what changed since. It never writes to that database or folder."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("database")
+        parser.add_argument(
+            "--defaults-file", type=Path, help="file with host, user, password or socket, as MySQL's clients read it"
+        )
+        parser.add_argument("--project-folder", type=Path, help="the project's folder, or a copy of it")
+        parser.add_argument("--rehearse", action="store_true", help="read and translate all, and write nothing")
+
+    def handle(self, *args: Any, database: str, **options: Any) -> None:
+        try:
+            source = Source(database, options["defaults_file"])
+        except pymysql.Error as error:
+            raise CommandError(f"The database cannot be read: {error}") from error
+        context = Context(source, timezone.now(), options["project_folder"], writes=not options["rehearse"])
+        try:
+            if options["rehearse"]:
+                tallies = run.rehearse(steps.steps(), context, self.stderr.write)
+            else:
+                tallies = run.carry_out(steps.SOURCE, steps.steps(), context, self.stderr.write)
+        except run.ImportRunning:
+            raise CommandError("Another import is running. Wait for its end.") from None
+        finally:
+            source.close()
+        for line in report.lines(tallies, is_rehearsal=options["rehearse"]):
+            self.stdout.write(line)

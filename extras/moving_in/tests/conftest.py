@@ -1,0 +1,33 @@
+"""A MariaDB server, and databases of other sites in it."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+import pytest
+
+from extras.moving_in.tests.old_project import OldProject
+from tests.support.needs import go_without
+from tools.benchmarks.harness import mariadb as harness
+
+_NUMBERS = itertools.count()
+
+
+@pytest.fixture(scope="session")
+def mariadb() -> Iterator[harness.MariaDB]:
+    """A server for all tests of a test process."""
+    if not harness.is_installed():
+        go_without("mariadb-server not installed")
+    with harness.server() as server:
+        yield server
+
+
+@pytest.fixture
+def old_project(mariadb: harness.MariaDB) -> Iterator[OldProject]:
+    """A project's database with BOINC's tables, which are empty."""
+    name = f"project{next(_NUMBERS)}"
+    project = OldProject.create(mariadb, name)
+    yield project
+    project.close()
+    mariadb.run(f"DROP DATABASE {name}")
