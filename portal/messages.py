@@ -105,7 +105,6 @@ MESSAGES: Final = declare(
         "key_origin_attach": _("computer attached"),
         "key_origin_lookup": _("account looked up by a BOINC Manager"),
         "key_origin_join": _("computer attached with a join token"),
-        "key_origin_imported": _("from before the project moved here"),
         "account_email": _("e-mail address"),
         "account_password": _("password"),
         "account_name": _("display name"),

@@ -94,7 +94,7 @@ class Caller:
         if self.is_key_shared:
             # Nobody typed a password, so nobody is written to.
             owner = User.objects.select_for_update(no_key=True).only("pk").get(pk=self.user_id)
-            return make_client_key(owner, ClientKey.Origin.IMPORTED, host, source=source)
+            return make_client_key(owner, ClientKey.Origin.ATTACH, host, source=source, is_event=False)
         if self.user is None:
             return ""
         key = issue_client_key(self.user, ClientKey.Origin.ATTACH, host, source=source)

@@ -442,6 +442,8 @@ class Migration(migrations.Migration):
                 ("no_work", models.BooleanField(default=False)),
                 ("failing_jobs", models.BooleanField(default=False)),
                 ("weekly_summary", models.BooleanField(default=False)),
+                ("status_days", models.PositiveSmallIntegerField(db_default=0, default=0)),
+                ("no_computer", models.BooleanField(db_default=False, default=False)),
                 ("lapsed", models.BooleanField(db_default=False, default=False)),
             ],
             options={

@@ -41,7 +41,6 @@ _ORIGINS: Final = {
     ClientKey.Origin.ATTACH: "key_origin_attach",
     ClientKey.Origin.LOOKUP: "key_origin_lookup",
     ClientKey.Origin.JOIN: "key_origin_join",
-    ClientKey.Origin.IMPORTED: "key_origin_imported",
 }
 
 
@@ -197,8 +196,10 @@ def issue_client_key(
         return make_client_key(user, origin, host, source=source)
 
 
-def make_client_key(user: User, origin: ClientKey.Origin, host: Host | None, *, source: Source) -> str:
-    """The same for a caller that has locked the user's row."""
+def make_client_key(
+    user: User, origin: ClientKey.Origin, host: Host | None, *, source: Source, is_event: bool = True
+) -> str:
+    """The same for a caller that has locked the user's row. ``is_event``: whether the volunteer is to see it as one."""
     key = credentials.new_client_key()
     now = timezone.now()
     if host is None:
@@ -208,8 +209,8 @@ def make_client_key(user: User, origin: ClientKey.Origin, host: Host | None, *, 
     issued = ClientKey.objects.create(
         user=user, host=host, origin=origin, key_hash=credentials.key_hash(key), hint=key[:_HINT_CHARS], created_at=now
     )
-    if origin in (ClientKey.Origin.JOIN, ClientKey.Origin.IMPORTED):
-        # The token was an event, or the move; a room of computers is none for each of them.
+    if origin is ClientKey.Origin.JOIN or not is_event:
+        # The token was an event; a room of computers is none for each of them.
         log_event(Kind.KEY_MADE, source, user.pk)
     else:
         record(

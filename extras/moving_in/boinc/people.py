@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from extras.moving_in.boinc import balances
@@ -133,7 +134,7 @@ SELECT id, preferences_at, preferences FROM moving_rows WHERE preferences IS NOT
 )
 
 
-def _translator(context: Context) -> Translate:
+def translator(context: Context, hash_of_weak_key: Callable[[str], bytes] = credentials.weak_key_hash) -> Translate:
     unaddressed = _without_address(context)
     is_exported = not _statistics_need_consent(context)
     now = context.now.timestamp()
@@ -156,7 +157,7 @@ def _translator(context: Context) -> Translate:
             *(number, created or FIRST_SECS, email, _name(row, tally) if is_active else "", password),
             *(people.cross_project_id(ascii_text(row, "cross_project_id")), is_active, bool(row["email_validated"])),
             *(credentials.key_hash(key) if key else None, key[:_HINT_CHARS]),
-            *(credentials.weak_key_hash(weak) if weak else None, weak[:_HINT_CHARS]),
+            *(hash_of_weak_key(weak) if weak else None, weak[:_HINT_CHARS]),
             *(bool(row["send_email"]), bool(row["show_hosts"]), is_exported and is_active),
             *(preferences_found or (None, None)),
             *balances.values(row, tally, now),
@@ -222,4 +223,4 @@ def _preferences(row: Row, tally: Tally, now: float) -> preferences.Preferences 
     return found
 
 
-PEOPLE: Final = RowStep("people", _TABLE, _COLUMNS, _translator, _MERGE, _CHECKS)
+PEOPLE: Final = RowStep("people", _TABLE, _COLUMNS, translator, _MERGE, _CHECKS)

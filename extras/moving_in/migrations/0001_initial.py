@@ -1,4 +1,6 @@
+import django.db.models.deletion
 import django.utils.timezone
+from django.conf import settings
 from django.db import migrations, models
 
 
@@ -31,5 +33,21 @@ class Migration(migrations.Migration):
             options={
                 "constraints": [models.UniqueConstraint(fields=("source", "name"), name="importstep_once")],
             },
+        ),
+        migrations.CreateModel(
+            name="UnsubscribeCode",
+            fields=[
+                (
+                    "user",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        primary_key=True,
+                        related_name="+",
+                        serialize=False,
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                ("code_hash", models.BinaryField(max_length=32)),
+            ],
         ),
     ]

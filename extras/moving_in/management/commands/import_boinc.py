@@ -16,6 +16,8 @@ from extras.moving_in.source import Source
 
 
 class Command(BaseCommand):
+    source_name = steps.SOURCE
+    steps = staticmethod(steps.steps)
     help = (
         "Import a BOINC project from its MySQL or MariaDB database and its folder. Interrupted, it goes on where it "
         "was; after an import, it imports what changed since. It never writes to that database or folder."
@@ -37,9 +39,9 @@ class Command(BaseCommand):
         context = Context(source, timezone.now(), options["project_folder"], writes=not options["rehearse"])
         try:
             if options["rehearse"]:
-                tallies = run.rehearse(steps.steps(), context, self.stderr.write)
+                tallies = run.rehearse(self.steps(), context, self.stderr.write)
             else:
-                tallies = run.carry_out(steps.SOURCE, steps.steps(), context, self.stderr.write)
+                tallies = run.carry_out(self.source_name, self.steps(), context, self.stderr.write)
         except run.ImportRunning:
             raise CommandError("Another import is running. Wait for its end.") from None
         finally:
