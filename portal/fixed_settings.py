@@ -34,6 +34,11 @@ INSTALLED_APPS = [
     # Commands of those who work on the site; a deployment has no such folder.
     *(["tools"] if find_spec("tools") else []),
 ]
+# The first makes them. What a BOINC project's PHP made of them (bcrypt) is checked, and made again at a login.
+PASSWORD_HASHERS = [
+    "django.contrib.auth.hashers.PBKDF2PasswordHasher",
+    "django.contrib.auth.hashers.BCryptPasswordHasher",
+]
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}
     for name in ("UserAttributeSimilarityValidator", "MinimumLengthValidator", "CommonPasswordValidator")

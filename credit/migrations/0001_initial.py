@@ -648,7 +648,8 @@ class Migration(migrations.Migration):
                         name="team_former_credit_range",
                     ),
                     models.CheckConstraint(
-                        condition=models.Q(("type__in", [0, 1, 2, 3, 4, 5, 6, 7])), name="team_type_known"
+                        condition=models.Q(("type__in", [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12])),
+                        name="team_type_known",
                     ),
                 ],
             },

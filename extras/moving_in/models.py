@@ -46,3 +46,14 @@ class ImportStep(models.Model):
 
     def __str__(self) -> str:
         return f"{self.source}: {self.name}"
+
+
+class MergedHost(models.Model):
+    """A computer's number that was merged into another one's before the move; that may be merged itself."""
+
+    id = models.BigIntegerField(primary_key=True)
+    into_id = models.BigIntegerField()
+    created_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"{self.pk} into {self.into_id}"

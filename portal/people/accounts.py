@@ -7,9 +7,10 @@ Source: BOINC protocol, web RPCs and the account-manager request.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Final
 
 from allauth.account.models import EmailAddress
@@ -177,9 +178,17 @@ def check_password_hash(password_hash: str) -> None:
         )
 
 
-def check_client_password(sent: str, stored: str) -> bool:
-    """Whether the 32 hex digits that a client sent are those that ``stored`` was made from."""
-    return bool(stored) and check_password(sent.lower(), stored)
+def check_client_password(sent: str, stored: str, store: Callable[[str], object] | None = None) -> bool:
+    """Whether the 32 hex digits that a client sent are those that ``stored`` was made from.
+
+    ``store`` gets them if they are, and ``stored`` is weaker than what is made today, such as one from before the
+    project moved here.
+    """
+    is_right = bool(stored) and check_password(sent.lower(), stored, store)
+    if not is_right and stored.startswith("bcrypt$"):
+        # It takes less time than others: that would tell whether there is such an account.
+        make_password(sent)
+    return is_right
 
 
 def issue_client_key(
@@ -299,10 +308,19 @@ def _find(email: str) -> User | None:
 
 def _check(user: User | None, password_hash: str) -> bool:
     if user is not None and user.current_client_password:
-        return check_client_password(password_hash, user.current_client_password)
+        return check_client_password(password_hash, user.current_client_password, partial(_hash_again, user))
     # Takes as long as a wrong password, so the time does not reveal whether the account exists.
     make_password(password_hash)
     return False
+
+
+def _hash_again(user: User, sent: str) -> None:
+    """Store the value as it is hashed today, unless another password was set meanwhile."""
+    if user.client_password_email != user.email:
+        return
+    before, stored = user.client_password, make_password(sent)
+    if User.objects.filter(pk=user.pk, client_password=before).update(client_password=stored):
+        user.client_password = stored
 
 
 def refuse_if_blocked(user_id: int) -> None:

@@ -83,8 +83,14 @@ def host_elements(host: Host, now: dt.datetime) -> list[Element]:
             (name, getattr(host, name) or 0)
             for name in ("p_fpops", "p_iops", "p_membw", "m_nbytes", "m_cache", "m_swap", "d_total")
         ),
-        ("host_cpid", credentials.external_cpid(host.host_cpid or host.token, host.owner.email)),
+        ("host_cpid", _published_cpid(host)),
     ]
+
+
+def _published_cpid(host: Host) -> str:
+    if not host.host_cpid and host.published_cpid:
+        return host.published_cpid
+    return credentials.external_cpid(host.host_cpid or host.token, host.owner.email)
 
 
 def apps(_asked: Asked, _now: dt.datetime) -> ClientReply:

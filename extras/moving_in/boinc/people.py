@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from extras.moving_in.boinc import balances
+from extras.moving_in.boinc.others import statistics_need_consent
 from extras.moving_in.boinc.values import ascii_text, line, text
 from extras.moving_in.engine import people, preferences
 from extras.moving_in.engine.tally import Tally
@@ -136,7 +137,7 @@ SELECT id, preferences_at, preferences FROM moving_rows WHERE preferences IS NOT
 
 def translator(context: Context, hash_of_weak_key: Callable[[str], bytes] = credentials.weak_key_hash) -> Translate:
     unaddressed = _without_address(context)
-    is_exported = not _statistics_need_consent(context)
+    is_exported = not statistics_need_consent(context)
     now = context.now.timestamp()
 
     def translate(row: Row, tally: Tally) -> Translated:
@@ -173,13 +174,6 @@ def _without_address(context: Context) -> set[int]:
         people.Holder(number, people.address(line({"id": number, "e": raw}, "e", quiet, 254)), last or 0)
         for number, raw, last in rows
     )
-
-
-def _statistics_need_consent(context: Context) -> bool:
-    """Whether the project asked people; else it exported all."""
-    if not context.source.has("consent_type"):
-        return False
-    return bool(context.source.all("SELECT 1 FROM consent_type WHERE shortname = 'STATSEXPORT' AND enabled = 1"))
 
 
 def _address(row: Row, tally: Tally, unaddressed: set[int]) -> tuple[str, bool]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from extras.moving_in.boinc import others, teams
+from extras.moving_in.boinc.computers import COMPUTERS, ZOMBIES
 from extras.moving_in.boinc.people import PEOPLE
 from extras.moving_in.machinery.steps import Step
 
@@ -12,4 +14,18 @@ SOURCE: Final = "boinc"
 
 
 def steps() -> Sequence[Step]:
-    return [PEOPLE]
+    return [
+        PEOPLE,
+        teams.TEAMS,
+        teams.MEMBERS,
+        teams.TEAM_SUMS,
+        COMPUTERS,
+        ZOMBIES,
+        others.MERGES,
+        others.BY_APP,
+        others.CONSENTS,
+        others.GONE_PEOPLE,
+        others.GONE_COMPUTERS,
+        others.SEQUENCES,
+        others.UNPLACED,
+    ]

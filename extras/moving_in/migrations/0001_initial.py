@@ -35,6 +35,14 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name="MergedHost",
+            fields=[
+                ("id", models.BigIntegerField(primary_key=True, serialize=False)),
+                ("into_id", models.BigIntegerField()),
+                ("created_at", models.DateTimeField()),
+            ],
+        ),
+        migrations.CreateModel(
             name="UnsubscribeCode",
             fields=[
                 (

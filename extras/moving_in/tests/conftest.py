@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from extras.moving_in.tests.old_project import OldProject
+from extras.moving_in.tests.small_project import fill
 from tests.support.needs import go_without
 from tools.benchmarks.harness import mariadb as harness
 
@@ -31,3 +32,10 @@ def old_project(mariadb: harness.MariaDB) -> Iterator[OldProject]:
     yield project
     project.close()
     mariadb.run(f"DROP DATABASE {name}")
+
+
+@pytest.fixture
+def small_project(old_project: OldProject) -> OldProject:
+    """The same with three years of a small project's life."""
+    fill(old_project)
+    return old_project

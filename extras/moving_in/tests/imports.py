@@ -1,0 +1,70 @@
+"""Imports of tests, and what they leave in our tables."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Sequence
+from typing import Any, Final
+
+from django.db import connection
+from django.utils import timezone
+
+from extras.moving_in.boinc import steps
+from extras.moving_in.engine.tally import Tally
+from extras.moving_in.machinery import run
+from extras.moving_in.machinery.steps import Context, Step
+from extras.moving_in.tests.old_project import OldProject
+
+HASHERS: Final = [
+    "django.contrib.auth.hashers.PBKDF2PasswordHasher",
+    "django.contrib.auth.hashers.BCryptPasswordHasher",
+]
+_RANDOM: Final = {
+    "portal_user": ("password", "cross_project_id"),
+    "portal_host": ("token",),
+    "portal_clientkey": ("id",),
+    "account_emailaddress": ("id",),
+    "portal_consentevent": ("id",),
+    "credit_appopening": ("id",),
+}
+"""What a second import of the same rows makes otherwise."""
+TABLES: Final = (
+    *("portal_user", "account_emailaddress", "portal_clientkey", "portal_mailchoice", "portal_consentevent"),
+    *("portal_host", "scheduler_hostrecord", "scheduler_userpreferences", "moving_in_mergedhost"),
+    *("credit_usercredit", "credit_hostcredit", "credit_useropening", "credit_hostopening", "credit_teamopening"),
+    *("credit_appopening", "credit_exportconsent", "credit_team", "credit_membership"),
+    *("credit_goneuser", "credit_gonehost"),
+)
+
+
+def import_(project: OldProject, some: Sequence[Step] = (), now: dt.datetime | None = None) -> dict[str, Tally]:
+    """Import, or go on."""
+    source = project.source()
+    try:
+        context = Context(source, now or timezone.now())
+        return run.carry_out(steps.SOURCE, some or steps.steps(), context, lambda _line: None)
+    finally:
+        source.close()
+
+
+def rehearse(project: OldProject) -> dict[str, Tally]:
+    source = project.source()
+    try:
+        context = Context(source, timezone.now(), writes=False)
+        return run.rehearse(steps.steps(), context, lambda _line: None)
+    finally:
+        source.close()
+
+
+def content() -> dict[str, list[dict[str, Any]]]:
+    """All rows of the tables that an import fills, without what is random."""
+    found = {}
+    with connection.cursor() as cursor:
+        for table in TABLES:
+            cursor.execute(f"SELECT to_jsonb(t) FROM {table} t ORDER BY t::text")
+            rows = [row if isinstance(row, dict) else __import__("json").loads(row) for (row,) in cursor]
+            for row in rows:
+                for name in _RANDOM.get(table, ()):
+                    row.pop(name)
+            found[table] = sorted(rows, key=str)
+    return found
