@@ -443,7 +443,7 @@ class Migration(migrations.Migration):
                 ("failing_jobs", models.BooleanField(default=False)),
                 ("weekly_summary", models.BooleanField(default=False)),
                 ("status_days", models.PositiveSmallIntegerField(db_default=0, default=0)),
-                ("no_computer", models.BooleanField(db_default=False, default=False)),
+                ("no_computer", models.BooleanField(db_default=True, default=True)),
                 ("lapsed", models.BooleanField(db_default=False, default=False)),
             ],
             options={

@@ -35,7 +35,7 @@ class MailChoice(models.Model):
     status_days = models.PositiveSmallIntegerField(
         _("how my computers are, every so many days"), default=0, db_default=0, choices=STATUS_DAYS
     )
-    no_computer = models.BooleanField(_("no computer has reported in the first week"), default=False, db_default=False)
+    no_computer = models.BooleanField(_("no computer has reported in the first week"), default=True, db_default=True)
     lapsed = models.BooleanField(_("news, when my computers have been away for long"), default=False, db_default=False)
 
     class Meta:
