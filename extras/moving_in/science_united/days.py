@@ -15,6 +15,7 @@ from accounting.engine.amounts import KINDS, MICRO
 from accounting.engine.states import DayFlag
 from accounting.ledger.partitions import create_months
 from accounting.ledger.rollup import roll_up
+from accounting.models import ProjectDay
 from extras.moving_in.engine import amounts
 from extras.moving_in.engine.tally import Tally
 from extras.moving_in.engine.values import FIRST_SECS, BrokenRow, finite, secs
@@ -128,6 +129,8 @@ def _sum_up(context: Context, tally: Tally) -> None:
         return
     if context.writes:
         first = dt.date(2000, 1, 1) if _has_broken_times(context.source) else bounds[0]
+        # A day that work was moved from at a later import would stay.
+        ProjectDay.objects.filter(day__gte=first).delete()
         roll_up(context.now, first)
     sums = {table: _last_sum(context.source, table, owner) for table, owner in _SUMMED.items()}
     least, most = min(sums.values()), max(sums.values())
@@ -136,7 +139,7 @@ def _sum_up(context: Context, tally: Tally) -> None:
         tally.tell("its own sums differ, so the days here do, too (credits)", words)
 
 
-_SUMMED: Final = {"su_accounting_user": "user_id", "su_accounting_project": "project_id", "su_accounting": "0"}
+_SUMMED: Final = {"su_accounting_user": "user_id", "su_accounting_project": "project_id", "su_accounting": "id * 0"}
 
 
 def _last_sum(source: Source, table: str, owner: str) -> float:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from extras.moving_in.tests.old_project import OldProject
+from extras.moving_in.tests.old_science_united import ScienceUnited
 from extras.moving_in.tests.small_project import fill
 from tests.support.needs import go_without
 from tools.benchmarks.harness import mariadb as harness
@@ -31,6 +32,16 @@ def old_project(mariadb: harness.MariaDB) -> Iterator[OldProject]:
     project = OldProject.create(mariadb, name)
     yield project
     project.close()
+    mariadb.run(f"DROP DATABASE {name}")
+
+
+@pytest.fixture
+def science_united(mariadb: harness.MariaDB) -> Iterator[ScienceUnited]:
+    """A Science United site's database, which is empty."""
+    name = f"united{next(_NUMBERS)}"
+    site = ScienceUnited.create(mariadb, name)
+    yield site
+    site.close()
     mariadb.run(f"DROP DATABASE {name}")
 
 

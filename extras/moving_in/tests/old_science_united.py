@@ -38,7 +38,8 @@ class ScienceUnited(OldProject):
     def computer(self, number: int, owner: int, **values: Any) -> int:
         usual = {
             "domain_name": f"computer{number}", "host_cpid": f"{number:032x}", "rpc_time": T0 + 40 * DAY,
-            "p_ncpus": 4, "p_fpops": 4.32e9, "p_vendor": "GenuineIntel", "p_model": "Test CPU", "os_name": "Linux Debian",
+            "p_ncpus": 4, "p_fpops": 4.32e9, "p_vendor": "GenuineIntel", "p_model": "Test CPU",
+            "os_name": "Linux Debian",
         }  # fmt: skip
         return self.add("host", **{"id": number, "userid": owner, **usual, **values})
 
