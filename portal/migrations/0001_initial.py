@@ -35,6 +35,12 @@ class Migration(migrations.Migration):
                 ("client_password_email", models.EmailField(blank=True, editable=False, max_length=254)),
                 ("next_client_password", models.CharField(blank=True, editable=False, max_length=200)),
                 ("next_client_password_email", models.EmailField(blank=True, editable=False, max_length=254)),
+                ("login_name", models.CharField(blank=True, db_default="", default="", max_length=40)),
+                ("login_name_key", models.CharField(blank=True, editable=False, max_length=40, null=True, unique=True)),
+                (
+                    "login_name_password",
+                    models.CharField(blank=True, db_default="", default="", editable=False, max_length=200),
+                ),
                 (
                     "cross_project_id",
                     models.CharField(default=portal.models.common.new_token, editable=False, max_length=32),
@@ -65,7 +71,15 @@ class Migration(migrations.Migration):
                     models.CheckConstraint(
                         condition=models.Q(("email", django.db.models.functions.text.Lower("email"))),
                         name="user_email_is_lower_case",
-                    )
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("login_name", ""), ("login_name_key", None)),
+                            models.Q(models.Q(("login_name", ""), _negated=True), ("login_name_key__isnull", False)),
+                            _connector="OR",
+                        ),
+                        name="user_login_name_and_key",
+                    ),
                 ],
             },
         ),

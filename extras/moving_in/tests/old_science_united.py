@@ -81,7 +81,7 @@ def fill(site: ScienceUnited, npeople: int, ndays: int, seed: int) -> Books:
     books = Books()
     for number, name in ((3, "Alpha"), (5, "Beta"), (12, "Gamma")):
         site.project(number, name)
-    midnights = [T0 - T0 % DAY + day * DAY + 8 * 3600 + draw.randrange(60, 900) for day in range(ndays)]
+    midnights: list[float] = [T0 - T0 % DAY + day * DAY + 8 * 3600 + draw.randrange(60, 900) for day in range(ndays)]
     by_project = {number: dict.fromkeys(KINDS, 0.0) for number in (3, 5, 12)}
     rows = []
     for user in range(1, npeople + 1):
@@ -89,12 +89,13 @@ def fill(site: ScienceUnited, npeople: int, ndays: int, seed: int) -> Books:
         ncomputers = draw.choice((0, 1, 1, 1, 2, 5))
         for place in range(ncomputers):
             host = user * 10 + place
-            site.computer(host, user, rpc_time=midnights[-1] + draw.randrange(DAY))
+            site.computer(host, user)
             for project in draw.sample((3, 5, 12), 2):
-                site.add("su_host_project", host_id=host, project_id=project, active=1, project_host_id=host + 7, cpu_time=3600.5, cpu_ec=36.25, njobs_success=4)  # noqa: E501  # fmt: skip
+                said = {"cpu_time": 3600.5, "cpu_ec": 36.25, "njobs_success": 4, "project_host_id": host + 7}
+                site.add("su_host_project", host_id=host, project_id=project, active=1, **said)
         if draw.random() < 0.3:
             site.add("su_account", user_id=user, project_id=3, opt_out=1)
-        last = max((midnights[-1] + DAY,)) if ncomputers else midnights[-1]
+        last = midnights[-1] + DAY if ncomputers else midnights[-1]
         total, begin = dict.fromkeys(KINDS, 0.0), midnights[0]
         for end in [*midnights[1:], last]:
             if draw.random() < 0.4 and end != last:
@@ -103,10 +104,10 @@ def fill(site: ScienceUnited, npeople: int, ndays: int, seed: int) -> Books:
             delta = _work(draw)
             books.periods.setdefault(user, []).append((begin, end, delta))
             rows.append((begin, user, delta, dict(total)))
-            project = by_project[draw.choice((3, 5, 12))]
+            sums = by_project[draw.choice((3, 5, 12))]
             for kind in KINDS:
                 total[kind] += delta[kind]
-                project[kind] += delta[kind]
+                sums[kind] += delta[kind]
             begin = end
     _add_periods(site, rows)
     for number, amounts in by_project.items():
