@@ -26,7 +26,9 @@ class Reason:
 
 @dataclass(slots=True)
 class Tally:
-    """Of one step. ``left``: rows that were not taken, by reason. ``told``: what an operator has to know of others.
+    """Of one step, which took ``secs``.
+
+    ``left``: rows that were not taken, by reason. ``told``: what an operator has to know of others.
 
     A reason is a sentence that many rows share; what differs between them is the example.
     """
@@ -34,6 +36,7 @@ class Tally:
     nread: int = 0
     ntaken: int = 0
     nchanged: int = 0
+    secs: float = 0.0
     left: dict[str, Reason] = field(default_factory=dict)
     told: dict[str, Reason] = field(default_factory=dict)
 
@@ -49,6 +52,7 @@ class Tally:
         self.nread += other.nread
         self.ntaken += other.ntaken
         self.nchanged += other.nchanged
+        self.secs += other.secs
         for mine, others in ((self.left, other.left), (self.told, other.told)):
             for name, reason in others.items():
                 sum_ = _of(mine, name)
@@ -64,7 +68,7 @@ class Tally:
 
     @classmethod
     def of_json(cls, stored: Mapping[str, Any]) -> Tally:
-        counts = [stored.get(name, 0) for name in ("nread", "ntaken", "nchanged")]
+        counts = [stored.get(name, 0) for name in ("nread", "ntaken", "nchanged", "secs")]
         left, told = (
             {name: Reason(**each) for name, each in stored.get(kind, {}).items()} for kind in ("left", "told")
         )

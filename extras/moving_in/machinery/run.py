@@ -18,6 +18,8 @@ from extras.moving_in.source import Row
 
 CHUNK_ROWS: Final = 10_000
 _LOCK: Final = 0x6D6F7665
+_CLOSED: Final = "closed"
+"""The step of this name is there after the last import."""
 Write = Callable[[str], object]
 
 
@@ -25,11 +27,16 @@ class ImportRunning(Exception):
     """Another process imports at this time."""
 
 
+class ImportClosed(Exception):
+    """The last import was declared to be the last."""
+
+
 def rehearse(steps: Sequence[Step], context: Context, write: Write) -> dict[str, Tally]:
     """Read and translate all, and write nothing; the tallies by step."""
     tallies = {}
     for step in steps:
-        tally = tallies[step.name] = Tally()
+        tally, began = Tally(), time.monotonic()
+        tallies[step.name] = tally
         if isinstance(step, CallStep):
             step.call(context, tally)
         elif _has_table(step, context, tally):
@@ -37,26 +44,41 @@ def rehearse(steps: Sequence[Step], context: Context, write: Write) -> dict[str,
             for row in context.source.rows(step.table, 0, None):
                 _translated(step, translate, row, tally)
                 progress.show(tally.nread)
+        tally.secs = time.monotonic() - began
     return tallies
 
 
-def carry_out(source_name: str, steps: Sequence[Step], context: Context, write: Write) -> dict[str, Tally]:
+def carry_out(
+    source_name: str, steps: Sequence[Step], context: Context, write: Write, *, is_last: bool = False
+) -> dict[str, Tally]:
     """Import, or go on where an import was interrupted; if the last one came to its end, import what changed since.
 
-    Locks, in a step's transaction: its row of `ImportStep`, then what its statements say. Raises ImportRunning.
+    ``is_last``: none follows, as another one would overwrite what people change here from then on. Locks, in a step's
+    transaction: its row of `ImportStep`, then what its statements say. Raises ImportRunning, ImportClosed.
     """
     with _alone():
+        if ImportStep.objects.filter(source=source_name, name=_CLOSED).exists():
+            raise ImportClosed
         _begin(source_name, steps)
         tallies = {}
         for step in steps:
             row = ImportStep.objects.get(source=source_name, name=step.name)
+            if not row.last_key and row.finished_at is None:
+                row.started_at = timezone.now()
             if row.finished_at is None:
                 if isinstance(step, CallStep):
                     _call(step, context, row)
                 else:
                     _import_rows(step, context, row, write)
             tallies[step.name] = Tally.of_json(row.tally)
+        if is_last:
+            ImportStep.objects.create(source=source_name, name=_CLOSED, finished_at=timezone.now())
         return tallies
+
+
+def reopen(source_name: str) -> None:
+    """Let there be imports after the last one."""
+    ImportStep.objects.filter(source=source_name, name=_CLOSED).delete()
 
 
 def _begin(source_name: str, steps: Sequence[Step]) -> None:
@@ -87,8 +109,9 @@ def _alone() -> Iterator[None]:
 
 
 def _call(step: CallStep, context: Context, row: ImportStep) -> None:
-    tally = Tally()
+    tally, began = Tally(), time.monotonic()
     step.call(context, tally)
+    tally.secs = time.monotonic() - began
     row.tally, row.finished_at = tally.as_json(), timezone.now()
     row.save()
 
@@ -100,6 +123,7 @@ def _import_rows(step: RowStep, context: Context, progress: ImportStep, write: W
     is_there = _has_table(step, context, tally)
     translate = step.translator(context) if is_there else None
     while translate is not None:
+        began = time.monotonic()
         up_to = context.source.bound(step.table, progress.last_key, CHUNK_ROWS)
         rows = []
         for row in context.source.rows(step.table, progress.last_key, up_to, since):
@@ -111,6 +135,7 @@ def _import_rows(step: RowStep, context: Context, progress: ImportStep, write: W
                 progress.finished_at = timezone.now()
             else:
                 progress.last_key = up_to
+            tally.secs += time.monotonic() - began
             progress.tally = tally.as_json()
             progress.save()
         shown.show(tally.nread)

@@ -132,7 +132,7 @@ def _sum_up(context: Context, tally: Tally) -> None:
         # A day that work was moved from at a later import would stay.
         ProjectDay.objects.filter(day__gte=first).delete()
         roll_up(context.now, first)
-    sums = {table: _last_sum(context.source, table, owner) for table, owner in _SUMMED.items()}
+    sums = {table: sum_ for table, owner in _SUMMED.items() if (sum_ := _last_sum(context.source, table, owner))}
     least, most = min(sums.values()), max(sums.values())
     if most - least > max(1.0, most / 1e6):
         words = ", ".join(f"{table}: {sum_:.0f}" for table, sum_ in sums.items())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -62,7 +63,7 @@ def content() -> dict[str, list[dict[str, Any]]]:
     with connection.cursor() as cursor:
         for table in TABLES:
             cursor.execute(f"SELECT to_jsonb(t) FROM {table} t ORDER BY t::text")
-            rows = [row if isinstance(row, dict) else __import__("json").loads(row) for (row,) in cursor]
+            rows = [json.loads(row) if isinstance(row, str) else row for (row,) in cursor]
             for row in rows:
                 for name in _RANDOM.get(table, ()):
                     row.pop(name)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import datetime as dt
 import hashlib
+from pathlib import Path
 
 import pytest
 from django.contrib.auth import authenticate
 from django.core.management import CommandError, call_command
 from django.db import connection
+from django.test import Client
 from pytest_django import Settings
 
 from credit.export import sql as export_sql
@@ -40,8 +42,8 @@ def client_login(email: str, password: str) -> User:
     return authenticate_client(email, old.sent_for(password, email), address="192.0.2.1")
 
 
-def test_people_and_computers_keep_their_numbers_and_credit(small_project: OldProject) -> None:
-    import_(small_project)
+def test_people_and_computers_keep_their_numbers_and_credit(unchanged_project: OldProject) -> None:
+    import_(unchanged_project)
     user = User.objects.get(pk=7)
     assert (user.email, user.name, user.cross_project_id) == ("user7@example.org", "Volunteer 7", f"c{7:031x}")
     assert user.created_at == T0_AT - dt.timedelta(days=3 * 365 - 7)
@@ -63,8 +65,8 @@ def test_people_and_computers_keep_their_numbers_and_credit(small_project: OldPr
     assert GoneHost.objects.get().cpid == "e" * 32
 
 
-def test_totals_are_those_of_before_and_what_is_granted_here(small_project: OldProject) -> None:
-    import_(small_project)
+def test_totals_are_those_of_before_and_what_is_granted_here(unchanged_project: OldProject) -> None:
+    import_(unchanged_project)
     assert differences() == []
     # Of the 20 members, 3 to 60, each joined with half of what they have: 1000 · (3 + 6 + … + 60) / 2 = 315,000.
     team = Team.objects.get(pk=1)
@@ -90,8 +92,8 @@ def test_credit_granted_here_stays_when_a_balance_grows(small_project: OldProjec
 
 
 @pytest.mark.parametrize("number", [7, 5], ids=["bcrypt over MD5", "MD5"])
-def test_the_old_password_goes_on_and_is_hashed_as_others_are(small_project: OldProject, number: int) -> None:
-    import_(small_project)
+def test_the_old_password_goes_on_and_is_hashed_as_others_are(unchanged_project: OldProject, number: int) -> None:
+    import_(unchanged_project)
     email = f"user{number}@example.org"
     stored = User.objects.get(pk=number).client_password
     assert old.sent_for(old.PASSWORD, email) not in stored
@@ -107,34 +109,23 @@ def test_the_old_password_goes_on_and_is_hashed_as_others_are(small_project: Old
     assert issue_client_key(user, ClientKey.Origin.LOOKUP)
     assert client_login(email, old.PASSWORD).pk == number
     # The next import leaves it.
-    import_(small_project)
+    import_(unchanged_project)
     assert User.objects.get(pk=number).client_password == stronger
     assert authenticate(None, username=email, password=old.PASSWORD) == user
     assert User.objects.get(pk=number).has_usable_password()
 
 
-def test_who_never_set_a_password_has_the_account_key_for_one(small_project: OldProject) -> None:
-    import_(small_project)
+def test_who_never_set_a_password_has_the_account_key_for_one(unchanged_project: OldProject) -> None:
+    import_(unchanged_project)
     assert client_login("user115@example.org", f"{115:032x}").pk == 115
 
 
-def weak_key(number: int) -> str:
-    stored = old_hash_of(number)
-    return f"{number}_{hashlib.md5(f'{number:032x}{stored}'.encode()).hexdigest()}"
-
-
-_HASHES: dict[int, str] = {}
-
-
-def old_hash_of(number: int) -> str:
-    return _HASHES[number]
-
-
-@pytest.fixture
-def hashes(small_project: OldProject) -> None:
-    with small_project.connection.cursor() as cursor:
-        cursor.execute("SELECT id, passwd_hash FROM user")
-        _HASHES.update({number: stored.decode() if isinstance(stored, bytes) else stored for number, stored in cursor})
+def weak_key(project: OldProject, number: int) -> str:
+    """As clients hold it that got the project from an account manager."""
+    with project.connection.cursor() as cursor:
+        cursor.execute("SELECT passwd_hash FROM user WHERE id = %s", [number])
+        ((stored,),) = cursor.fetchall()
+    return f"{number}_{hashlib.md5(f'{number:032x}'.encode() + stored).hexdigest()}"
 
 
 def scheduler_client(key: str, number: int, seqno: int) -> Computer:
@@ -142,30 +133,28 @@ def scheduler_client(key: str, number: int, seqno: int) -> Computer:
     return Computer(key, hostid=number, seqno=seqno, cpid=hashlib.md5(b"client of 71").hexdigest())
 
 
-@pytest.mark.usefixtures("hashes")
-def test_a_client_goes_on_with_its_key_and_number_strong_or_weak(small_project: OldProject) -> None:
-    import_(small_project)
-    for seqno, key in ((72, f"{7:032x}"), (73, weak_key(7))):
+def test_a_client_goes_on_with_its_key_and_number_strong_or_weak(unchanged_project: OldProject) -> None:
+    import_(unchanged_project)
+    for seqno, key in ((72, f"{7:032x}"), (73, weak_key(unchanged_project, 7))):
         reply = scheduler_client(key, 71, seqno).ask()
         assert "<hostid>" not in reply
         assert "<user_total_credit>7000" in reply
     assert Host.objects.get(pk=71).host_cpid == hashlib.md5(b"client of 71").hexdigest()
 
 
-@pytest.mark.usefixtures("hashes")
-def test_a_weak_key_from_before_opens_nothing_but_the_scheduler(small_project: OldProject, client: object) -> None:
-    from django.test import Client
-
-    import_(small_project)
-    for key in (weak_key(7), weak_key(7).replace("_", "")):
+def test_a_weak_key_from_before_opens_nothing_but_the_scheduler(unchanged_project: OldProject) -> None:
+    import_(unchanged_project)
+    for key in (weak_key(unchanged_project, 7), weak_key(unchanged_project, 7).replace("_", "")):
         reply = Client().get("/am_get_info.php", {"account_key": key})
         assert b"<success" not in reply.content
         assert b"user7@example.org" not in reply.content
-    assert not ClientKey.objects.filter(key_hash=hashlib.sha256(weak_key(7).encode()).digest()).exists()
+    assert not ClientKey.objects.filter(
+        key_hash=hashlib.sha256(weak_key(unchanged_project, 7).encode()).digest()
+    ).exists()
 
 
-def test_a_client_with_the_number_of_a_merged_computer_gets_that_of_the_other(small_project: OldProject) -> None:
-    import_(small_project)
+def test_a_client_with_the_number_of_a_merged_computer_gets_that_of_the_other(unchanged_project: OldProject) -> None:
+    import_(unchanged_project)
     assert Host.objects.get(pk=5000).merged_into_id == Host.objects.get(pk=5001).merged_into_id == 30
     computer = scheduler_client(f"{3:032x}", 5000, 5)
     assert "<hostid>30</hostid>" in computer.ask()
@@ -203,8 +192,8 @@ SELECT {export_sql.HOST_CPID} FROM portal_host h JOIN portal_user u ON u.id = h.
     assert exported() == published
 
 
-def test_consents_go_on_and_the_later_of_two_rows_counts(small_project: OldProject) -> None:
-    import_(small_project)
+def test_consents_go_on_and_the_later_of_two_rows_counts(unchanged_project: OldProject) -> None:
+    import_(unchanged_project)
     # 2 to 20 agreed; 1 did, and took it back at the same time; others were never asked.
     assert ExportConsent.objects.filter(exports_statistics=True).count() == 19
     assert not ExportConsent.objects.get(user=1).exports_statistics
@@ -219,10 +208,10 @@ def test_where_a_project_never_asked_all_are_exported_as_before(small_project: O
     assert not ExportConsent.objects.get(user=109).exports_statistics  # disabled by an operator
 
 
-def test_a_second_import_changes_nothing(small_project: OldProject) -> None:
-    import_(small_project)
+def test_a_second_import_changes_nothing(unchanged_project: OldProject) -> None:
+    import_(unchanged_project)
     before = content()
-    tallies = import_(small_project)
+    tallies = import_(unchanged_project)
     assert {name: tally.nchanged for name, tally in tallies.items() if tally.nchanged} == {}
     assert content() == before
     assert set(ImportStep.objects.values_list("run", flat=True)) == {2}
@@ -249,8 +238,8 @@ UPDATE host SET total_credit = 2 * total_credit WHERE id = 110;"""
     assert differences() == []
 
 
-def test_odd_rows_are_told_and_stop_nothing(small_project: OldProject) -> None:
-    tallies = import_(small_project)
+def test_odd_rows_are_told_and_stop_nothing(unchanged_project: OldProject) -> None:
+    tallies = import_(unchanged_project)
     told = {reason: found.examples for reason, found in tallies["people"].told.items()}
     assert told["address differs from another account's by case alone: it logs in with its keys alone"] == ["101"]
     assert told["name: was UTF-8 twice, repaired"] == ["105 José"]
@@ -270,12 +259,12 @@ def test_odd_rows_are_told_and_stop_nothing(small_project: OldProject) -> None:
     assert tallies["members of teams"].left["its team is gone"].examples == ["114"]
 
 
-def test_a_rehearsal_tells_the_same_and_writes_nothing(small_project: OldProject) -> None:
+def test_a_rehearsal_tells_the_same_and_writes_nothing(unchanged_project: OldProject) -> None:
     before = content()
-    rehearsed = rehearse(small_project)
+    rehearsed = rehearse(unchanged_project)
     assert content() == before
     assert not ImportStep.objects.exists()
-    imported = import_(small_project)
+    imported = import_(unchanged_project)
     for name in ("people", "members of teams", "computers", "consents", "no place here"):
         assert (rehearsed[name].nread, rehearsed[name].ntaken) == (imported[name].nread, imported[name].ntaken)
         assert rehearsed[name].left == imported[name].left
@@ -294,11 +283,26 @@ def test_an_account_that_was_made_here_keeps_its_number_and_address(small_projec
     assert differences() == []
 
 
-def test_new_accounts_get_numbers_above_those_that_the_old_site_may_still_give(small_project: OldProject) -> None:
-    import_(small_project)
+def test_new_accounts_get_numbers_above_those_that_the_old_site_may_still_give(unchanged_project: OldProject) -> None:
+    import_(unchanged_project)
     assert User.objects.create_user("new@example.org").pk == 115 + 100_000 + 1
-    import_(small_project)
+    import_(unchanged_project)
     assert User.objects.create_user("next@example.org").pk == 115 + 100_000 + 2
+
+
+def test_after_the_last_import_there_is_none_until_it_is_opened_again(
+    unchanged_project: OldProject, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = tmp_path / "my.cnf"
+    options.write_text(f"[client]\nuser=root\nsocket={unchanged_project.server.socket}\n")
+    arguments = ("import_boinc", unchanged_project.name, "--defaults-file", str(options))
+    call_command(*arguments, "--rehearse")
+    assert "1  its owner is gone (5010)" in capsys.readouterr().out
+    call_command(*arguments, "--last")
+    with pytest.raises(CommandError, match="declared to be the last"):
+        call_command(*arguments)
+    call_command(*arguments, "--reopen")
+    assert "people                                75          75           0           0" in capsys.readouterr().out
 
 
 def test_a_database_that_cannot_be_read_is_told_in_words() -> None:

@@ -30,20 +30,34 @@ class Command(BaseCommand):
         )
         parser.add_argument("--project-folder", type=Path, help="the project's folder, or a copy of it")
         parser.add_argument("--rehearse", action="store_true", help="read and translate all, and write nothing")
+        parser.add_argument("--last", action="store_true", help="refuse imports after this one: the site opens")
+        parser.add_argument("--reopen", action="store_true", help="allow imports after the last one again")
 
-    def handle(self, *args: Any, database: str, **options: Any) -> None:
+    def source(self, database: str, options: dict[str, Any]) -> Source:
         try:
-            source = Source(database, options["defaults_file"])
+            return Source(database, options["defaults_file"])
         except pymysql.Error as error:
             raise CommandError(f"The database cannot be read: {error}") from error
+
+    def handle(self, *args: Any, database: str, **options: Any) -> None:
+        source = self.source(database, options)
         context = Context(source, timezone.now(), options["project_folder"], writes=not options["rehearse"])
         try:
             if options["rehearse"]:
                 tallies = run.rehearse(self.steps(), context, self.stderr.write)
             else:
-                tallies = run.carry_out(self.source_name, self.steps(), context, self.stderr.write)
+                if options["reopen"]:
+                    run.reopen(self.source_name)
+                tallies = run.carry_out(
+                    self.source_name, self.steps(), context, self.stderr.write, is_last=options["last"]
+                )
         except run.ImportRunning:
             raise CommandError("Another import is running. Wait for its end.") from None
+        except run.ImportClosed:
+            raise CommandError(
+                "The last import was declared to be the last (--last): another one would overwrite what people changed "
+                "here since. If nobody has used the site yet, add --reopen."
+            ) from None
         finally:
             source.close()
         for line in report.lines(tallies, is_rehearsal=options["rehearse"]):
