@@ -14,7 +14,7 @@ from extras.moving_in.boinc.computers import FOLLOW_MERGES
 from extras.moving_in.boinc.values import ascii_text
 from extras.moving_in.engine.tally import Tally
 from extras.moving_in.engine.values import BrokenRow, finite, secs
-from extras.moving_in.machinery.steps import CallStep, Context, RowStep, Translate, Translated
+from extras.moving_in.machinery.steps import CallStep, Check, Context, RowStep, Translate, Translated
 from extras.moving_in.source import Row, Table
 from portal.models import ConsentEvent
 
@@ -91,7 +91,7 @@ SELECT id, cpid, to_timestamp(at_secs) FROM moving_rows ORDER BY id
     ON CONFLICT ({0}_id) DO NOTHING"""
 
 
-def _gone(kind: str, name: str) -> RowStep:
+def _gone(kind: str, name: str, what: str) -> RowStep:
     key = f"{kind}id"
 
     def translator(context: Context) -> Translate:
@@ -106,13 +106,16 @@ def _gone(kind: str, name: str) -> RowStep:
         return translate
 
     table = Table(f"{kind}_deleted", {"public_cross_project_id": b"", "create_time": 0.0}, key=key)
-    return RowStep(
-        name, table, {"id": "bigint", "cpid": "text", "at_secs": "float8"}, translator, (_GONE.format(kind),)
+    check = Check(
+        f"deleted there since it was imported: delete {what} here",
+        f"SELECT m.id FROM moving_rows m JOIN credit_{kind}opening o ON o.{kind}_id = m.id",
     )
+    columns = {"id": "bigint", "cpid": "text", "at_secs": "float8"}
+    return RowStep(name, table, columns, translator, (_GONE.format(kind),), (check,))
 
 
-GONE_PEOPLE: Final = _gone("user", "deleted people")
-GONE_COMPUTERS: Final = _gone("host", "deleted computers")
+GONE_PEOPLE: Final = _gone("user", "deleted people", "the account")
+GONE_COMPUTERS: Final = _gone("host", "deleted computers", "the computer")
 
 # Its owner merged it there since it was imported: what it had is a part of the other one's balance.
 _TAKE_OVER: Final = """

@@ -17,6 +17,7 @@ from portal.models import MAX_NAME_CHARS, ClientKey
 from portal.wire import credentials
 
 _HINT_CHARS: Final = 6
+_TAKE_BACK_SECS: Final = 7 * 86_400
 _HOLDERS: Final = """
 SELECT u.id, u.email_addr, (SELECT max(h.rpc_time) FROM host h WHERE h.userid = u.id)
   FROM user u
@@ -37,7 +38,9 @@ _TABLE: Final = Table(
         "show_hosts": 0,
         "global_prefs": b"",
         "seti_id": 0,
-        "venue": b"",
+        "project_prefs": b"",
+        "previous_email_addr": b"",
+        "email_addr_change_time": 0.0,
     },
 )
 _COLUMNS: Final = {
@@ -101,6 +104,8 @@ SELECT m.id, m.email, true, m.is_confirmed FROM moving_rows m
    AND NOT EXISTS (SELECT FROM account_emailaddress a WHERE a.user_id = m.id) ORDER BY m.id
     ON CONFLICT DO NOTHING""",
     """
+DELETE FROM account_emailaddress a USING moving_rows m WHERE a.user_id = m.id AND m.email LIKE '%%@moved.invalid'""",
+    """
 UPDATE account_emailaddress a SET email = m.email, verified = m.is_confirmed
   FROM moving_rows m
  WHERE a.user_id = m.id AND a."primary" AND a.email <> m.email AND m.email NOT LIKE '%%@moved.invalid'
@@ -152,8 +157,7 @@ def translator(context: Context, hash_of_weak_key: Callable[[str], bytes] = cred
         weak = people.weak_key(number, authenticator, row["passwd_hash"] or b"") if key else ""
         preferences_found = _preferences(row, tally, now)
         created = secs(row["create_time"], now)
-        if row["seti_id"]:
-            tally.tell("had its own jobs only on its own computers: there is no place for that", number)
+        _tell_what_has_no_place(row, tally, now)
         return (
             *(number, created or FIRST_SECS, email, _name(row, tally) if is_active else "", password),
             *(people.cross_project_id(ascii_text(row, "cross_project_id")), is_active, bool(row["email_validated"])),
@@ -215,6 +219,15 @@ def _preferences(row: Row, tally: Tally, now: float) -> preferences.Preferences 
     if found is None:
         tally.tell("preferences that no client could read: left", row["id"])
     return found
+
+
+def _tell_what_has_no_place(row: Row, tally: Tally, now: float) -> None:
+    if row["seti_id"]:
+        tally.tell("its own jobs ran on its own computers alone: no place here", row["id"])
+    if row["project_prefs"]:
+        tally.tell("preferences for the project: no place here", row["id"])
+    if row["previous_email_addr"] and now - row["email_addr_change_time"] < _TAKE_BACK_SECS:
+        tally.tell("changed its address in the last 7 days: the former one can no longer take it back", row["id"])
 
 
 PEOPLE: Final = RowStep("people", _TABLE, _COLUMNS, translator, _MERGE, _CHECKS)

@@ -28,6 +28,9 @@ _TEAMS: Final = Table(
     },
     changed_at="",
 )
+_TWINS: Final = """
+SELECT t.id FROM team t JOIN (SELECT lower(name) AS name, min(id) AS first FROM team GROUP BY 1 HAVING count(*) > 1) o
+    ON lower(t.name) = o.name AND t.id <> o.first"""
 _CHECKS: Final = (
     Check(
         "a team that was founded here has this number",
@@ -37,7 +40,7 @@ DELETE FROM moving_rows m USING credit_team t
         leaves=True,
     ),
     Check(
-        "its name differs from another team's by case alone, or in what was cut: its number was added",
+        "another team here has its name: its number was added",
         f"""
 UPDATE moving_rows m SET name = left(m.name, {MAX_TEAM_NAME_CHARS - 13}) || ' (' || m.id || ')'
  WHERE EXISTS (SELECT FROM moving_rows o WHERE lower(o.name) = lower(m.name) AND o.id < m.id)
@@ -71,12 +74,18 @@ _ADDRESS: Final = re.compile(r"https?://[^\s<>\"]{3,190}")
 
 def _translator(context: Context) -> Translate:
     now = context.now.timestamp()
+    twins = {number for (number,) in context.source.all(_TWINS)}
 
     def translate(row: dict[str, object], tally: Tally) -> Translated:
         name = line(row, "name", tally, MAX_TEAM_NAME_CHARS)
         if not name:
             tally.tell("no name", row["id"])
             name = f"({row['id']})"
+        elif row["id"] in twins:
+            tally.tell(
+                "its name differs from another team's by case alone: its number was added", f"{row['id']} {name}"
+            )
+            name = f"{name[: MAX_TEAM_NAME_CHARS - 13]} ({row['id']})"
         if not row["joinable"]:
             tally.tell("takes no new members: there is no place for that", row["id"])
         number = row["type"]

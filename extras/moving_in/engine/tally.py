@@ -68,11 +68,11 @@ class Tally:
 
     @classmethod
     def of_json(cls, stored: Mapping[str, Any]) -> Tally:
-        counts = [stored.get(name, 0) for name in ("nread", "ntaken", "nchanged", "secs")]
-        left, told = (
-            {name: Reason(**each) for name, each in stored.get(kind, {}).items()} for kind in ("left", "told")
-        )
-        return cls(*counts, left=left, told=told)
+        found = cls(*(stored.get(name, 0) for name in ("nread", "ntaken", "nchanged")))
+        found.secs = stored.get("secs", 0.0)
+        for kind, reasons in (("left", found.left), ("told", found.told)):
+            reasons.update({name: Reason(**reason) for name, reason in stored.get(kind, {}).items()})
+        return found
 
 
 def _of(reasons: dict[str, Reason], name: str) -> Reason:

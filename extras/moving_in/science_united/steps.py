@@ -26,3 +26,11 @@ def steps() -> Sequence[Step]:
         *(COMPUTERS, COMPUTERS_AT_PROJECTS, OPT_OUTS, _SEQUENCES),
         *(MONTHS, RECORDS, DAYS_OF_PEOPLE, DAYS_OF_PROJECTS, SUMS),
     ]
+
+
+def steps_of_lists() -> Sequence[Step]:
+    """Of lists, which have no teams, no opt-outs, and no days of projects."""
+    return [
+        *(SIGNING_KEY, PROJECTS, PEOPLE, CHOICES, COMPUTERS, COMPUTERS_AT_PROJECTS, _SEQUENCES),
+        *(MONTHS, RECORDS, DAYS_OF_PEOPLE, SUMS),
+    ]

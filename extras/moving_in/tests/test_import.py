@@ -7,6 +7,7 @@ import hashlib
 from pathlib import Path
 
 import pytest
+from allauth.account.models import EmailAddress
 from django.contrib.auth import authenticate
 from django.core.management import CommandError, call_command
 from django.db import connection
@@ -16,6 +17,7 @@ from pytest_django import Settings
 from credit.export import sql as export_sql
 from credit.models import ExportConsent, GoneHost, GoneUser, HostCredit, Membership, Team, UserCredit
 from credit.statistics.check import differences
+from credit.statistics.host_merge import merge_host
 from credit.teams import reads as team_reads
 from extras.moving_in.models import ImportStep
 from extras.moving_in.tests import small_project as old
@@ -74,6 +76,34 @@ def test_totals_are_those_of_before_and_what_is_granted_here(unchanged_project: 
     assert team_reads.sums([team])[1].total_credit == pytest.approx(900_000)
     assert Membership.objects.get(user=9).credit_before == 4500
     assert User.objects.filter(pk__in=[1, 2]).count() == 2
+
+
+def test_what_a_computer_had_stays_in_the_sum_when_it_is_merged_here(small_project: OldProject) -> None:
+    import_(small_project)
+    merge_host(70, 71)
+    Host.objects.filter(pk=70).update(merged_into=71)
+    assert differences() == []
+    # 71 had a third of 7,000, and so had 70; there, 70 got 50 more meanwhile.
+    small_project.run("UPDATE host SET total_credit = total_credit + 50 WHERE id = 70")
+    import_(small_project)
+    assert HostCredit.objects.get(host=71).total_credit == pytest.approx(14_000 / 3 + 50)
+    assert differences() == []
+
+
+def test_who_was_deleted_there_since_the_import_is_told(small_project: OldProject) -> None:
+    import_(small_project)
+    small_project.add("user_deleted", userid=7, public_cross_project_id="f" * 32, create_time=T0)
+    small_project.run(
+        "UPDATE user SET email_addr = 'deleted_1_x', name = 'deleted', authenticator = 'deleted_1_y' WHERE id = 8"
+    )
+    tallies = import_(small_project)
+    assert tallies["deleted people"].told["deleted there since it was imported: delete the account here"].examples == [
+        "7"
+    ]
+    erased = User.objects.get(pk=8)
+    assert (erased.email, erased.name, erased.is_active, erased.client_password) == ("8@moved.invalid", "", False, "")
+    assert not EmailAddress.objects.filter(user=8).exists()
+    assert not ClientKey.objects.filter(user=8, revoked_at=None).exists()
 
 
 def test_credit_granted_here_stays_when_a_balance_grows(small_project: OldProject) -> None:
@@ -265,7 +295,7 @@ def test_a_rehearsal_tells_the_same_and_writes_nothing(unchanged_project: OldPro
     assert content() == before
     assert not ImportStep.objects.exists()
     imported = import_(unchanged_project)
-    for name in ("people", "members of teams", "computers", "consents", "no place here"):
+    for name in ("people", "teams", "members of teams", "computers", "consents", "no place here"):
         assert (rehearsed[name].nread, rehearsed[name].ntaken) == (imported[name].nread, imported[name].ntaken)
         assert rehearsed[name].left == imported[name].left
         assert rehearsed[name].told == imported[name].told
