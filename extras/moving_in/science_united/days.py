@@ -57,7 +57,7 @@ SELECT {owner},
   FROM periods
  UNION ALL
 SELECT {owner}, (to_timestamp(begin_secs) AT TIME ZONE 'UTC')::date, {DayFlag.SPANS_DAYS.value}, {totals}
-  FROM periods WHERE place = 1),
+  FROM periods WHERE place = 1 AND {totals.replace(",", " +")} > 0),
 days AS MATERIALIZED (
 SELECT {owner}, day, bit_or(flags)::smallint AS flags, {_SUMS} FROM parts GROUP BY {owner}, day
 HAVING {" + ".join(f"sum({kind})" for kind in KINDS)} > 0)"""
@@ -101,6 +101,7 @@ def _bounds(source: Source) -> tuple[dt.date, dt.date] | None:
     found = [
         at
         for table in ("su_accounting_user", "su_accounting_project")
+        if source.has(table)
         for at in source.all(
             f"SELECT min(create_time), max(create_time) FROM {table} WHERE create_time > %s", FIRST_SECS
         )[0]
@@ -133,7 +134,7 @@ def _sum_up(context: Context, tally: Tally) -> None:
         ProjectDay.objects.filter(day__gte=first).delete()
         roll_up(context.now, first)
     sums = {table: sum_ for table, owner in _SUMMED.items() if (sum_ := _last_sum(context.source, table, owner))}
-    least, most = min(sums.values()), max(sums.values())
+    least, most = min(sums.values(), default=0.0), max(sums.values(), default=0.0)
     if most - least > max(1.0, most / 1e6):
         words = ", ".join(f"{table}: {sum_:.0f}" for table, sum_ in sums.items())
         tally.tell("its own sums differ, so the days here do, too (credits)", words)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import hashlib
 from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,7 @@ import bcrypt
 import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection
+from django.test import Client
 from django.utils import timezone
 from pytest_django import Settings
 
@@ -184,7 +186,7 @@ def client(key: str) -> SimulatedComputer:
     return computer
 
 
-WEAK = "7_" + __import__("hashlib").md5((f"{7:032x}" + "ab" * 16).encode()).hexdigest()
+WEAK = "7_" + hashlib.md5((f"{7:032x}" + "ab" * 16).encode()).hexdigest()
 
 
 @pytest.mark.parametrize("key", [f"{7:032x}", WEAK], ids=["strong", "weak"])
@@ -316,3 +318,20 @@ def _everything() -> list[Any]:
         ),
         sorted(ProjectDay.objects.values_list("project__name", "day", "cpu_time", "njobs_success")),
     ]
+
+
+def test_a_link_of_an_old_mail_ends_status_mails(science_united: ScienceUnited, client: Client) -> None:
+    science_united.user(7, send_email=7)
+    import_(science_united)
+    code = hashlib.md5(f"{7:032x}oogabooga".encode(), usedforsecurity=False).hexdigest()
+    reply = client.get("/su_unsubscribe.php", {"userid": "7", "code": code})
+    assert reply.status_code == 302 and MailChoice.objects.get(user=7).status_days == 7
+    client.post(reply["Location"])
+    assert MailChoice.objects.get(user=7).status_days == 0
+    for wrong in (
+        {"userid": "7", "code": "0" * 32},
+        {"userid": "8", "code": code},
+        {"userid": "7"},
+        {"code": "x" * 99},
+    ):
+        assert client.get("/su_unsubscribe.php", wrong)["Location"] == "/account/email-preferences/"
