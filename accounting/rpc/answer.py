@@ -17,7 +17,6 @@ import orjson
 import structlog
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Case, F, When
 from django.utils import timezone
 
 from accounting.engine.addresses import address_key
@@ -49,6 +48,7 @@ from portal.people.accounts import (
     authenticate_client,
     issue_client_key,
     make_client_key,
+    note_key_use,
     refuse_key_if_blocked,
 )
 from portal.people.join_tokens import authenticate_join, check_usable, is_join_login
@@ -135,7 +135,7 @@ async def _answer_known(
         done = await _settle_and_write(request, account, listed, projects, now)
         if done is not None:
             if _is_key_use_new(account, now):
-                await best_effort(in_thread(_note_key_use, account.key_id, account.host_id, now))
+                await best_effort(in_thread(note_key_use, account.key_id, account.host_id, now))
             return render_reply(done)
     raise _conflict()
 
@@ -174,7 +174,7 @@ def _answer_unknown(
             with suppress(HostChangeRefused):
                 join_group([host.pk], token.group)
         if caller.key_id is not None:
-            _note_key_use(caller.key_id, host.pk, now)
+            note_key_use(caller.key_id, host.pk, now)
         key = new_key or request.authenticator
         done = sync_driver.run(_settle_identified(request, recognised, key, listed, projects, now))
     log.info("computer_attached" if recognised.is_new else "computer_recognised", host=host.pk, user=caller.user_id)
@@ -431,12 +431,6 @@ def _tasks(reported: ReportedTasks | None, projects: catalogue.Catalogue) -> wri
 def _is_key_use_new(account: store.Account, now: dt.datetime) -> bool:
     """Whether to note the use of the key: once a day is enough for the owner's list of keys, and saves writes."""
     return account.key_used_at is None or now - account.key_used_at > KEY_USE_NOTED_EVERY
-
-
-def _note_key_use(key_id: int, host_id: int, now: dt.datetime) -> None:
-    """A key that came with a site that moved in here is used by all of the person's clients, or always by one."""
-    used_by = Case(When(origin=ClientKey.Origin.IMPORTED, then=F("host_id")), default=host_id)
-    ClientKey.objects.filter(pk=key_id).update(last_used_at=now, host_id=used_by)
 
 
 @cached_setting

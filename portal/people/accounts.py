@@ -19,7 +19,7 @@ from django.contrib.auth.hashers import check_password, make_password
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 from django.db import IntegrityError, transaction
-from django.db.models import F
+from django.db.models import Case, F, When
 from django.utils import timezone
 
 from portal.languages.contact import operators
@@ -235,6 +235,14 @@ def make_client_key(
     return key
 
 
+def note_key_use(key_id: int, host_id: int, now: datetime) -> None:
+    """Keep when a client used the key, and on which computer; one from before the project moved here is everyone's of
+    the account, so that it does not end with one of its computers.
+    """
+    computer = Case(When(origin=ClientKey.Origin.IMPORTED, then=None), default=host_id)
+    ClientKey.objects.filter(pk=key_id).update(last_used_at=now, host_id=computer)
+
+
 def lock_unchanged(user: User, field: str = "password") -> None:
     """Lock the user's row; PasswordChanged if its password is another one than ``user`` has.
 
@@ -357,8 +365,9 @@ def refuse_key_if_blocked(hash_of_key: bytes) -> None:
 def refuse_weak_key_if_blocked(user_id: int, key: str) -> None:
     """The same for a weak key; who does not have one of the account's learns nothing."""
     if AccountBlock.objects.filter(user=user_id).exists():
-        hashes = ClientKey.objects.filter(user=user_id, revoked_at=None).values_list("key_hash", flat=True)
-        if any(weak_key(user_id, bytes(each)) == key for each in hashes):
+        stored = ClientKey.objects.filter(user=user_id, revoked_at=None).values_list("key_hash", flat=True)
+        hashes = [bytes(each) for each in stored]
+        if credentials.weak_key_hash(key) in hashes or any(weak_key(user_id, each) == key for each in hashes):
             refuse_if_blocked(user_id)
 
 

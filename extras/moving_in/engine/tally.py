@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 EXAMPLES: Final = 5
-MAX_EXAMPLE_CHARS: Final = 120
+MAX_EXAMPLE_CHARS: Final = 60
 MAX_REASONS: Final = 200
 
 

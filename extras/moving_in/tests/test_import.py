@@ -23,11 +23,12 @@ from extras.moving_in.models import ImportStep
 from extras.moving_in.tests import small_project as old
 from extras.moving_in.tests.imports import HASHERS, content, import_, rehearse
 from extras.moving_in.tests.old_project import T0, OldProject
-from portal.models import ClientKey, ConsentEvent, Host, MailChoice, User
+from portal.models import AccountBlock, ClientKey, ConsentEvent, Host, MailChoice, User
 from portal.people.accounts import ClientAuthError, authenticate_client, issue_client_key
 from portal.wire.credentials import external_cpid
 from scheduler.models import HostRecord, UserPreferences
 from scheduler.programs import catalogue
+from scheduler.rpc.identify import UnknownKey, refusal
 from tests.support.scheduler_clients import Computer
 
 pytestmark = pytest.mark.django_db
@@ -76,6 +77,14 @@ def test_totals_are_those_of_before_and_what_is_granted_here(unchanged_project: 
     assert team_reads.sums([team])[1].total_credit == pytest.approx(900_000)
     assert Membership.objects.get(user=9).credit_before == 4500
     assert User.objects.filter(pk__in=[1, 2]).count() == 2
+
+
+def test_the_page_of_tasks_says_what_was_granted_before(unchanged_project: OldProject, client: Client) -> None:
+    import_(unchanged_project)
+    client.force_login(User.objects.get(pk=7))
+    page = client.get("/tasks/").content.decode()
+    assert "7,000" in page or "7\u202f000" in page
+    assert "of them before the project moved here" in page
 
 
 def test_what_a_computer_had_stays_in_the_sum_when_it_is_merged_here(small_project: OldProject) -> None:
@@ -170,6 +179,18 @@ def test_a_client_goes_on_with_its_key_and_number_strong_or_weak(unchanged_proje
         assert "<hostid>" not in reply
         assert "<user_total_credit>7000" in reply
     assert Host.objects.get(pk=71).host_cpid == hashlib.md5(b"client of 71").hexdigest()
+    # All computers of the account have one key: it is nobody's, and does not end with one of them.
+    keys = ClientKey.objects.filter(user=7, last_used_at__gte=T0_AT)
+    assert list(keys.values_list("host", flat=True)) == [None, None]
+
+
+def test_who_is_blocked_is_told_with_a_weak_key_from_before_too(unchanged_project: OldProject) -> None:
+    import_(unchanged_project)
+    AccountBlock.objects.create(user_id=7, reason="made credit up")
+    User.objects.filter(pk=7).update(is_active=False)
+    with pytest.raises(UnknownKey) as unknown:
+        scheduler_client(weak_key(unchanged_project, 7), 71, 72).ask()
+    assert "blocked" in refusal(unknown.value).message
 
 
 def test_a_weak_key_from_before_opens_nothing_but_the_scheduler(unchanged_project: OldProject) -> None:
