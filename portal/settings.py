@@ -51,6 +51,8 @@ CSRF_TRUSTED_ORIGINS = [SITE_URL.rstrip("/")]
 # New accounts on the web and, separately, from the BOINC Manager (create_account.php).
 SIGNUP_OPEN = env.switch("SIGNUP_OPEN", True)
 CLIENT_SIGNUP_OPEN = env.switch("CLIENT_SIGNUP_OPEN", True)
+# Whether people may log in by a user name, too, which BOINC's Manager then asks for.
+LOGIN_BY_USER_NAME = env.switch("LOGIN_BY_USER_NAME", False)
 # Whether account keys at projects are handed out only after the person has confirmed their address.
 CONFIRMED_EMAIL_FOR_PROJECTS = env.switch("CONFIRMED_EMAIL_FOR_PROJECTS", False)
 # Shown before sign-up, which then needs consent; empty: there are none.

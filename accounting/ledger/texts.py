@@ -155,6 +155,7 @@ _FLAG_WORDS: Final = {
     DayFlag.PENDING_PAID: _("waiting work was credited"),
     DayFlag.SEVERAL_GPUS: _("the client counted the credit of several GPUs too often; the surplus was left out"),
     DayFlag.SPEED_REPLACED: _("the reported speed could not be right, so the usual speed of the model was used"),
+    DayFlag.SPANS_DAYS: _("several days together, of which this is the last: before the move nobody noted each day"),
     DayFlag.SUM_BROKEN: _("a sum that the client keeps is or was not a number"),
 }
 

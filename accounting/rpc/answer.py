@@ -73,11 +73,13 @@ Listed = dict[int, ReportedProject]
 class Caller:
     """An authenticated client: its user, and its key. A client that came with a password or a join token has none yet.
 
-    ``user``: whose password that was, as it was read for the check.
+    ``user``: whose password that was, as it was read for the check. ``is_key_shared``: all clients of the person have
+    the key, as the site gave them that moved in here; this one is given its own.
     """
 
     user_id: int
     key_id: int | None = None
+    is_key_shared: bool = False
     user: User | None = None
     join_token: JoinToken | None = None
 
@@ -89,6 +91,10 @@ class Caller:
             # It may have been revoked since it was looked at.
             check_usable(token, timezone.now())
             return make_client_key(self.join_token.user, ClientKey.Origin.JOIN, host, source=source)
+        if self.is_key_shared:
+            # Nobody typed a password, so nobody is written to.
+            owner = User.objects.select_for_update(no_key=True).only("pk").get(pk=self.user_id)
+            return make_client_key(owner, ClientKey.Origin.ATTACH, host, source=source, is_event=False)
         if self.user is None:
             return ""
         key = issue_client_key(self.user, ClientKey.Origin.ATTACH, host, source=source)
@@ -208,7 +214,7 @@ def find_caller(request: AccountManagerRequest, address: str) -> Caller:
             ClientKey.objects.filter(
                 key_hash=credentials.key_hash(request.authenticator), revoked_at=None, user__is_active=True
             )
-            .values_list("pk", "user_id")
+            .values_list("pk", "user_id", "origin", "host_id")
             .first()
         )
         if key is None:
@@ -218,7 +224,7 @@ def find_caller(request: AccountManagerRequest, address: str) -> Caller:
                 f"This computer's key is no longer valid. In BOINC, stop using {settings.SITE_NAME}, then add it"
                 " again with your e-mail address and password, or a join token.",
             )
-        return Caller(key[1], key_id=key[0])
+        return Caller(key[1], key_id=key[0], is_key_shared=key[2] == ClientKey.Origin.IMPORTED and key[3] is None)
     if is_join_login(request.name):
         token = authenticate_join(request.name, request.password_hash, address=address)
         return Caller(token.user_id, join_token=token)
@@ -305,7 +311,7 @@ def _settle(
         client_now=request.client_now,
         old=account.machine,
         new=machine,
-        is_same_client=(recognised is not None and recognised.goes_on) or _is_same_client(request, account),
+        is_same_client=_is_same_client(request, account, recognised),
         own_last_at_us=store.to_us(own_last_at) if own_last_at is not None else None,
         honours_handed=request.version_tuple >= instructions.HONOURS_HANDED_SINCE,
         ceilings=_ceilings(),
@@ -313,11 +319,16 @@ def _settle(
     )
 
 
-def _is_same_client(request: AccountManagerRequest, account: store.Account) -> bool:
-    """Whether the totals in the books are this client's: it sends the record's id, or none and the record's CPID.
+def _is_same_client(request: AccountManagerRequest, account: store.Account, recognised: Recognised | None) -> bool:
+    """Whether the totals in the books are this client's: it sends the record's id or former number, or none of these
+    and the record's CPID.
 
     A record may be found by the computer's name alone. Then its totals are another client's.
     """
+    if recognised is not None and recognised.goes_on:
+        return True
+    if request.host_number is not None and recognised is not None:
+        return recognised.host.former_number == request.host_number
     if request.host_token is not None:
         return request.host_token == account.token
     return account.cpid != "" and account.cpid in (request.host_cpid, request.previous_host_cpid)

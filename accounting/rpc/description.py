@@ -30,6 +30,7 @@ def appearance_of(request: AccountManagerRequest) -> HostDescription:
     hardware = request.hardware()
     return HostDescription(
         token=request.host_token,
+        former_number=request.host_number,
         host_cpid=request.host_cpid,
         domain_name=request.domain_name,
         os_name=hardware.os_name if hardware else "",

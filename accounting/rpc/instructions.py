@@ -185,7 +185,9 @@ def _accounts(request: AccountManagerRequest, account: Account, outcome: Outcome
         wishes = account.wishes.get(id_, NO_WISHES)
         if id_ in outcome.attachments.in_doubt or (id_ in outcome.shares and not wishes.excluded):
             continue
-        if wishes.excluded or (reported.attached_via_acct_mgr and id_ not in outcome.attachments.by_owner):
+        is_left = reported.attached_via_acct_mgr and id_ not in outcome.attachments.by_owner
+        # A client that has just moved in finds everything as it was.
+        if wishes.excluded or (is_left and request.host_number is None):
             entries.append(_leave(account, id_, outcome, drop_waiting=wishes.drop_waiting))
         elif reported.attached_via_acct_mgr or _may_take_over(account, outcome.projects.by_id[id_]):
             # The owner's own. It may have been told a share, or to detach, before: this takes it back. And a client

@@ -76,6 +76,8 @@ _PRINTED_PROJECT = re.compile(
 _NO_WORK_TEXT = re.compile(rb"<sched_req_no_work>([^<]*+)<")
 
 _HOST_TOKEN = re.compile(rb"<host>\s*+([0-9a-fA-F]{32,64})\s*+</host>")
+# As Science United numbers computers
+_HOST_NUMBER = re.compile(rb"<host_id>\s*+(\d{1,18})\s*+</host_id>")
 _NOW = re.compile(rb"<now>([^<]*+)</now>")
 _ALT_PLATFORM_NAME = re.compile(rb"<name>([^<]*+)</name>")
 _VERSION = re.compile(r"(\d{1,6})\.(\d{1,6})(?:\.(\d{1,6}))?", re.ASCII)
@@ -133,7 +135,8 @@ class AccountManagerRequest:
 
     hardware_digest: 16 bytes, equal as long as the hardware is; b"" when the client sent no <host_info>.
     tasks: None when the client sent no <results>: it was not asked for its tasks, or is too old.
-    client_now: the client's clock, Unix seconds.
+    client_now: the client's clock, Unix seconds. host_number: in place of host_token, what the account manager that
+    moved in here called the computer.
     """
 
     name: str = ""
@@ -149,6 +152,7 @@ class AccountManagerRequest:
     projects: list[ReportedProject] = field(default_factory=list)
     opaque: str = ""
     host_token: str | None = None
+    host_number: int | None = None
     client_now: float | None = None
     hardware_digest: bytes = b""
     host_info: bytes = b""
@@ -169,7 +173,7 @@ class AccountManagerRequest:
         """
         if (0, 0, 0) < self.version_tuple < REPORTS_CREDIT_SINCE:
             return False
-        has_had_reply = self.host_token is not None and bool(self.projects)
+        has_had_reply = (self.host_token or self.host_number) is not None and bool(self.projects)
         return not has_had_reply or any(project.totals is not None or project.fault for project in self.projects)
 
     def hardware(self) -> Hardware | None:
@@ -262,6 +266,7 @@ def _request(
 
     opaque = raw(b"opaque")
     token = _HOST_TOKEN.search(opaque, 0, MAX_OPAQUE) if opaque else None
+    number = _HOST_NUMBER.search(opaque, 0, MAX_OPAQUE) if opaque and not token else None
     now = _NOW.search(raw(b"time_stats"))
     return AccountManagerRequest(
         name=as_text("name", raw(b"name"), 255),
@@ -277,6 +282,7 @@ def _request(
         projects=projects,
         opaque=clip(opaque[: 4 * MAX_OPAQUE], MAX_OPAQUE),
         host_token=token[1].decode() if token else None,
+        host_number=int(number[1]) if number else None,
         client_now=float_or_none(now[1], 0, _MAX_SECS) if now else None,
         hardware_digest=hardware_digest(raw(b"host_info")),
         host_info=raw(b"host_info"),

@@ -6,6 +6,22 @@ from django.db import models
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
+from portal.models import User
+
+
+class UnsubscribeCode(models.Model):
+    """The code by which the links of old mails end a volunteer's status mails; only its hash is kept."""
+
+    user = models.OneToOneField(User, models.CASCADE, primary_key=True, related_name="+")
+    code_hash = models.BinaryField(max_length=32, editable=False)
+
+    class Meta:
+        verbose_name = _("code of old mails")
+        verbose_name_plural = _("codes of old mails")
+
+    def __str__(self) -> str:
+        return f"code of {self.user}"
+
 
 class ImportStep(models.Model):
     """A step of an import: up to which row it is done, and what was read, taken, changed and left so far."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -103,12 +103,15 @@ class Source:
             params.append(since)
         if table.where:
             statement += f" AND ({table.where})"
+        for values in self._stream(f"{statement} ORDER BY t.`{table.key}`", params):
+            row = dict(zip(names, values, strict=True))
+            row.update(defaults)
+            yield row
+
+    def _stream(self, statement: str, params: Sequence[Any]) -> Iterator[Sequence[Any]]:
         with closing(SSCursor(self._connection)) as cursor:
-            cursor.execute(f"{statement} ORDER BY t.`{table.key}`", params)
-            for values in cursor:
-                row = dict(zip(names, values, strict=True))
-                row.update(defaults)
-                yield row
+            cursor.execute(statement, params)
+            yield from cursor
 
     def _select(self, table: Table) -> tuple[str, list[str], Row]:
         there = self.columns[table.name]

@@ -31,6 +31,7 @@ class HostDescription:
     os_name: str
     p_vendor: str
     p_model: str
+    former_number: int | None = None
 
 
 SAME_NAME_AFTER: Final = dt.timedelta(days=10)
@@ -61,7 +62,7 @@ def identify(
     then the token's row, if a host is created with one.
     """
     owner = _lock_owner(user_id)
-    host = _by_token(user_id, described) or _by_description(owner, described, now, join_token_id) or or_else()
+    host = _by_id(user_id, described) or _by_description(owner, described, now, join_token_id) or or_else()
     if host is not None:
         return host, False
     token = None
@@ -110,11 +111,19 @@ def _create(
     )
 
 
-def _by_token(user_id: int, described: HostDescription) -> Host | None:
-    if described.token is None:
+def _by_id(user_id: int, described: HostDescription) -> Host | None:
+    """By what a site gave the computer to be known by: this one its token, or one that moved in here a number.
+
+    Numbers can be guessed, so they lead to computers of the same owner only.
+    """
+    own = Host.objects.filter(owner_id=user_id)
+    if described.token is not None:
+        host = own.filter(token=described.token).first()
+    elif described.former_number is not None:
+        host = own.filter(former_number=described.former_number).first()
+    else:
         return None
-    host = Host.objects.filter(owner_id=user_id, token=described.token).first()
-    # A computer whose record was merged into another keeps sending its old token.
+    # A computer whose record was merged into another keeps sending its old one.
     while host is not None and host.merged_into_id is not None:
         host = Host.objects.filter(owner_id=user_id, pk=host.merged_into_id).first()
     return host

@@ -21,6 +21,7 @@ class ClientKey(models.Model):
         ATTACH = "attach", _("computer attached")
         LOOKUP = "lookup", _("account looked up by a BOINC Manager")
         JOIN = "join", _("computer attached with a join token")
+        # Without a computer: what all clients of the person had on a site that moved in here.
         IMPORTED = "imported", _("from before the project moved here")
 
     user = models.ForeignKey(User, models.CASCADE, related_name="client_keys", verbose_name=_("user"))

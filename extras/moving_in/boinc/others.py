@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from django.db import connection, transaction
@@ -206,17 +207,21 @@ SELECT setval(sequence, top + {room})
  WHERE top + {room} / 2 > coalesce(pg_sequence_last_value(sequence), 0)"""
 
 
-def _raise_sequences(context: Context, tally: Tally) -> None:
+def sequences(numbered: Mapping[str, tuple[str, int]]) -> CallStep:
     """Let new rows begin above the numbers that were brought."""
-    if not context.writes:
-        return
-    with connection.cursor() as cursor:
-        for table, (highest, room) in NUMBERED.items():
-            cursor.execute(_RAISE.format(table=table, highest=highest, room=room))
-            tally.nchanged += cursor.rowcount
+
+    def raise_(context: Context, tally: Tally) -> None:
+        if not context.writes:
+            return
+        with connection.cursor() as cursor:
+            for table, (highest, room) in numbered.items():
+                cursor.execute(_RAISE.format(table=table, highest=highest, room=room))
+                tally.nchanged += cursor.rowcount
+
+    return CallStep("numbers that come next", raise_)
 
 
-SEQUENCES: Final = CallStep("numbers that come next", _raise_sequences)
+SEQUENCES: Final = sequences(NUMBERED)
 
 _UNPLACED: Final = {
     "profile": "profiles of volunteers",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from django.db.models import Exists, OuterRef
@@ -145,7 +146,7 @@ SELECT id, preferences_at, preferences FROM moving_rows WHERE preferences IS NOT
 )
 
 
-def _translator(context: Context) -> Translate:
+def translator(context: Context, hash_of_weak_key: Callable[[str], bytes] = credentials.weak_key_hash) -> Translate:
     unaddressed, local = _without_address(context), _local_numbers()
     is_exported = not statistics_need_consent(context)
     now = context.now.timestamp()
@@ -169,7 +170,7 @@ def _translator(context: Context) -> Translate:
             *(number, created or FIRST_SECS, email, _name(row, tally) if is_active else "", password),
             *(people.cross_project_id(ascii_text(row, "cross_project_id")), is_active, bool(row["email_validated"])),
             *(credentials.key_hash(key) if key else None, key[:_HINT_CHARS]),
-            *(credentials.weak_key_hash(weak) if weak else None, weak[:_HINT_CHARS]),
+            *(hash_of_weak_key(weak) if weak else None, weak[:_HINT_CHARS]),
             *(bool(row["send_email"]), bool(row["show_hosts"]), is_exported and is_active),
             *(preferences_found or (None, None)),
             *balances.values(row, tally, now),
@@ -243,4 +244,4 @@ def _tell_what_has_no_place(row: Row, tally: Tally, now: float) -> None:
         tally.tell("changed its address in the last 7 days: the former one can no longer take it back", row["id"])
 
 
-PEOPLE: Final = RowStep("people", _TABLE, _COLUMNS, _translator, _MERGE, _CHECKS)
+PEOPLE: Final = RowStep("people", _TABLE, _COLUMNS, translator, _MERGE, _CHECKS)

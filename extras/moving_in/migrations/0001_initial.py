@@ -1,4 +1,6 @@
+import django.db.models.deletion
 import django.utils.timezone
+from django.conf import settings
 from django.db import migrations, models
 
 
@@ -38,6 +40,22 @@ class Migration(migrations.Migration):
                 ("id", models.BigIntegerField(primary_key=True, serialize=False)),
                 ("into_id", models.BigIntegerField()),
                 ("created_at", models.DateTimeField()),
+            ],
+        ),
+        migrations.CreateModel(
+            name="UnsubscribeCode",
+            fields=[
+                (
+                    "user",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        primary_key=True,
+                        related_name="+",
+                        serialize=False,
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                ("code_hash", models.BinaryField(max_length=32)),
             ],
         ),
     ]

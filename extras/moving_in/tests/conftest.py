@@ -9,6 +9,7 @@ from contextlib import contextmanager
 import pytest
 
 from extras.moving_in.tests.old_project import OldProject
+from extras.moving_in.tests.old_science_united import ScienceUnited
 from extras.moving_in.tests.small_project import fill
 from tests.scheduler.conftest import code_key_folder, project_folders
 from tests.support.needs import go_without
@@ -42,6 +43,16 @@ def old_project(mariadb: harness.MariaDB) -> Iterator[OldProject]:
     """A project's database with BOINC's tables, which are empty."""
     with database(mariadb) as project:
         yield project
+
+
+@pytest.fixture
+def science_united(mariadb: harness.MariaDB) -> Iterator[ScienceUnited]:
+    """A Science United site's database, which is empty."""
+    name = f"united{next(_NUMBERS)}"
+    site = ScienceUnited.create(mariadb, name)
+    yield site
+    site.close()
+    mariadb.run(f"DROP DATABASE {name}")
 
 
 @pytest.fixture

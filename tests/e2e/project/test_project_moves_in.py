@@ -92,7 +92,7 @@ def test_a_client_goes_on_after_its_project_moved_here(
 
     (tmp_path / "mariadb.cnf").write_text(f"[client]\nsocket={old_project.server.socket}\nuser=root\n")
     paths = "/fold/, /fold_cgi/cgi, /fold_cgi/file_upload_handler"
-    site = Site(site_var_dir, tmp_path / "site.log", SITE_PORT=str(port), **site_settings, FORMER_PATHS=paths)
+    site = Site(site_var_dir, tmp_path / "site.log", PORT=str(port), **site_settings, FORMER_PATHS=paths)
     manage = Manage(site)
     manage("prepare")
     orders = [old_project.name, "--defaults-file", str(tmp_path / "mariadb.cnf"), "--project-folder", str(work.folder)]

@@ -111,6 +111,7 @@ PORTAL: Final = [
     Line("look-around/", ON, ON, ON, 404, method="POST"),
     public("look-around/leave/", answer=ON, method="POST"),
     public("server_status.php", answer=ON),
+    public("su_unsubscribe.php", answer=ON),
     public("server_status.php", "server_status.php?xml=1"),
     # Each: tests/portal/public_pages/test_boinc_addresses.py
     public(BOINC_PAGE, "get_passwd.php", answer=ON),
@@ -128,6 +129,8 @@ PORTAL: Final = [
     act("account/keys/revoke/"),
     own("account/login-token/"),
     act("account/login-token/", answer=200),
+    # Without LOGIN_BY_USER_NAME
+    Line("account/user-name/", 404, 404, 404, LOGIN),
     own("account/tokens/"),
     act("account/tokens/", data={"name": "x", "scopes": "read:hosts"}, answer=200),
     act_on("account/tokens/<int:pk>/revoke/", "account/tokens/{token}/revoke/"),
@@ -219,7 +222,7 @@ ACCOUNT_MANAGER: Final = [
     act("account/preferences/", data={"preset": "usual"}),
     act("account/preferences/shown/"),
     own("account/email-preferences/"),
-    act("account/email-preferences/", data={"silent_days": "3"}),
+    act("account/email-preferences/", data={"silent_days": "3", "status_days": "0"}),
     own("account/alerts/"),
     # By what only the browser knows
     public("account/alerts/browser/moved/", answer=400, method="POST"),

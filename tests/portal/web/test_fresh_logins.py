@@ -55,7 +55,7 @@ NONE_NEEDED: Final = {
         account/2fa/reauthenticate/ account/2fa/webauthn/reauthenticate/ account/2fa/webauthn/login/ admin/login/
         admin/logout/""",
     "Its form asks for the password.": """
-        account/email/ account/password/change/ account/delete/ admin/password_change/""",
+        account/email/ account/user-name/ account/password/change/ account/delete/ admin/password_change/""",
     "django-allauth asks for the password itself.": """
         account/2fa/totp/activate/ account/2fa/totp/deactivate/ account/2fa/recovery-codes/generate/
         account/2fa/webauthn/add/ account/2fa/webauthn/keys/<int:pk>/remove/

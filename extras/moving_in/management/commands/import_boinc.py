@@ -16,6 +16,8 @@ from extras.moving_in.source import Source
 
 
 class Command(BaseCommand):
+    source_name = steps.SOURCE
+    steps = staticmethod(steps.steps)
     help = (
         "Import a BOINC project from its MySQL or MariaDB database and its folder. Interrupted, it goes on where it "
         "was; after an import, it imports what changed since. It never writes to that database or folder."
@@ -31,20 +33,23 @@ class Command(BaseCommand):
         parser.add_argument("--last", action="store_true", help="refuse imports after this one: the site opens")
         parser.add_argument("--reopen", action="store_true", help="allow imports after the last one again")
 
-    def handle(self, *args: Any, database: str, **options: Any) -> None:
+    def source(self, database: str, options: dict[str, Any]) -> Source:
         try:
-            source = Source(database, options["defaults_file"])
+            return Source(database, options["defaults_file"])
         except pymysql.Error as error:
             raise CommandError(f"The database cannot be read: {error}") from error
+
+    def handle(self, *args: Any, database: str, **options: Any) -> None:
+        source = self.source(database, options)
         context = Context(source, timezone.now(), options["project_folder"], writes=not options["rehearse"])
         try:
             if options["rehearse"]:
-                tallies = run.rehearse(steps.steps(), context, self.stderr.write)
+                tallies = run.rehearse(self.steps(), context, self.stderr.write)
             else:
                 if options["reopen"]:
-                    run.reopen(steps.SOURCE)
+                    run.reopen(self.source_name)
                 tallies = run.carry_out(
-                    steps.SOURCE, steps.steps(), context, self.stderr.write, is_last=options["last"]
+                    self.source_name, self.steps(), context, self.stderr.write, is_last=options["last"]
                 )
         except run.ImportRunning:
             raise CommandError("Another import is running. Wait for its end.") from None
