@@ -8,6 +8,7 @@ from scheduler.models.archive import ArchivedTask, ArchivedWorkunit
 from scheduler.models.files import KeptOutput, PendingFile, StoredFile, Upload, VersionFile
 from scheduler.models.hosts import HostRecord, UserPreferences
 from scheduler.models.programs import BetaTest, BetaTester, DraftFile, KeyChange, PlanClass, ReleaseDraft
+from scheduler.models.submitters import Submitter, SubmitterPlace
 from scheduler.models.work import Generation, JobLease, RetryEntry, Step, SubmissionDraft, Trickle, new_request_id
 
 __all__ = [
@@ -29,6 +30,8 @@ __all__ = [
     "Step",
     "StoredFile",
     "SubmissionDraft",
+    "Submitter",
+    "SubmitterPlace",
     "Trickle",
     "Upload",
     "UserPreferences",
