@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from credit.engine.states import AssimilateState, Outcome, ServerState
+from credit.engine.states import AssimilateState, Outcome, ServerState, ValidateState
 from scheduler.engine.fair_queue import MIN_WINDOW
 
 READ_PROGRESS: Final = f"""
@@ -125,4 +125,56 @@ SHIFT: Final = "start + floor(random() * width)::bigint - result_id"
 RENAME_UNSENT: Final = f"""
 UPDATE credit_result SET name = regexp_replace(name, '_r[0-9a-f]{{8}}$', '') || {MARK}
  WHERE server_state = {ServerState.UNSENT}
+"""
+# Of an app, of the newest results of all apps: those that were granted credit (how long ago they came, their FLOPs, how
+# long they were out), how far back they reach, and how many came to nothing, with those that timed out. Locks nothing.
+GRANTED_LATELY: Final = f"""
+WITH newest AS MATERIALIZED (
+  SELECT id, app_id, workunit_id, outcome, validate_state, sent_at, received_at FROM credit_result
+   WHERE received_at > %(now)s - make_interval(secs => %(span_secs)s)
+   ORDER BY received_at DESC LIMIT %(most)s),
+since AS (
+  SELECT CASE WHEN (SELECT count(*) FROM newest) = %(most)s THEN min(received_at)
+              ELSE %(now)s - make_interval(secs => %(span_secs)s) END AS at FROM newest)
+SELECT (SELECT json_agg(json_build_array(date_part('epoch', %(now)s - n.received_at), w.fpops_est,
+                                         date_part('epoch', n.received_at - n.sent_at)))
+          FROM newest n JOIN credit_workunit w ON w.id = n.workunit_id
+         WHERE n.app_id = %(app)s AND n.validate_state = {ValidateState.VALID}
+           AND n.sent_at < n.received_at AND n.received_at <= %(now)s),
+       date_part('epoch', %(now)s - since.at),
+       (SELECT count(*) FROM newest n
+         WHERE n.app_id = %(app)s AND (n.outcome IN ({Outcome.CLIENT_ERROR}, {Outcome.VALIDATE_ERROR})
+                                       OR n.validate_state = {ValidateState.INVALID}))
+       + (SELECT count(*) FROM credit_result r
+           WHERE r.app_id = %(app)s AND r.outcome = {Outcome.NO_REPLY} AND r.deadline_at BETWEEN since.at AND %(now)s)
+  FROM since
+"""
+# Of a batch: the FLOPs of its waiting results, and of all up to its last one; its submitter's share among all whose
+# batches of the app are not older than the span; how many wait, for how long the others have been out; its longest
+# delay bound. Locks nothing.
+LEFT: Final = f"""
+WITH own AS MATERIALIZED (
+  SELECT r.server_state, r.sent_at, r.priority * -1 AS rank, r.id + r.queue_shift AS place, w.fpops_est,
+         w.delay_bound_secs
+    FROM credit_workunit w JOIN credit_result r ON r.workunit_id = w.id
+   WHERE w.batch_id = %(batch)s AND r.server_state IN ({ServerState.UNSENT}, {ServerState.IN_PROGRESS})),
+last AS (
+  SELECT rank, place FROM own WHERE server_state = {ServerState.UNSENT} ORDER BY rank DESC, place DESC LIMIT 1),
+shares AS (
+  SELECT sum(coalesce(s.share, 1)) AS total, sum(coalesce(s.share, 1)) FILTER (WHERE b.owner_id = %(owner)s) AS own
+    FROM (SELECT DISTINCT owner_id FROM credit_batch
+           WHERE app_id = %(app)s AND owner_id IS NOT NULL
+             AND (id = %(batch)s OR created_at > %(now)s - make_interval(secs => %(span_secs)s))) b
+    LEFT JOIN scheduler_submitter s ON s.user_id = b.owner_id)
+SELECT coalesce(sum(fpops_est) FILTER (WHERE server_state = {ServerState.UNSENT}), 0)::float8,
+       coalesce((SELECT sum(w.fpops_est) FROM credit_result r JOIN credit_workunit w ON w.id = r.workunit_id, last
+                  WHERE r.app_id = %(app)s AND r.server_state = {ServerState.UNSENT}
+                    AND (r.app_id, r.priority * -1, r.id + r.queue_shift) <= (%(app)s, last.rank, last.place)
+                  ), 0)::float8,
+       coalesce((SELECT own / total FROM shares), 1)::float8,
+       count(*) FILTER (WHERE server_state = {ServerState.UNSENT}),
+       coalesce(array_agg(date_part('epoch', %(now)s - sent_at))
+                FILTER (WHERE server_state = {ServerState.IN_PROGRESS}), '{{}}'),
+       coalesce(max(delay_bound_secs), 0)
+  FROM own
 """
