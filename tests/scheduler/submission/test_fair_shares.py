@@ -88,8 +88,12 @@ def test_ends_in_queues_that_are_empty_are_forgotten(app: App, submitter: User) 
     [
         ({}, {"priority": 30_000}, "jobs[0].priority: at most 0 for your account"),
         ({}, {"delay_bound_secs": 60}, "jobs[0].delay_bound_secs: at least 3,600 s"),
-        ({"max_jobs": 4}, {}, "jobs: your account has 2 open jobs, and with these 3 they"),
-        ({"max_fpops": 4e13}, {}, "jobs: your account’s open jobs need 2e+13 FLOPs, and with the 3e+13 of these"),
+        ({"max_jobs": 4}, {}, "jobs: your account’s open jobs (2) and these (3) would"),
+        (
+            {"max_fpops": 4e13},
+            {},
+            "jobs: your account’s open jobs (2e+13 FLOPs) and these (3e+13) would need more than 4e+13 FLOPs",
+        ),
         ({"app_names": "other another"}, {}, "app: your account may not submit jobs of alpine"),
     ],
 )
