@@ -373,7 +373,7 @@ class Result(StoredClaim):
         ]
         indexes = [
             models.Index(fields=["workunit"], name="result_workunit"),
-            # All ascending, so that one row comparison finds a place in the queue (scheduler/rpc/sql.py).
+            # All ascending, so that one row comparison finds a place in the queue (scheduler/rpc/suitable.sql).
             models.Index(
                 F("app"),
                 F("priority") * -1,

@@ -16,6 +16,7 @@ from scheduler.models.files import (
 )
 from scheduler.models.hosts import HostRecord, UserPreferences
 from scheduler.models.programs import BetaTest, BetaTester, DraftFile, KeyChange, PlanClass, ReleaseDraft
+from scheduler.models.submitters import Submitter, SubmitterPlace
 from scheduler.models.work import Generation, JobLease, RetryEntry, Step, SubmissionDraft, Trickle, new_request_id
 
 __all__ = [
@@ -39,6 +40,8 @@ __all__ = [
     "Step",
     "StoredFile",
     "SubmissionDraft",
+    "Submitter",
+    "SubmitterPlace",
     "Trickle",
     "Upload",
     "UserPreferences",

@@ -183,8 +183,7 @@ def _move_reported(request: SchedulerRequest, copy_id: int, now: dt.datetime) ->
     values: dict[str, Any] = {"names": names, "original": request.hostid, "copy": copy_id, "now": now}
     values["weight"] = Rules.published().failing_weight
     with connection.cursor() as cursor:
-        for statement in sql.MOVE_REPORTED:
-            cursor.execute(statement, values)
+        cursor.execute(sql.MOVE_REPORTED, values)
 
 
 def _merged_into(user_id: int, host_id: int) -> int | None:

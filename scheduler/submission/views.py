@@ -20,6 +20,7 @@ from portal.web.parameters import unknown_parameters
 from scheduler.files.views import send
 from scheduler.models import KeptOutput
 from scheduler.submission import batches, output_archive, retry
+from scheduler.submission.forecasts import read_forecast
 from scheduler.submission.job_reads import JOB_STATES, read_jobs
 from scheduler.wire.job_fields import JobError
 
@@ -76,6 +77,7 @@ def batch_page(request: HttpRequest, pk: int) -> HttpResponse:
     if request.headers.get("HX-Request"):
         return render(request, "scheduler/_batch_progress.html", context)
     context |= {
+        "forecast": read_forecast(batch, timezone.now()),
         "outputs": batches.read_outputs(batch, limit=SHOWN_OUTPUTS),
         "most": SHOWN_OUTPUTS,
         "nretried": retry.failed(batch).count() if batches.may_submit(signed_in(request)) else 0,

@@ -328,6 +328,7 @@ BATCHES: Final = [
     mine("project/batches/<int:pk>/outputs/<int:output_id>/", "project/batches/{batch}/outputs/1/", 404),
     by_token("api/v1/batches/"),
     Line("api/v1/batches/<int:pk>/", 200, 404, 200, 401, "api/v1/batches/{batch}/"),
+    Line("api/v1/batches/<int:pk>/forecast/", 200, 404, 200, 401, "api/v1/batches/{batch}/forecast/"),
     Line("api/v1/batches/<int:pk>/cancel/", 200, 404, 200, 401, "api/v1/batches/{batch}/cancel/", "POST"),
     # It has no jobs yet.
     Line("api/v1/batches/<int:pk>/retire/", 409, 404, 409, 401, "api/v1/batches/{batch}/retire/", "POST"),
