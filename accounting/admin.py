@@ -349,8 +349,8 @@ class UserProjectAdmin(AuditedAdmin):
         super().delete_model(request, obj)
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[UserProject]) -> None:
-        for each in queryset:
-            self._record(each, each, None)
+        for project in queryset:
+            self._record(project, project, None)
         super().delete_queryset(request, queryset)
 
     def _record(self, row: UserProject, before: UserProject | None, after: UserProject | None) -> None:

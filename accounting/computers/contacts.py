@@ -66,8 +66,8 @@ class Contacts:
 def read_contacts(host: Host, projects: Mapping[int, Project]) -> Contacts:
     """The latest contacts of a computer, with those of the records that were merged into it; one statement."""
     rows: dict[int, list[Answer]] = {}
-    found = Answer.objects.filter(Q(host=host) | Q(host__merged_into=host)).select_related("host__ledger")
-    for row in found.order_by("at", "slot").only(*_COLUMNS):
+    answers = Answer.objects.filter(Q(host=host) | Q(host__merged_into=host)).select_related("host__ledger")
+    for row in answers.order_by("at", "slot").only(*_COLUMNS):
         rows.setdefault(row.host_id, []).append(row)
     lines = [line for of_one in rows.values() for line in _lines(of_one, projects)]
     lines.sort(key=lambda line: line.last_at, reverse=True)
@@ -93,11 +93,11 @@ def are_two_clients(ids: Sequence[str]) -> bool:
     """Whether an id comes back after another one. A single client that got a new id never reports its old one."""
     seen: set[str] = set()
     before = ""
-    for each in filter(None, ids):
-        if each != before and each in seen:
+    for id_ in filter(None, ids):
+        if id_ != before and id_ in seen:
             return True
-        seen.add(each)
-        before = each
+        seen.add(id_)
+        before = id_
     return False
 
 

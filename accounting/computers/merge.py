@@ -111,12 +111,12 @@ def candidates(host: Host) -> list[Candidate]:
     """The owner's other computers, those that can be merged with this one first, then by name."""
     records = records_of(host.owner_id)
     mine = records[host.pk][1]
-    found = [
+    possible = [
         Candidate(other, record.lifetimes[0], refusal(mine, record))
         for other, record in records.values()
         if other.pk != host.pk and other.merged_into_id is None
     ]
-    return sorted(found, key=lambda c: (c.refusal is not None, c.host.name.casefold(), c.host.pk))
+    return sorted(possible, key=lambda c: (c.refusal is not None, c.host.name.casefold(), c.host.pk))
 
 
 def preview(owner_id: int, host_id: int, other_id: int) -> Preview:
@@ -151,8 +151,8 @@ def _judge(owner_id: int, host_id: int, other_id: int) -> tuple[Host, Host, Life
     if host_id not in records or other_id not in records:
         raise MergeRefused(Refusal(Rule.UNKNOWN))
     a, b = records[host_id][1], records[other_id][1]
-    if found := refusal(a, b):
-        raise MergeRefused(found)
+    if reason := refusal(a, b):
+        raise MergeRefused(reason)
     older, newer = in_order(a, b)
     return records[older.id][0], records[newer.id][0], older.lifetimes[0], newer.lifetimes[0]
 

@@ -61,7 +61,7 @@ def history(request: HttpRequest) -> HttpResponse:
         context |= {
             "problems": [
                 *unknown_parameters(params, PAGE_PARAMETERS),
-                *(texts.problem_text(each) for each in period.problems),
+                *(texts.problem_text(problem) for problem in period.problems),
                 *choices.problems,
             ],
             "chart": chart_data(shown, choices, beside),
@@ -95,7 +95,7 @@ def _settled(user: User, shown: History, choices: Choices, today: dt.date) -> di
         return {}
     period = shown.period
     starts = [(start, line.title) for start, line in zip(period.starts(), shown.lines, strict=True)]
-    found = read_reconciled(
+    settled = read_reconciled(
         user,
         starts,
         (period.first, period.last),
@@ -104,7 +104,7 @@ def _settled(user: User, shown: History, choices: Choices, today: dt.date) -> di
         project_id=choices.only.project_id,
         by_months=period.step is Step.MONTH,
     )
-    return card(found, gettext(texts.SETTLED_TITLES[period.step]), per=period.step)
+    return card(settled, gettext(texts.SETTLED_TITLES[period.step]), per=period.step)
 
 
 def _recent_average(user: User, choices: Choices) -> float | None:
@@ -132,8 +132,8 @@ def _history_tables(
     }
     lines = Paginator(shown.lines[::-1], ROWS_A_PAGE).get_page(params.get("days_page", "1"))
     # If each has a colour of its own, the legend shows the sums.
-    found = shown.groups if len(shown.groups) > MAX_SERIES else []
-    groups = Paginator(found, ROWS_A_PAGE).get_page(params.get("groups_page", "1"))
+    shown_groups = shown.groups if len(shown.groups) > MAX_SERIES else []
+    groups = Paginator(shown_groups, ROWS_A_PAGE).get_page(params.get("groups_page", "1"))
     # The days themselves: "the last 30 days" would be different ones tomorrow.
     here = {"from": period.first, "to": period.last, "step": period.step, **choices.query}
     name = {By.PROJECT: "project", By.COMPUTER: "host"}.get(shown.by, "")

@@ -82,10 +82,10 @@ def changes(seen: dict[str, Any], said: dict[str, Any]) -> list[ConfigChange]:
 
 def unseen(profile: ProjectProfile) -> list[ConfigChange]:
     """All that changed at a project since an operator looked."""
-    found = changes(profile.seen, profile.said)
+    unseen_changes = changes(profile.seen, profile.said)
     if profile.code_key != profile.code_key_seen:
-        found.append(ConfigChange(CODE_KEY, CODE_KEY_LABEL, profile.code_key_seen, profile.code_key))
-    return found
+        unseen_changes.append(ConfigChange(CODE_KEY, CODE_KEY_LABEL, profile.code_key_seen, profile.code_key))
+    return unseen_changes
 
 
 def fingerprint(profile: ProjectProfile) -> str:
@@ -136,20 +136,20 @@ def is_down(config: ProjectConfig) -> bool:
 
 def states(config: ProjectConfig, status: ServerStatus | None = None) -> list[str]:
     """What stands in the way for now, by the project's own word."""
-    found = []
+    shown_states = []
     if status is not None and status.stopped:
         names = ", ".join((*status.stopped[:10], *(["…"] if len(status.stopped) > 10 else [])))
-        found.append(gettext("Some of its daemons are not running: %(names)s.") % {"names": names})
+        shown_states.append(gettext("Some of its daemons are not running: %(names)s.") % {"names": names})
     if config.error_num or config.error_msg:
         error = config.error_msg or gettext("No. %(number)s") % {"number": config.error_num}
-        found.append(gettext("It answers with an error: %(error)s.") % {"error": error})
+        shown_states.append(gettext("It answers with an error: %(error)s.") % {"error": error})
     if config.web_stopped:
-        found.append(gettext("Its website is stopped."))
+        shown_states.append(gettext("Its website is stopped."))
     if config.sched_stopped:
-        found.append(gettext("Its scheduler is stopped, so it sends no work."))
+        shown_states.append(gettext("Its scheduler is stopped, so it sends no work."))
     if config.account_manager:
-        found.append(gettext("It is an account manager, not a project."))
-    return found
+        shown_states.append(gettext("It is an account manager, not a project."))
+    return shown_states
 
 
 def master_url_problem(here: str, config: ProjectConfig) -> str:

@@ -103,12 +103,12 @@ def account_key(project: Project, user: User) -> str:
 
 def obstacles(project: Project) -> list[str]:
     """Why no computer could be attached to the project."""
-    found = []
+    reasons = []
     if not is_signed(project):
-        found.append(gettext("Its URL is not signed, so clients would refuse it."))
+        reasons.append(gettext("Its URL is not signed, so clients would refuse it."))
     if project.account_mode == Project.Account.SHARED and not project.shared_account_key:
-        found.append(gettext("There is no account key, so volunteers would have to enter their own."))
-    return found
+        reasons.append(gettext("There is no account key, so volunteers would have to enter their own."))
+    return reasons
 
 
 def set_active(project_id: int, is_active: bool) -> None:

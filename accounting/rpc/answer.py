@@ -138,7 +138,7 @@ def _may_be_another(request: AccountManagerRequest, listed: Listed, account: sto
     if request.host_cpid and account.cpid and request.host_cpid != account.cpid:
         return True
     known = account.hostids
-    return any(each.hostid and known.get(id_, each.hostid) != each.hostid for id_, each in listed.items())
+    return any(project.hostid and known.get(id_, project.hostid) != project.hostid for id_, project in listed.items())
 
 
 def _answer_unknown(

@@ -48,6 +48,6 @@ def describe(request: AccountManagerRequest) -> Description:
     if hardware is None:
         return Description(columns, None)
     gpus = tuple((c.count, int(c.peak_flops or 0)) for c in hardware.coprocs)
-    names = tuple(each.name for each in hardware.coprocs)
+    names = tuple(coproc.name for coproc in hardware.coprocs)
     machine = Machine(hardware.ncpus or 0, int(hardware.p_fpops or 0), gpus, hardware.p_model, names)
     return Description(columns | hardware_columns(hardware), machine)

@@ -175,8 +175,8 @@ def number_key(host: Host, project_id: int, number: int) -> str:
 
 def number_of(key: str) -> tuple[int, int] | None:
     """The project and the client's number there for which this key stands; None: it is a CPID."""
-    found = _NUMBER_KEY.fullmatch(key)
-    return (int(found[1]), int(found[2])) if found else None
+    match = _NUMBER_KEY.fullmatch(key)
+    return (int(match[1]), int(match[2])) if match else None
 
 
 def keys_of_present(host: Host, rows: Iterable[HostProject]) -> set[str]:
@@ -190,7 +190,7 @@ def _after(
 ) -> Recognised:
     """The record of a client that was taken for this computer, and may be another one: perhaps ``own``."""
     rows = HostClient.objects.filter(host=host, cpid__in=change)
-    clients = {each.cpid: each for each in rows}
+    clients = {client.cpid: client for client in rows}
     cpid = request.host_cpid
     for known in (change.key, change.previous):
         if known != change.current and known in clients and clients[known].told_apart_at is not None:
@@ -328,7 +328,7 @@ def _books(host: Host) -> dict[str, Any]:
         "projects": {
             str(row.project_id): {
                 **{name: _whole(getattr(row, name)) for name in (*_TOTALS, "restart")},
-                "earlier": [_whole(each) for each in row.earlier],
+                "earlier": [_whole(totals) for totals in row.earlier],
                 "listed": row.listed,
                 "broken": row.broken,
             }

@@ -135,23 +135,23 @@ def read_running(user: User, now: dt.datetime) -> Running:
 def read_host_tasks(host: Host, now: dt.datetime) -> HostTasks:
     """The tasks of one computer; four statements, and one more where the site's own project has to be asked."""
     last_at = HostLedger.objects.filter(host=host).values_list("last_at", flat=True).first()
-    found = TaskList.objects.filter(host=host).first()
-    if found is not None and last_at is not None and found.at < last_at:
+    task_list = TaskList.objects.filter(host=host).first()
+    if task_list is not None and last_at is not None and task_list.at < last_at:
         # Its client does not list its tasks any more.
-        found = None
-    listed = found.tasks if found is not None else []
+        task_list = None
+    listed = task_list.tasks if task_list is not None else []
     projects = Project.objects.select_related("profile").in_bulk({task["project"] for task in listed})
     lines = []
-    if found is not None and found.at >= now - SHOWN_FOR:
+    if task_list is not None and task_list.at >= now - SHOWN_FOR:
         for task in listed:
             if (project := projects.get(task["project"])) is not None:
                 base = web_base(project)
-                lines.append(_line(task, project.name, project.data_colour, base, found.at, host.pk, host.name))
+                lines.append(_line(task, project.name, project.data_colour, base, task_list.at, host.pk, host.name))
     lines.sort(key=lambda line: (_ORDER[line.state], line.project_name, line.name))
     return HostTasks(
         lines=lines,
-        left_out=found.left_out if lines and found is not None else 0,
-        reported_at=found.at if found is not None else None,
+        left_out=task_list.left_out if lines and task_list is not None else 0,
+        reported_at=task_list.at if task_list is not None else None,
         ended=_read_ended(host, {(task["project"], task["name"]) for task in listed}),
     )
 

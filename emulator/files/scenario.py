@@ -43,9 +43,9 @@ def read_folder(path: Path) -> Scenario:
         raise ScenarioFileError(STATE_FILE, "", 0, "no_state_file", folder=folder)
     files = {STATE_FILE: _read(state, STATE_BYTES_MAX)}
     others = [*_PREFERENCE_FILES, _CC_CONFIG_FILE, TIME_LOG_FILE]
-    others += sorted(found.name for found in folder.glob("job_log_*.txt"))[:FILES_MAX]
+    others += sorted(path.name for path in folder.glob("job_log_*.txt"))[:FILES_MAX]
     configs = sorted((folder / "projects").glob(f"*/{APP_CONFIG_FILE}"))[: APP_CONFIGS_MAX + 1]
-    others += [found.relative_to(folder).as_posix() for found in configs]
+    others += [path.relative_to(folder).as_posix() for path in configs]
     for name in others:
         limit = bytes_max_of(name)
         if limit is not None and (folder / name).is_file():

@@ -315,7 +315,7 @@ def trial_initial(trial: dict[str, Any] | None) -> dict[str, Any]:
     """What the form begins with for a scenario of a JSON file, so that its run is among those that are made."""
     if not trial:
         return {}
-    found: dict[str, Any] = {
+    initial: dict[str, Any] = {
         "policies": [trial["policy"]],
         "quirks": trial["quirks"],
         "seed": trial["seed"],
@@ -323,8 +323,8 @@ def trial_initial(trial: dict[str, Any] | None) -> dict[str, Any]:
     }
     half_life = trial["parameters"].get("half_life_days")
     if half_life is not None:
-        found |= {"parameter": "half_life_days", "values": f"{half_life:.12g}"}
-    return found
+        initial |= {"parameter": "half_life_days", "values": f"{half_life:.12g}"}
+    return initial
 
 
 def _instances(kind: str) -> str:

@@ -181,8 +181,10 @@ class Waiting:
 
 def waiting(runs: Sequence[Run], now: dt.datetime) -> Waiting | None:
     """What is said of the runs that wait; None if none does. One statement."""
-    found = queue.standings(RUN, [run.pk for run in runs if run.state == RunState.QUEUED], now)
-    places = sorted((each for each in found.values() if each.place), key=lambda each: each.place)
+    standings = queue.standings(RUN, [run.pk for run in runs if run.state == RunState.QUEUED], now)
+    places = sorted(
+        (standing for standing in standings.values() if standing.place), key=lambda standing: standing.place
+    )
     if not places:
         return None
     return Waiting(len(places), places[0].place, places[0].begins_secs, places[-1].begins_secs)
@@ -364,5 +366,5 @@ def timeline_of(run: Run) -> Packed | None:
 @lru_cache(maxsize=8)
 def read_timeline(run_id: int) -> Packed | None:
     """The columns of a finished run; None if it keeps none. A finished run never changes, so a few are cached."""
-    found = RunTimeline.objects.filter(run=run_id).values_list("data", flat=True).first()
-    return unpack(bytes(found)) if found is not None else None
+    data = RunTimeline.objects.filter(run=run_id).values_list("data", flat=True).first()
+    return unpack(bytes(data)) if data is not None else None

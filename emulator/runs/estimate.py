@@ -79,7 +79,7 @@ def _secs_per_job(earlier: Iterable[Run]) -> dict[str, float]:
         jobs = sum(row["jobs"] for row in run.projects)
         if jobs >= LEAST_JOBS:
             rates[run.policy].append(max(0.0, (run.cpu_secs or 0.0) - START_SECS) / jobs)
-    return {policy: median(found) for policy, found in rates.items()}
+    return {policy: median(secs) for policy, secs in rates.items()}
 
 
 def remaining_secs(runs: Sequence[Run], now: dt.datetime) -> float | None:

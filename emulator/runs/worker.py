@@ -228,8 +228,8 @@ def _read_answer(process: subprocess.Popen[bytes], secs_max: int, report: Callab
 def _take_progress(out: bytearray, progress: float) -> float:
     """The latest fraction reported; removes those lines."""
     while out.startswith(b"progress "):
-        line, found, _ = out.partition(b"\n")
-        if not found:
+        line, newline, _ = out.partition(b"\n")
+        if not newline:
             break
         progress = float(line.split()[1])
         del out[: len(line) + 1]

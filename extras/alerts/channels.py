@@ -113,15 +113,15 @@ def move_browser(old: Destination, new: Destination, host: str) -> bool:
 
 def find_browser(destination: Destination) -> AlertChannel | None:
     """The channel that leads to this browser, if the browser's keys are those that it has."""
-    found = AlertChannel.objects.filter(digest=digest_of(destination.url)).select_related("user").first()
-    if found is None:
+    channel = AlertChannel.objects.filter(digest=digest_of(destination.url)).select_related("user").first()
+    if channel is None:
         return None
     try:
-        kept = decrypt_destination(found)
+        kept = decrypt_destination(channel)
     except UnreadableDestination:
         return None
     is_same = [compare_digest(getattr(kept, name), getattr(destination, name)) for name in ("url", "p256dh", "auth")]
-    return found if all(is_same) else None
+    return channel if all(is_same) else None
 
 
 def renew_secret(user: User, pk: int) -> str | None:
@@ -201,9 +201,9 @@ def _lock_browser(digest: bytes) -> None:
 
 def _delete(rows: QuerySet[AlertChannel]) -> bool:
     """Remove channels with their messages; whether there were any. Messages alone are deleted first."""
-    found = list(rows.select_for_update().order_by("pk").values_list("pk", flat=True))
-    AlertChannel.objects.filter(pk__in=found).delete()
-    return bool(found)
+    numbers = list(rows.select_for_update().order_by("pk").values_list("pk", flat=True))
+    AlertChannel.objects.filter(pk__in=numbers).delete()
+    return bool(numbers)
 
 
 def _watch(user: User) -> None:

@@ -68,13 +68,13 @@ def evaluate(
     In whatever order things are seen, the outcome is the same; of two with one key, the smaller text counts.
     """
     there: dict[str, Observation] = {}
-    for each in sorted(seen, key=lambda each: (each.key, each.text, each.path)):
-        there.setdefault(each.key, each)
+    for observation in sorted(seen, key=lambda observation: (observation.key, observation.text, observation.path)):
+        there.setdefault(observation.key, observation)
     known, begun, over = {}, [], []
-    for key, each in there.items():
-        known[key] = OpenAlert(each.kind, key, each.text, each.path)
-        if key not in before and not (is_first and each.kind in LASTING):
-            begun.append(each)
+    for key, observation in there.items():
+        known[key] = OpenAlert(observation.kind, key, observation.text, observation.path)
+        if key not in before and not (is_first and observation.kind in LASTING):
+            begun.append(observation)
     for key, missed in sorted(before.items()):
         if key in there:
             continue

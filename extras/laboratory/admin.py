@@ -38,8 +38,8 @@ class CreditExperimentAdmin(SecretLookups):
     search_fields = ("title", "owner__email")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[CreditExperiment]:
-        found: QuerySet[CreditExperiment] = super().get_queryset(request).defer("results")
-        return found
+        rows: QuerySet[CreditExperiment] = super().get_queryset(request).defer("results")
+        return rows
 
     @admin.display(description=_("state"))
     def progress_text(self, kept: CreditExperiment) -> str:
@@ -111,12 +111,12 @@ class CreditExperimentAdmin(SecretLookups):
     def _kept(self, request: HttpRequest, object_id: str) -> CreditExperiment:
         """Who may view experiments sees all of them, who may only ask for them their own."""
         pk = int(object_id) if object_id.isascii() and object_id.isdigit() else 0
-        found = CreditExperiment.objects.select_related("owner").filter(pk=pk)
+        rows = CreditExperiment.objects.select_related("owner").filter(pk=pk)
         if not self.has_view_permission(request):
-            found = found.filter(owner_id=request.user.pk)
-            if not (self.has_add_permission(request) and found.exists()):
+            rows = rows.filter(owner_id=request.user.pk)
+            if not (self.has_add_permission(request) and rows.exists()):
                 raise PermissionDenied
-        return get_object_or_404(found)
+        return get_object_or_404(rows)
 
     def delete_model(self, request: HttpRequest, obj: CreditExperiment) -> None:
         requests.delete(obj)
@@ -134,7 +134,7 @@ class CreditExperimentAdmin(SecretLookups):
     def _own_results(self, request: HttpRequest) -> HttpResponse:
         apps = App.objects.order_by("name")
         name, number = request.GET.get("app", ""), request.GET.get("last", "")
-        app = next((each for each in apps if each.name == name), None)
+        app = next((candidate for candidate in apps if candidate.name == name), None)
         last = int(number) if number in map(str, own_results.NUMBERS) else own_results.NUMBERS[1]
         problems = []
         if name and app is None:

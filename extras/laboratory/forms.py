@@ -117,11 +117,16 @@ class ExperimentForm(forms.Form):
             is_whole = isinstance(meant, models.IntegerField)
             words = str(meant.help_text)
             self.fields[_LIMIT + name] = _number(label, low, high, words, is_whole=is_whole, required=False)
-        for name, each in PARAMETERS.items():
+        for name, parameter in PARAMETERS.items():
             field = _number(
-                texts.label(each), each.low, each.high, texts.help_text(each), is_whole=each.is_whole, required=False
+                texts.label(parameter),
+                parameter.low,
+                parameter.high,
+                texts.help_text(parameter),
+                is_whole=parameter.is_whole,
+                required=False,
             )
-            field.initial = round(each.usual) if each.is_whole else each.usual
+            field.initial = round(parameter.usual) if parameter.is_whole else parameter.usual
             self.fields[name] = field
         for field in self.fields.values():
             if isinstance(field, forms.FloatField):
@@ -174,7 +179,9 @@ class ExperimentForm(forms.Form):
         )
         if len(variants) > MAX_VARIANTS:
             raise ExperimentError("variants", Message("experiment_variants", number=len(variants), most=MAX_VARIANTS))
-        parameters = {name: said[name] for name, each in PARAMETERS.items() if said[name] not in (None, each.usual)}
+        parameters = {
+            name: said[name] for name, parameter in PARAMETERS.items() if said[name] not in (None, parameter.usual)
+        }
         return Experiment(variants, parameters, said["jobs"], said["nseeds"], is_document)
 
 

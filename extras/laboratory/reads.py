@@ -46,7 +46,7 @@ def page_of(kept: CreditExperiment, now: dt.datetime) -> dict[str, Any]:
             kept.refresh_from_db()  # it may have been finished meanwhile
     experiment = Experiment.from_json(kept.settings)
     results: list[Mapping[str, Any]] = kept.results or []
-    messages = dict.fromkeys(Message.from_json(goal) for found in results for goal in found["goals"])
+    messages = dict.fromkeys(Message.from_json(goal) for variant in results for goal in variant["goals"])
     return {
         "experiment": kept,
         "failure": sentence(kept.failure),
@@ -57,7 +57,7 @@ def page_of(kept: CreditExperiment, now: dt.datetime) -> dict[str, Any]:
         "standing": standing,
         "is_unfinished": standing is not None,
         "is_given_up": kept.finished_at is None and standing is None,
-        "variants": [sentence(Message.from_json(found)) for found in results],
+        "variants": [sentence(Message.from_json(variant)) for variant in results],
         "rows": [_row(message, results) for message in messages],
         "charts": goal_charts(results),
         "share_url": share_url(kept),
@@ -65,7 +65,9 @@ def page_of(kept: CreditExperiment, now: dt.datetime) -> dict[str, Any]:
 
 
 def _row(message: Message, results: Sequence[Mapping[str, Any]]) -> Row:
-    goals = [next((goal for goal in found["goals"] if Message.from_json(goal) == message), None) for found in results]
+    goals = [
+        next((goal for goal in variant["goals"] if Message.from_json(goal) == message), None) for variant in results
+    ]
     bounds = {goal["bound"] for goal in goals if goal is not None and goal["bound"] is not None}
     return Row(
         sentence(message),

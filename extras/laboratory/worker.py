@@ -38,10 +38,10 @@ def carry_out(experiment_id: int) -> None:
         return
     try:
         _store(experiment_id, progress=0.0)
-        found = measure_in_process(
+        results = measure_in_process(
             experiment.settings, lambda part: _store(experiment_id, progress=min(max(part, 0.0), 1.0))
         )
-        _store(experiment_id, results=found, progress=1.0, failure=None, finished_at=timezone.now())
+        _store(experiment_id, results=results, progress=1.0, failure=None, finished_at=timezone.now())
     except GoneError:
         return
     except FailedError as error:

@@ -59,8 +59,8 @@ def find(token: str) -> SignatureImage | None:
     """The image behind a link; None for what was revoked, and for accounts that are closed or blocked."""
     if "\0" in token or len(token) > 32:
         return None
-    found = SignatureImage.objects.filter(token=token, user__is_active=True, user__deletion_asked_at=None)
-    return found.select_related("user").first()
+    images = SignatureImage.objects.filter(token=token, user__is_active=True, user__deletion_asked_at=None)
+    return images.select_related("user").first()
 
 
 def picture_of(image: SignatureImage, now: dt.datetime) -> Picture:

@@ -35,9 +35,9 @@ class ClientPath:
     def load(self) -> Callable[..., Any]:
         """The handler itself; imports its module."""
         module, _, name = self.handler.rpartition(".")
-        found: Callable[..., Any] = getattr(import_module(module), name)
-        return found
+        function: Callable[..., Any] = getattr(import_module(module), name)
+        return function
 
 
 def by_path(*paths: ClientPath) -> dict[str, ClientPath]:
-    return {each.path: each for each in paths}
+    return {client_path.path: client_path for client_path in paths}

@@ -44,8 +44,8 @@ class Site(UnfoldAdminSite):
         if not term:
             return HttpResponse()
         things = self._things(request, term) if len(term) >= MIN_TERM_CHARS else []
-        found = things + [each for each in self._search_apps(self.get_app_list(request), term) if each.link]
-        pages = Paginator(found, MOST_FOUND)
+        results = things + [app for app in self._search_apps(self.get_app_list(request), term) if app.link]
+        pages = Paginator(results, MOST_FOUND)
         name = "command_results" if "extended" in request.GET else "search_results"
         return TemplateResponse(
             request,

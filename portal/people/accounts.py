@@ -321,7 +321,7 @@ def refuse_weak_key_if_blocked(user_id: int, key: str) -> None:
     """The same for a weak key; who does not have one of the account's learns nothing."""
     if AccountBlock.objects.filter(user=user_id).exists():
         hashes = ClientKey.objects.filter(user=user_id, revoked_at=None).values_list("key_hash", flat=True)
-        if any(weak_key(user_id, bytes(each)) == key for each in hashes):
+        if any(weak_key(user_id, bytes(key_hash)) == key for key_hash in hashes):
             refuse_if_blocked(user_id)
 
 

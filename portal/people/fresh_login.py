@@ -57,8 +57,8 @@ def needs_fresh_login(*, keeps_form: bool = False, to_look: bool = False) -> Cal
 def declaration_of(view: Callable[..., Any]) -> FreshLogin | None:
     """What the view declares, or the class of the admin that it belongs to."""
     model_admin = getattr(view, "model_admin", None)
-    found: FreshLogin | None = getattr(view, "fresh_login", None) or getattr(model_admin, "fresh_login", None)
-    return found
+    declared: FreshLogin | None = getattr(view, "fresh_login", None) or getattr(model_admin, "fresh_login", None)
+    return declared
 
 
 def password_address(then: str) -> str:

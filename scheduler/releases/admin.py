@@ -53,8 +53,8 @@ class ReleasePages(ModelAdmin):
             path(address, self.admin_site.admin_view(view), name=f"scheduler_releasedraft_{name}")
             for address, name, view in pages
         ]
-        found: list[URLPattern] = own + super().get_urls()
-        return found
+        urls: list[URLPattern] = own + super().get_urls()
+        return urls
 
     def has_delete_permission(self, request: HttpRequest, obj: ReleaseDraft | None = None) -> bool:
         return False  # a draft is discarded, together with its files

@@ -69,11 +69,11 @@ def up_to_date(root: Path, place: Catalogue, language: str) -> Catalog:
 
 def _translation(message: Message, known: Iterable[Catalog]) -> str | tuple[str, ...] | None:
     for catalog in known:
-        found = catalog.get(message.id, message.context)
+        entry = catalog.get(message.id, message.context)
         # A text may have got a plural since.
-        if found and found.id == message.id and all(translations(found)):
-            forms = translations(found)
-            return tuple(forms) if isinstance(found.id, tuple) else forms[0]
+        if entry and entry.id == message.id and all(translations(entry)):
+            forms = translations(entry)
+            return tuple(forms) if isinstance(entry.id, tuple) else forms[0]
     return None
 
 

@@ -85,7 +85,7 @@ class DemoStatistics:
 
     @staticmethod
     def _keep(project: Project, hosts: list[Row], now: dt.datetime) -> None:
-        found = StatisticsImport.objects.get(project=project)
+        row = StatisticsImport.objects.get(project=project)
         connection.ensure_connection()
         source = store.source_of({USERS: [], HOSTS: [hosts]})
-        store.keep(connection.connection, found, Tables(int(now.timestamp()), None, None), Version(), source)
+        store.keep(connection.connection, row, Tables(int(now.timestamp()), None, None), Version(), source)

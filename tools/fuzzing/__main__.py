@@ -26,8 +26,8 @@ def fuzz(name: str, runs: int, secs: int, folder: Path) -> tuple[str, str]:
     """The parser's name, and what went wrong; empty: nothing."""
     corpus, seeds = folder / "corpus" / name, folder / "seeds" / name
     faults = folder / "faults" / name
-    for each in (corpus, seeds, faults):
-        each.mkdir(parents=True, exist_ok=True)
+    for place in (corpus, seeds, faults):
+        place.mkdir(parents=True, exist_ok=True)
     inputs = [*PARSERS[name].seeds(), *(path.read_bytes() for path in found(name))]
     for number, data in enumerate(inputs):
         (seeds / f"{number}").write_bytes(data)

@@ -166,7 +166,7 @@ class _QueryQueue:
             outcomes = list(zip(batch, results, strict=True))
         except Exception as error:
             # Of whatever kind: one query alone may have caused it.
-            outcomes = [(each, RUN_ALONE) for each in batch]
+            outcomes = [(call, RUN_ALONE) for call in batch]
             if isinstance(error, _CONNECTION_IS_STALE) or not connection.is_clean:
                 await connection.release().close()
         except BaseException:

@@ -30,7 +30,9 @@ class Command(BaseCommand):
         owner = User.objects.filter(email=email).first()
         if owner is None:
             raise CommandError(f"nobody has the e-mail address {email}")
-        told = None if work is None else {host_id: [Stretch(*each) for each in did] for host_id, did in work.items()}
+        told = (
+            None if work is None else {host_id: [Stretch(*stretch) for stretch in did] for host_id, did in work.items()}
+        )
         self.stdout.write(
             f"Made {make_history(owner, timezone.now(), told)} results of an app, most of them validated."
         )
