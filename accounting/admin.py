@@ -451,8 +451,8 @@ class SettlementAdmin(ReadOnlyAdmin):
 
     @admin.display(description=_("expected"))
     def expected(self, row: Settlement) -> str:
-        known = getattr(row.project, "ratio", None)
-        low, high = expected_range(known.median, known.computers) if known else expected_range(None, 0)
+        ratio = getattr(row.project, "ratio", None)
+        low, high = expected_range(ratio.median, ratio.computers) if ratio else expected_range(None, 0)
         return gettext("%(low)s to %(high)s") % {"low": significant(low), "high": significant(high)}
 
     @admin.display(description=_("granted"), ordering="granted")

@@ -273,8 +273,8 @@ class HostPage:
     def resources(self) -> list[str]:
         """What can be kept from a project on this computer, by BOINC's names."""
         devices = [str(device["type"]) for device in self.host.coprocs if device.get("type")]
-        kept = [name for line in self.lines for name in line.wish.no_rsc]
-        return list(dict.fromkeys([CPU, *devices, *kept, *self.excluded_types]))
+        unused = [name for line in self.lines for name in line.wish.no_rsc]
+        return list(dict.fromkeys([CPU, *devices, *unused, *self.excluded_types]))
 
 
 def read_host_page(user: User, host: Host, now: dt.datetime) -> HostPage:

@@ -265,9 +265,9 @@ def host_merge(request: HttpRequest, pk: int) -> HttpResponse:
     other = get_own_host(user, _number(chosen))
     try:
         if request.method == "POST":
-            kept = merge(user.pk, own_host.pk, other.pk)
-            messages.success(request, _("Merged. %(name)s now has the history of both.") % {"name": kept.name})
-            return redirect("host", kept.pk)
+            remaining = merge(user.pk, own_host.pk, other.pk)
+            messages.success(request, _("Merged. %(name)s now has the history of both.") % {"name": remaining.name})
+            return redirect("host", remaining.pk)
         context = {"host": own_host, "preview": preview(user.pk, own_host.pk, other.pk)}
     except MergeRefused as refused:
         context = {"host": own_host, "other": other, "refusal": str(refused)}

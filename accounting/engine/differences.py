@@ -31,10 +31,10 @@ def in_part(
     """
     unread, lasting = _unreadable_kinds(report)
     broken = unread & (lasting | state.broken)
-    known = state.reported if intake.is_same_client and state.listed else None
-    totals = _with(totals, unread, known or (intake.honours_handed and state.handed) or NO_WORK)
+    last_totals = state.reported if intake.is_same_client and state.listed else None
+    totals = _with(totals, unread, last_totals or (intake.honours_handed and state.handed) or NO_WORK)
     begun = state.broken - unread
-    if begun and known is not None:
+    if begun and last_totals is not None:
         state = _begun_again(state, begun, totals)
         for kind in sorted(begun):
             _note(intake, state.project_id, DayFlag.SUM_BROKEN, NoteKind.SUM_RESTARTED, detail=kind)
@@ -43,7 +43,7 @@ def in_part(
             _note(intake, state.project_id, DayFlag.SUM_BROKEN, NoteKind.SUM_BROKEN, detail=unreadable.kind)
         else:
             intake.notes.append(ReportNote(NoteKind.INVALID, state.project_id, detail=unreadable.fault))
-    has_unknown_start = known is None and _starts_from_reported(intake, state)
+    has_unknown_start = last_totals is None and _starts_from_reported(intake, state)
     delta, earlier, restart = difference(intake, state, totals)
     if has_unknown_start or intake.flags.get(state.project_id, 0) & (DayFlag.RESET | DayFlag.RETURNED):
         broken = unread

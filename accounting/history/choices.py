@@ -212,12 +212,14 @@ def _choice(params: Mapping[str, str], name: str, default: _Choice, problems: li
         return default
 
 
-def _number(params: Mapping[str, str], name: str, known: list[tuple[int, str]], refusals: list[Refusal]) -> int | None:
+def _number(
+    params: Mapping[str, str], name: str, choices: list[tuple[int, str]], refusals: list[Refusal]
+) -> int | None:
     """An id from the address that is among the known ones."""
     text = params.get(name, "").strip()
     if not text:
         return None
-    for pk, _ in known:
+    for pk, _ in choices:
         if text == str(pk):
             return pk
     refusals.append(_refusal(name, text))

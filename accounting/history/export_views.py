@@ -112,7 +112,7 @@ def download_made(request: HttpRequest, pk: int) -> HttpResponseBase:
     return made_files.sent(copy, exports.file_name(made_files.range_of(copy), f"{copy.content}.zip"))
 
 
-def _read_wanted(user: User, params: Mapping[str, str], known: Sequence[str]) -> tuple[DayRange, list[str]]:
+def _read_wanted(user: User, params: Mapping[str, str], parameters: Sequence[str]) -> tuple[DayRange, list[str]]:
     """The days and the part of their work that an address names, and what of it cannot be had; ``known``: the
     parameters that it may have.
     """
@@ -120,7 +120,7 @@ def _read_wanted(user: User, params: Mapping[str, str], known: Sequence[str]) ->
     named = {name: value for name, value in params.items() if name in RANGE_PARAMETERS}
     earliest = read_first_day(user, today) if named.get("range") == "all" else None
     period = read_period(named, today, earliest)
-    problems = unknown_parameters(params, known) + [refusal_text(problem) for problem in period.problems]
+    problems = unknown_parameters(params, parameters) + [refusal_text(problem) for problem in period.problems]
     only = read_only(user, params, problems)
     return DayRange(period.first, period.last, only.project_id, only.host_id, only.processor, only.app_id), problems
 

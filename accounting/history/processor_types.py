@@ -36,8 +36,8 @@ class GpuKinds:
 def read_gpu_kinds(user: User) -> GpuKinds:
     """The kinds of the user's GPUs; one statement, and one more if a computer has several kinds."""
     types = {pk: device_types(coprocs) for pk, coprocs in Host.objects.filter(owner=user).values_list("pk", "coprocs")}
-    known = list(dict.fromkeys(type_ for kinds in types.values() for type_ in kinds))
-    numbers = {type_: number for number, type_ in enumerate(known, 1)}
+    all_kinds = list(dict.fromkeys(type_ for kinds in types.values() for type_ in kinds))
+    numbers = {type_: number for number, type_ in enumerate(all_kinds, 1)}
     cases: list[When] = []
     of_hosts: dict[int, int] = {}
     of_places: dict[tuple[int, int], int] = {}

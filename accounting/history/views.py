@@ -199,17 +199,17 @@ def _range_query(period: Period) -> dict[str, object]:
 
 def _history_controls(period: Period, choices: Choices, today: dt.date) -> dict[str, object]:
     """The choices of the page, each with the address that it leads to."""
-    kept = choices.query
+    query = choices.query
     before, after = neighbours(period, today)
 
     def range_url(days: tuple[dt.date, dt.date] | None) -> str:
         if days is None:
             return ""
-        return "?" + urlencode({"from": days[0], "to": days[1], "step": period.step, **kept})
+        return "?" + urlencode({"from": days[0], "to": days[1], "step": period.step, **query})
 
     return {
         "presets": [
-            {"name": gettext(name), "url": "?" + urlencode({"range": key, **kept}), "is_current": key == period.preset}
+            {"name": gettext(name), "url": "?" + urlencode({"range": key, **query}), "is_current": key == period.preset}
             for key, name in texts.PRESETS.items()
         ],
         "before_url": range_url(before),
@@ -223,9 +223,9 @@ def _history_controls(period: Period, choices: Choices, today: dt.date) -> dict[
             (By.COMPUTER, gettext("computer")),
             (By.PROCESSOR, gettext("outcome") if choices.show is Show.JOBS else gettext("processor type")),
         ],
-        "kept": kept.items(),
+        "kept": query.items(),
         "all_url": "?"
-        + urlencode({**_range_query(period), **{name: kept[name] for name in kept if name not in choices.filters}}),
+        + urlencode({**_range_query(period), **{name: query[name] for name in query if name not in choices.filters}}),
         "compare_choices": [
             (Compare.NOTHING, gettext("nothing")),
             (Compare.BEFORE, gettext(texts.BEFORE[period.step])),

@@ -54,12 +54,12 @@ def add_project(chosen: NewProject, answer: ConfigAnswer, now: dt.datetime) -> P
         raise AlreadyThere(_("A project with this URL or name has been added in the meantime.")) from error
     set_versions(project, chosen.versions)
     set_keywords(project, chosen.keywords)
-    said = answer.config.to_json() if answer.config is not None else {}
+    config = answer.config.to_json() if answer.config is not None else {}
     learn(project, chosen.asked_url, ProjectAddress.Source.OPERATOR)
     ProjectProfile.objects.create(
         project=project,
-        said=said,
-        seen=said,
+        said=config,
+        seen=config,
         said_at=now,
         asked_at=now,
         etag=answer.version.etag,

@@ -88,9 +88,9 @@ def ask_again(project: Project, now: dt.datetime) -> bool:
     profile = ProjectProfile.objects.filter(project=project).first() or ProjectProfile(project=project)
     # After a change of the URL here, the version would be that of another document.
     is_same = profile.said.get("master_url") == project.master_url
-    known = Version(profile.etag, profile.last_modified) if is_same else None
+    version = Version(profile.etag, profile.last_modified) if is_same else None
     try:
-        answer = ask(project.master_url, known)
+        answer = ask(project.master_url, version)
     except AskFailed as error:
         _note(project.pk, now, partial(_note_problem, problem=error.message, says_down=error.says_down))
         log.info("project_not_asked", project=project.name, reason=str(error))
@@ -170,10 +170,10 @@ def _note_answer(
     profile.problem, profile.problem_since, profile.said_at, profile.failures = None, None, now, 0
     profile.etag, profile.last_modified = answer.version.etag, answer.version.last_modified
     if answer.config is not None:
-        said = answer.config.to_json()
+        config = answer.config.to_json()
         # What this site has only just learnt to read is no change.
-        lines += said_history.between(said | profile.said, said)
-        profile.said, profile.seen = said, said | profile.seen
+        lines += said_history.between(config | profile.said, config)
+        profile.said, profile.seen = config, config | profile.seen
         if project.takes_platforms and answer.config.versions:
             if set_versions(project, answer.config.versions):
                 transaction.on_commit(catalogue.forget)

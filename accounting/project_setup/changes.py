@@ -68,11 +68,11 @@ class ConfigChange:
         return self.field in TAKEN_OVER
 
 
-def changes(seen: dict[str, Any], said: dict[str, Any]) -> list[ConfigChange]:
+def changes(seen: dict[str, Any], config: dict[str, Any]) -> list[ConfigChange]:
     """What changed between two stored answers."""
-    if not seen or not said:
+    if not seen or not config:
         return []
-    before, now = from_json(seen), from_json(said)
+    before, now = from_json(seen), from_json(config)
     return [
         ConfigChange(field, label, in_words(before, field), in_words(now, field))
         for field, label in _LABELS.items()
@@ -90,8 +90,8 @@ def unseen(profile: ProjectProfile) -> list[ConfigChange]:
 
 def fingerprint(profile: ProjectProfile) -> str:
     """Names what a project said last, so that a form can say which answer it is about."""
-    said = [profile.said, profile.code_key]
-    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+    parts = [profile.said, profile.code_key]
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
 def described(config: ProjectConfig) -> list[tuple[str, str]]:
@@ -157,14 +157,14 @@ def master_url_problem(here: str, config: ProjectConfig) -> str:
     if not config.master_url:
         return gettext("The project does not state its master URL.")
     try:
-        said = canonical_url(config.master_url)
+        reported = canonical_url(config.master_url)
     except URLError as error:
         text = gettext("The project states %(url)s as its master URL, which clients would refuse: %(error)s.")
         return text % {"url": config.master_url, "error": sentence(error.message)}
-    if address_key(said) == address_key(here):
+    if address_key(reported) == address_key(here):
         return ""
     text = gettext(
         "The project states %(said)s as its master URL, not %(here)s. Computers that have it at either address are "
         "recognised. If the project has moved, change its master URL here, so that new computers attach to the new one."
     )
-    return text % {"said": said, "here": here}
+    return text % {"said": reported, "here": here}

@@ -138,15 +138,15 @@ def take_over(project_id: int, fields: Collection[str], shown: str) -> None:
 
     def change(project: Project) -> None:
         profile = _shown(project.pk, shown)
-        said = from_json(profile.said)
-        if NAME in fields and said.name:
-            if Project.objects.filter(name=said.name).exclude(pk=project.pk).exists():
+        config = from_json(profile.said)
+        if NAME in fields and config.name:
+            if Project.objects.filter(name=config.name).exclude(pk=project.pk).exists():
                 raise StepRefused(gettext("Another project on this site has that name. Change it by hand."))
-            project.name = said.name
+            project.name = config.name
         if VERSIONS in fields:
-            set_versions(project, said.versions)
+            set_versions(project, config.versions)
         if KEYWORDS in fields:
-            set_keywords(project, said.keywords)
+            set_keywords(project, config.keywords)
         profile.seen = profile.seen | {name: profile.said[name] for name in fields if name in profile.said}
         profile.save()
 

@@ -90,5 +90,7 @@ def _tree(
 
 def answers_of_form(form: Mapping[str, object]) -> tuple[list[int], list[int]]:
     """The numbers that a submitted form says yes to, and no to."""
-    said = {id_: form.get(f"k{id_}") for id_ in KEYWORDS}
-    return [id_ for id_, answer in said.items() if answer == YES], [id_ for id_, answer in said.items() if answer == NO]
+    answers = {id_: form.get(f"k{id_}") for id_ in KEYWORDS}
+    return [id_ for id_, answer in answers.items() if answer == YES], [
+        id_ for id_, answer in answers.items() if answer == NO
+    ]

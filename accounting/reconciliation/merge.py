@@ -42,19 +42,19 @@ def _merge_one(
     # What no statistics have had is estimated up to today.
     unseen = sum(estimates.get(key, 0) for key in keys if key not in rows)
     total = unseen + sum(_seen(row).settled for row in present)
-    kept = rows.get(keys[1], present[0])
-    kept.host = newer
-    kept.seen_on = max([row.seen_on for row in present] + ([today] if unseen else []))
-    kept.read_on = max(row.read_on for row in present)
-    kept.granted = min(sum(row.granted for row in present), MOST_CREDIT)
-    kept.granted_last = min(sum(row.granted_last for row in present), MOST_CREDIT)
-    kept.is_whole = not unseen and all(row.is_whole for row in present)
-    estimated = total if kept.is_whole else total - kept.granted
-    kept.estimated_before = estimated - _estimated_on(kept.seen_on, [older, newer], project_id)
-    kept.compared_from = unseen + sum(row.compared_from for row in present)
-    kept.estimated = sum(row.estimated for row in present)
-    Settlement.objects.filter(pk__in=[row.pk for row in present if row is not kept]).delete()
-    kept.save()
+    remaining = rows.get(keys[1], present[0])
+    remaining.host = newer
+    remaining.seen_on = max([row.seen_on for row in present] + ([today] if unseen else []))
+    remaining.read_on = max(row.read_on for row in present)
+    remaining.granted = min(sum(row.granted for row in present), MOST_CREDIT)
+    remaining.granted_last = min(sum(row.granted_last for row in present), MOST_CREDIT)
+    remaining.is_whole = not unseen and all(row.is_whole for row in present)
+    estimated = total if remaining.is_whole else total - remaining.granted
+    remaining.estimated_before = estimated - _estimated_on(remaining.seen_on, [older, newer], project_id)
+    remaining.compared_from = unseen + sum(row.compared_from for row in present)
+    remaining.estimated = sum(row.estimated for row in present)
+    Settlement.objects.filter(pk__in=[row.pk for row in present if row is not remaining]).delete()
+    remaining.save()
 
 
 def _seen(row: Settlement) -> SettledCredit:

@@ -77,22 +77,22 @@ def summarise(
 
 def _account(entry: AccountEntry, project: Known | None, troubles: Mapping[int, StoredTroubles]) -> dict[str, Any]:
     """The answer about one project; ``project`` is its id, or its URL if this site does not know it."""
-    said: dict[str, Any] = {"project": entry.url if project is None else project.id}
+    content: dict[str, Any] = {"project": entry.url if project is None else project.id}
     if entry.detach_when_done:
-        said["order"] = "detach_when_done"
+        content["order"] = "detach_when_done"
     else:
-        said["order"] = "attach" if project is None or project.id not in troubles else "keep"
-        said["share"] = entry.resource_share
+        content["order"] = "attach" if project is None or project.id not in troubles else "keep"
+        content["share"] = entry.resource_share
     if entry.suspend is not None:
-        said["suspend"] = entry.suspend
+        content["suspend"] = entry.suspend
     if entry.dont_request_more_work:
-        said["no_new_work"] = True
+        content["no_new_work"] = True
     if entry.abort_not_started:
-        said["drop_waiting"] = True
+        content["drop_waiting"] = True
     if entry.update:
-        said["update"] = True
+        content["update"] = True
     if entry.no_rsc:
-        said["no_rsc"] = list(entry.no_rsc)
+        content["no_rsc"] = list(entry.no_rsc)
     if project is not None and (stored := troubles.get(project.id)):
-        said["met"] = [trouble[:2] for trouble in stored]
-    return said
+        content["met"] = [trouble[:2] for trouble in stored]
+    return content

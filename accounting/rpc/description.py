@@ -22,8 +22,8 @@ class Description:
 
 def description_digest(request: AccountManagerRequest) -> bytes:
     """A digest that changes when the stored description of the computer has to change."""
-    said = "\n".join((request.host_cpid, request.domain_name, request.client_version, request.platform_name))
-    return blake2b(request.hardware_digest + said.encode(), digest_size=16).digest()
+    text = "\n".join((request.host_cpid, request.domain_name, request.client_version, request.platform_name))
+    return blake2b(request.hardware_digest + text.encode(), digest_size=16).digest()
 
 
 def appearance_of(request: AccountManagerRequest) -> HostDescription:

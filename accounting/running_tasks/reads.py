@@ -125,8 +125,8 @@ def read_running(user: User, now: dt.datetime) -> Running:
     lines, total = [], 0
     with connection.cursor() as cursor:
         cursor.execute(sql.RUNNING, params)
-        for host_id, host_name, _, name, colour, master_url, said, text, at, number in cursor:
-            base, task = base_of(master_url, said), orjson.loads(text)
+        for host_id, host_name, _, name, colour, master_url, stated, text, at, number in cursor:
+            base, task = base_of(master_url, stated), orjson.loads(text)
             lines.append(_line(task, name, colour % DATA_COLOURS, base, at, host_id, host_name))
             total = number
     return Running(lines, total)
@@ -181,10 +181,10 @@ def _read_ended(host: Host, listed: Collection[tuple[int, str]]) -> list[EndedLi
     newest = rows.order_by("-last_seen_at", "-pk")[: MAX_ENDED + len(listed)]
     tasks = [task for task in newest if (task.project_id, task.name) not in listed][:MAX_ENDED]
     open_here = {task.name for task in tasks if task.project.is_served_here and task.standing not in FINAL}
-    known = tasks_by_name(open_here) if open_here else {}
+    own_tasks = tasks_by_name(open_here) if open_here else {}
     ended = []
     for task in tasks:
-        now_known = own_status(known.get(task.name), host.owner_id) if task.name in open_here else None
+        now_known = own_status(own_tasks.get(task.name), host.owner_id) if task.name in open_here else None
         standing = now_known.standing if now_known is not None else TaskCreditState(task.standing)
         ended.append(
             EndedLine(

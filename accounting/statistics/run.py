@@ -86,7 +86,7 @@ def import_project(project_id: int, *, at_once: bool = False) -> str:
         if row is None:
             return "It is not due yet."
         try:
-            said = _import(session, row, now)
+            outcome = _import(session, row, now)
         except (FetchError, StatisticsError, psycopg.Error, OSError) as error:
             # Of the database: numbers that it cannot add up. Of the system: no room for the files.
             return _note_trouble(row, error)
@@ -94,8 +94,8 @@ def import_project(project_id: int, *, at_once: bool = False) -> str:
             files.drop(project_id)
             return _note_trouble(row, StatisticsError("", "export_read_limit", secs=READ_SECS))
         _note_success(row)
-    log.info("statistics_read", project=row.project.name, said=said)
-    return said
+    log.info("statistics_read", project=row.project.name, said=outcome)
+    return outcome
 
 
 @contextmanager
@@ -179,8 +179,8 @@ class _Export:
 def _fetch(row: StatisticsImport, now: dt.datetime) -> _Export | None:
     """The project's export, by HTTP; None if it is the one that was read last."""
     url = url_of(row, row.project)
-    known = Version(row.etag, row.last_modified) if row.update_time is not None else None
-    answer = fetch(f"{url}tables.xml", known=known, limits=_TABLES_LIMITS)
+    version = Version(row.etag, row.last_modified) if row.update_time is not None else None
+    answer = fetch(f"{url}tables.xml", known=version, limits=_TABLES_LIMITS)
     if answer.is_unchanged:
         return None
     tables = _in_time(read_tables(answer.body), now)

@@ -193,9 +193,11 @@ def _write(
         )
     }  # fmt: skip
     for id_, total, average, average_at, made_at, host, user, known_since, *before in batch:
-        kept = StoredCredit(*before) if before[0] is not None else None
-        new, grant = apply(kept, ReportedCredit(total, made_at, as_of), read_since=read_since, known_since=known_since)
-        if new is kept:
+        stored = StoredCredit(*before) if before[0] is not None else None
+        new, grant = apply(
+            stored, ReportedCredit(total, made_at, as_of), read_since=read_since, known_since=known_since
+        )
+        if new is stored:
             continue
         row = (id_, host, user, new.total, new.highest, new.counted, average, average_at, new.made_at, grant)
         for column, value in zip(columns.values(), row, strict=True):

@@ -74,12 +74,12 @@ class Assembly:
         projects: list[Project] = []
         jobs: list[StartJob] = []
         for index, project_state in enumerate(self.state.projects):
-            apps, kept = self._apps(index, project_state)
+            apps, versions = self._apps(index, project_state)
             if not apps:
                 self._note(Message("left_out_project", name=names[index]))
                 continue
             projects.append(self._project(index, project_state, names[index], apps))
-            jobs += self._jobs(index, names[index], project_state, apps, kept)
+            jobs += self._jobs(index, names[index], project_state, apps, versions)
         if not projects:
             raise self.state.projects[0].section.error("project", "no_usable_project")
         if all(project.share == 0 for project in projects):
@@ -206,7 +206,7 @@ class Assembly:
     def _apps(self, index: int, project_state: StateProject) -> tuple[list[App], dict[str, list[StateVersion]]]:
         """The applications this computer can run, and for each which of its versions are left."""
         apps: list[App] = []
-        kept: dict[str, list[StateVersion]] = {}
+        used_versions: dict[str, list[StateVersion]] = {}
         for app in project_state.apps.values():
             if app.non_cpu_intensive:
                 self._note(Message("left_out_idle_app", name=project_state.name, app=app.name))
@@ -222,7 +222,7 @@ class Assembly:
             if not pairs:
                 self._note(Message("left_out_app", name=project_state.name, app=app.name))
                 continue
-            kept[app.name] = [state for state, _ in pairs]
+            used_versions[app.name] = [state for state, _ in pairs]
             config = self.configs.get(index)
             limit = config.max_concurrent.get(app.name, app.max_concurrent) if config else app.max_concurrent
             versions = tuple(version for _, version in pairs)
@@ -230,7 +230,7 @@ class Assembly:
             apps.append(
                 App(app.name, versions, size, Normal(estimate), latency, app.weight, limit, working_set_bytes=memory)
             )
-        return apps, kept
+        return apps, used_versions
 
     def _job_sizes(
         self, index: int, project_state: StateProject, app: StateApp, speeds: list[float]
@@ -294,12 +294,17 @@ class Assembly:
         )
 
     def _jobs(
-        self, index: int, name: str, project_state: StateProject, apps: list[App], kept: dict[str, list[StateVersion]]
+        self,
+        index: int,
+        name: str,
+        project_state: StateProject,
+        apps: list[App],
+        versions: dict[str, list[StateVersion]],
     ) -> list[StartJob]:
         """Its tasks as they are now, in order of arrival."""
         jobs: list[StartJob] = []
         for job in project_state.jobs:
-            version = _version_of(job, kept.get(job.app, []))
+            version = _version_of(job, versions.get(job.app, []))
             app = next((app for app in apps if app.name == job.app), None)
             if version is None or app is None:
                 self._note(Message("left_out_tasks", name=name))

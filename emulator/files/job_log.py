@@ -122,11 +122,11 @@ def run_times(jobs: list[LoggedJob], speeds: Iterable[float]) -> RunTimes | None
     A task's size is its run time × the present speed of its version, so that the emulation gives the run time that was
     measured. Its version is the one whose speed is nearest to that of the estimate.
     """
-    known = list(speeds)
+    kinds = list(speeds)
     newest = jobs[-JOBS_MAX:]
-    if len(newest) < JOBS_MIN or not known:
+    if len(newest) < JOBS_MIN or not kinds:
         return None
-    sizes = [job.run_secs * min(known, key=lambda flops: _apart(job, flops)) for job in newest]
+    sizes = [job.run_secs * min(kinds, key=lambda flops: _apart(job, flops)) for job in newest]
     mean = fsum(sizes) / len(sizes)
     variance = fsum([(size - mean) ** 2 for size in sizes]) / (len(sizes) - 1)
     estimated = fsum([job.estimate_flop for job in newest])

@@ -92,13 +92,13 @@ def read_upload(files: Mapping[str, bytes]) -> Scenario:
     """
     if STATE_FILE not in files:
         raise ScenarioFileError(STATE_FILE, "", 0, "state_file_missing")
-    known = {STATE_FILE, *_PREFERENCE_FILES, _CC_CONFIG_FILE, TIME_LOG_FILE}
-    app_configs = sorted(name for name in files if name not in known and name.endswith(APP_CONFIG_FILE))
+    names = {STATE_FILE, *_PREFERENCE_FILES, _CC_CONFIG_FILE, TIME_LOG_FILE}
+    app_configs = sorted(name for name in files if name not in names and name.endswith(APP_CONFIG_FILE))
     job_logs = sorted(name for name in files if JOB_LOG.fullmatch(name))
     for name in files:
-        if name not in (*known, *app_configs, *job_logs):
+        if name not in (*names, *app_configs, *job_logs):
             raise ScenarioFileError(
-                name[:100], "", 0, "unknown_file", names=[*sorted(known), "app_config.xml", "job_log_….txt"]
+                name[:100], "", 0, "unknown_file", names=[*sorted(names), "app_config.xml", "job_log_….txt"]
             )
     if len(app_configs) > APP_CONFIGS_MAX:
         raise ScenarioFileError(APP_CONFIG_FILE, "", 0, "too_many_of_them", limit=APP_CONFIGS_MAX)

@@ -70,8 +70,8 @@ class Document:
 
     def applied(self) -> Scenario:
         """The scenario with the parameters that are preferences; the policy takes the others."""
-        known = {field.name for field in fields(self.scenario.preferences)}
-        changes = {name: value for name, value in self.parameters.as_dict().items() if name in known}
+        names = {field.name for field in fields(self.scenario.preferences)}
+        changes = {name: value for name, value in self.parameters.as_dict().items() if name in names}
         return replace(self.scenario, preferences=replace(self.scenario.preferences, **changes))
 
 

@@ -90,14 +90,14 @@ def _task(line: TaskLine) -> ListedTask:
     )
 
 
-def _facts(line: ProjectLine, processors: list[Processor], known: Habits) -> ProjectFacts:
+def _facts(line: ProjectLine, processors: list[Processor], habits: Habits) -> ProjectFacts:
     """The project and what its tasks are like; shares count up to 100."""
     kinds = [processor.kind for processor in processors]
     hours = _job_hours(line.project, [kind for kind in kinds if kind not in line.wish.no_rsc] or kinds)
-    if known.run_hours is not None:
+    if habits.run_hours is not None:
         # Without a word about processors, listed tasks count as those of the first kind, which is the CPU if it can be.
-        hours[next(iter(hours))] = known.run_hours
-    return ProjectFacts(line.project.name, round(100 * (line.share or 0), 4), hours, known.limit_days or LIMIT_DAYS)
+        hours[next(iter(hours))] = habits.run_hours
+    return ProjectFacts(line.project.name, round(100 * (line.share or 0), 4), hours, habits.limit_days or LIMIT_DAYS)
 
 
 def _note_run_times(

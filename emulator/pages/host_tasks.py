@@ -60,9 +60,9 @@ class Habits:
 def habits(tasks: Sequence[ListedTask], project: str, at: dt.datetime) -> Habits:
     """The mean run time of a project's tasks, and the longest time until one is due."""
     run_secs = [task.run_secs for task in tasks if task.project == project]
-    known = [secs for secs in run_secs if secs is not None]
+    secs_given = [secs for secs in run_secs if secs is not None]
     due = [(task.deadline - at).total_seconds() / 86400 for task in tasks if task.project == project and task.deadline]
-    return Habits(fmean(known) / 3600 if known else None, max([MIN_LIMIT_DAYS, *due]) if due else None)
+    return Habits(fmean(secs_given) / 3600 if secs_given else None, max([MIN_LIMIT_DAYS, *due]) if due else None)
 
 
 def start_jobs(tasks: Sequence[ListedTask], scenario: Scenario, at: dt.datetime) -> tuple[StartJob, ...]:

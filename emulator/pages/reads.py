@@ -261,11 +261,11 @@ def colours(names: Sequence[str]) -> list[int]:
 
     Two of one colour in a scenario: the second takes a free one. One statement.
     """
-    known = dict(SiteProject.objects.filter(name__in=names).values_list("name", "colour"))
+    site_colours = dict(SiteProject.objects.filter(name__in=names).values_list("name", "colour"))
     chosen: dict[int, int] = {}
     for number, name in enumerate(names):
-        if name in known and known[name] % DATA_COLOURS not in chosen.values():
-            chosen[number] = known[name] % DATA_COLOURS
+        if name in site_colours and site_colours[name] % DATA_COLOURS not in chosen.values():
+            chosen[number] = site_colours[name] % DATA_COLOURS
     free = [colour for colour in range(DATA_COLOURS) if colour not in chosen.values()]
     for number in range(len(names)):
         if number not in chosen:

@@ -58,12 +58,12 @@ def create(
             )
             % {"number": settings.EMULATOR_EXPERIMENTS_MAX}
         )
-    kept = None if scenario is None else to_json(scenario)
+    document = None if scenario is None else to_json(scenario)
     return Experiment.objects.create(
         owner=owner,
         title=title[:100] or gettext("Experiment"),
         origin=origin[:200],
-        scenario=kept,
+        scenario=document,
         days=days,
         draft={"trial": trial} if trial else {},
     )

@@ -55,8 +55,8 @@ def ask(run: Run, decision: int, user: User, now: dt.datetime) -> Replay:
         )
     if replay is None:
         replay = Replay.objects.create(run=run, decision=decision, asked_at=now)
-    kept = Replay.objects.filter(run=run).order_by("-pk").values_list("pk", flat=True)
-    dropped = list(kept[REPLAYS_MAX:])
+    numbers = Replay.objects.filter(run=run).order_by("-pk").values_list("pk", flat=True)
+    dropped = list(numbers[REPLAYS_MAX:])
     queue.withdraw(REPLAY, dropped)
     Replay.objects.filter(pk__in=dropped).delete()
     work.filter(subject=replay.pk).delete()
@@ -77,5 +77,5 @@ def make(replay_id: int) -> None:
 
 def wanted_of(packed: Packed, decision: int) -> dict[str, float | int]:
     """A decision as its replay looks for it (emulator.engine.replay.Wanted)."""
-    kept = {name: int(packed[f"decisions.{name}"][decision]) for name in ("kind", "reason", "project", "job")}
-    return {"number": decision, "at_secs": float(packed["decisions.at_secs"][decision]), **kept}
+    stored = {name: int(packed[f"decisions.{name}"][decision]) for name in ("kind", "reason", "project", "job")}
+    return {"number": decision, "at_secs": float(packed["decisions.at_secs"][decision]), **stored}

@@ -70,11 +70,11 @@ def evaluate_user(user_id: int, now: dt.datetime) -> int:
             return 0
         is_first = watch.looked_at is None
         since = max(watch.since, now - EVENTS_TOLD_FOR, (watch.looked_at or watch.since) - OVERLAP)
-        known = {row.key: row for row in AlertTrouble.objects.filter(user=user_id)}
-        before = {key: _open_alert(row) for key, row in known.items()}
+        troubles = {row.key: row for row in AlertTrouble.objects.filter(user=user_id)}
+        before = {key: _open_alert(row) for key, row in troubles.items()}
         with written_for(watch.user):
             evaluated = evaluate(before, read_observations(watch.user, now, since), now, is_first=is_first)
-            _remember(user_id, known, evaluated, now)
+            _remember(user_id, troubles, evaluated, now)
             nmessages = _write_messages(user_id, evaluated, now)
         AlertWatch.objects.filter(pk=user_id).update(looked_at=now)
     return nmessages

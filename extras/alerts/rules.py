@@ -70,9 +70,9 @@ def evaluate(
     there: dict[str, Observation] = {}
     for observation in sorted(seen, key=lambda observation: (observation.key, observation.text, observation.path)):
         there.setdefault(observation.key, observation)
-    known, begun, over = {}, [], []
+    open_before, begun, over = {}, [], []
     for key, observation in there.items():
-        known[key] = OpenAlert(observation.kind, key, observation.text, observation.path)
+        open_before[key] = OpenAlert(observation.kind, key, observation.text, observation.path)
         if key not in before and not (is_first and observation.kind in LASTING):
             begun.append(observation)
     for key, missed in sorted(before.items()):
@@ -80,10 +80,10 @@ def evaluate(
             continue
         gone_since = missed.gone_since or now
         if now - gone_since < OVER_AFTER:
-            known[key] = replace(missed, gone_since=gone_since)
+            open_before[key] = replace(missed, gone_since=gone_since)
         elif missed.kind in LASTING:
             over.append(missed)
-    return Evaluation(known, begun, over)
+    return Evaluation(open_before, begun, over)
 
 
 # --- trying again --------------------------------------------------------------------------------------------

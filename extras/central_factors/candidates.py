@@ -53,8 +53,8 @@ class Candidate:
 
 def candidates(now: dt.datetime) -> list[Candidate]:
     """By app and version. A statement for all apps, one for their versions, one for each app that takes medians."""
-    known = known_factors(now)
-    factors = known.factors if known is not None else []
+    factors_now = known_factors(now)
+    factors = factors_now.factors if factors_now is not None else []
     apps = App.objects.filter(is_deprecated=False, credit_system=CreditSystem.CREDITNEW)
     apps = apps.exclude(rule_set=RuleSet.DEPLOYED).prefetch_related("versions__platform")
     return [candidate for app in apps for candidate in _of_app(app, factors)]

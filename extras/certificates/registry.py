@@ -64,8 +64,8 @@ def issue(
     with transaction.atomic():
         User.objects.select_for_update(no_key=True).only("pk").get(pk=user.pk)
         theirs = Certificate.objects.filter(user=user)
-        if form_key is not None and (known := theirs.filter(form_key=form_key).first()) is not None:
-            return known
+        if form_key is not None and (before := theirs.filter(form_key=form_key).first()) is not None:
+            return before
         if theirs.count() >= MAX_CERTIFICATES:
             raise TooMany
         with connection.cursor() as cursor:

@@ -53,10 +53,10 @@ def _store(experiment_id: int, **columns: Any) -> None:
         raise GoneError
 
 
-def measure_in_process(said: dict[str, Any], report: Callable[[float], None]) -> list[dict[str, Any]]:
+def measure_in_process(experiment: dict[str, Any], report: Callable[[float], None]) -> list[dict[str, Any]]:
     """What the process found. Raises FailedError, and what ``report`` raises."""
     secs_max = settings.CREDIT_LABORATORY_SECS_MAX
-    order = {"experiment": said, "secs_max": secs_max, "bytes_max": BYTES_MAX}
+    order = {"experiment": experiment, "secs_max": secs_max, "bytes_max": BYTES_MAX}
     command = [sys.executable, "-m", "extras.laboratory.trials.process"]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, cwd=settings.BASE_DIR) as process:

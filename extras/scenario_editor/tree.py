@@ -216,16 +216,16 @@ def type_in(state: dict[str, Any], data: Mapping[str, str]) -> None:
     pairs: list[tuple[dict[str, Any], Row]] = [(state["host"], rows.host), (state["preferences"], rows.preferences)]
     pairs.append((state.setdefault("start", {}), rows.start))
     pairs += list(zip(state["processors"], rows.processors, strict=True))
-    for kept, project in zip(state["projects"], rows.projects, strict=True):
-        pairs += [(kept, project.row), *zip(kept["apps"], project.apps, strict=True)]
-    for kept, event in zip(state["events"], rows.events, strict=True):
-        pairs.append((kept, event.row))
+    for stored, project in zip(state["projects"], rows.projects, strict=True):
+        pairs += [(stored, project.row), *zip(stored["apps"], project.apps, strict=True)]
+    for stored, event in zip(state["events"], rows.events, strict=True):
+        pairs.append((stored, event.row))
         if event.app is not None:
-            pairs.append((kept["app"], event.app))
-    for kept, form in pairs:
+            pairs.append((stored["app"], event.app))
+    for stored, form in pairs:
         # A page of an older release lacks the fields that came since; a box that is not ticked is not sent either.
         # Browsers end lines with two characters, which are no change.
-        kept["typed"] = {
+        stored["typed"] = {
             name: data.get(
                 f"{form.prefix}-{name}", "" if isinstance(field, forms.BooleanField) else form.typed.get(name, "")
             ).replace("\r\n", "\n")[:TEXT_CHARS_MAX]

@@ -51,8 +51,8 @@ def edit(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def _state(experiment: Experiment) -> dict[str, Any]:
-    kept: dict[str, Any] | None = experiment.draft.get("editor")
-    return kept or begin(reads.scenario_of(experiment), experiment.title, experiment.days)
+    draft: dict[str, Any] | None = experiment.draft.get("editor")
+    return draft or begin(reads.scenario_of(experiment), experiment.title, experiment.days)
 
 
 @transaction.atomic

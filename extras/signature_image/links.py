@@ -66,13 +66,13 @@ def find(token: str) -> SignatureImage | None:
 def picture_of(image: SignatureImage, now: dt.datetime) -> Picture:
     """The picture, drawn at most once an hour: between, it comes from the cache."""
     key = f"signature-image:{image.token}:{image.changed_at.timestamp()}"
-    kept = cache.get(key)
-    if not isinstance(kept, str):
+    encoded = cache.get(key)
+    if not isinstance(encoded, str):
         # In its owner's language: all see the same picture, and so do caches on the way.
         with written_for(image.user):
-            kept = b64encode(draw(read_facts(image, now))).decode()
-        cache.set(key, kept, DRAWN_EVERY_SECS)
-    content = b64decode(kept)
+            encoded = b64encode(draw(read_facts(image, now))).decode()
+        cache.set(key, encoded, DRAWN_EVERY_SECS)
+    content = b64decode(encoded)
     return Picture(content, f'"{sha256(content).hexdigest()[:32]}"')
 
 

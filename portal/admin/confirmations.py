@@ -76,8 +76,8 @@ class ConfirmationRequestAdmin(ReadOnlyAdmin):
         except two_persons.StepRefused as refusal:
             messages.error(request, str(refusal))
         else:
-            said = (
+            message = (
                 gettext("Confirmed: it is done.") if decided.is_confirmed else gettext("Refused: nothing was changed.")
             )
-            messages.success(request, said)
+            messages.success(request, message)
         return redirect("admin:portal_confirmationrequest_change", pk)

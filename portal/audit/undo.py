@@ -41,10 +41,10 @@ def proposal_of(change: Change, row: Model) -> Proposal | None:
         return operation.undo(change)
     if change.action != Change.Action.UPDATE or not is_audited(type(row)):
         return None
-    known = {field.name for field in fields_of(type(row))}
+    names = {field.name for field in fields_of(type(row))}
     changes = {}
     for name, (before, _) in (change.changes or {}).items():
-        if name in known and (now := kept(row, name)) != before:
+        if name in names and (now := kept(row, name)) != before:
             changes[name] = [now, before]
     if not changes:
         return None

@@ -239,18 +239,18 @@ def _read(
         return Fetched(url.url, b"", nbytes, version)
     if response.status != 200:
         raise StatusError(host, response.status)
-    kept = bytearray()
+    body = bytearray()
     nbytes = 0
     for piece in _pieces(response, host, limits):
         nbytes += len(piece)
         if nbytes > limits.body_bytes:
             raise TooLarge(host, "fetch_body_limit", limit_nbytes=limits.body_bytes)
         if into is None:
-            kept += piece
+            body += piece
         else:
             with _writing(host):
                 into.write(piece)
-    return Fetched(url.url, bytes(kept), nbytes, version)
+    return Fetched(url.url, bytes(body), nbytes, version)
 
 
 def _save(response: BaseHTTPResponse, host: str, download: Download, version: Version, limits: FetchLimits) -> int:

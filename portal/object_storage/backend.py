@@ -219,10 +219,10 @@ class ObjectStorage(S3Storage):
             status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode")
             if status == _MISSING and about.get("Code") != "NoSuchBucket":
                 raise FileNotFoundError(errno.ENOENT, "not in the object storage", name) from error
-            said = f"{about.get('Code', status)} {about.get('Message', '')}".strip()
+            message = f"{about.get('Code', status)} {about.get('Message', '')}".strip()
             kind = StorageUnreachable if status is None or status >= _SERVER_FAULT else StorageError
             raise kind(
-                errno.EIO, f"the object storage at {where}, bucket {self.bucket_name}, answered: {said}", name
+                errno.EIO, f"the object storage at {where}, bucket {self.bucket_name}, answered: {message}", name
             ) from error
         except (BotoCoreError, Boto3Error) as error:
             raise StorageUnreachable(

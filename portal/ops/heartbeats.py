@@ -94,8 +94,8 @@ def count_mails(outcome: str, number: int) -> None:
 
 def mail_totals() -> dict[str, float]:
     """Mails handed to the mail server, those that it did not take, and of these the ones that it refused for good."""
-    kept = {key.decode(): float(value) for key, value in _valkey().hgetall(_MAILS).items()}
-    return {"sent": 0.0, "failed": 0.0, "bounced": 0.0, **kept}
+    totals = {key.decode(): float(value) for key, value in _valkey().hgetall(_MAILS).items()}
+    return {"sent": 0.0, "failed": 0.0, "bounced": 0.0, **totals}
 
 
 def memory() -> tuple[float, float]:

@@ -102,8 +102,8 @@ def _forget_abandoned(request: HttpRequest) -> None:
     """Carry out no form that was sent long before the password is entered: anyone who sent it has given it up."""
     if request.resolver_match is None or request.resolver_match.url_name not in _PASSWORD_PAGES:
         return
-    kept = request.session.get(STATE_SESSION_KEY)
-    if kept is not None and time.time() - kept.get("kept_at", 0.0) > app_settings.REAUTHENTICATION_TIMEOUT:
+    state = request.session.get(STATE_SESSION_KEY)
+    if state is not None and time.time() - state.get("kept_at", 0.0) > app_settings.REAUTHENTICATION_TIMEOUT:
         del request.session[STATE_SESSION_KEY]
 
 

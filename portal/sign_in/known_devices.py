@@ -55,10 +55,10 @@ def remember_browser(request: HttpRequest, response: HttpResponseBase, user: Use
     except signing.BadSignature:
         others = []
     # The people of one household share a browser.
-    known = [[user.pk, secrets.token_hex(8)], *others][:5]
+    devices = [[user.pk, secrets.token_hex(8)], *others][:5]
     response.set_cookie(
         settings.KNOWN_BROWSER_COOKIE_NAME,
-        signing.dumps(known, salt=_SALT),
+        signing.dumps(devices, salt=_SALT),
         max_age=COOKIE_SECS,
         secure=settings.SESSION_COOKIE_SECURE,
         httponly=True,

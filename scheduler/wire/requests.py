@@ -219,8 +219,8 @@ def _refused_types(preferences: bytes, gpu_types: Sequence[str]) -> frozenset[st
 
 def _without_venues(preferences: bytes) -> bytes:
     """The preferences that hold in all venues. Those of this computer's own venue are in the working preferences."""
-    kept, at = [], 0
+    pieces, at = [], 0
     while (begin := preferences.find(b"<venue", at)) >= 0 and (end := preferences.find(b"</venue>", begin)) >= 0:
-        kept.append(preferences[at:begin])
+        pieces.append(preferences[at:begin])
         at = end
-    return b"".join([*kept, preferences[at:]])
+    return b"".join([*pieces, preferences[at:]])

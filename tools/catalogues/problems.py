@@ -22,7 +22,7 @@ def problems(root: Path, places: Iterable[Catalogue], languages: Iterable[str]) 
     """One sentence for each problem, with the file's name first; none if all is well."""
     sentences: list[str] = []
     for language in languages:
-        known: dict[tuple[object, str | None], tuple[Path, list[str]]] = {}
+        translated: dict[tuple[object, str | None], tuple[Path, list[str]]] = {}
         for place in places:
             path = place.path(root, language)
             name = path.relative_to(root)
@@ -32,7 +32,7 @@ def problems(root: Path, places: Iterable[Catalogue], languages: Iterable[str]) 
             sentences += [f"{name}: {message.id!r} is obsolete." for message in catalog.obsolete.values()]
             for message in entries(catalog):
                 sentences += [f"{name}: {problem}" for problem in _of_entry(message)]
-                elsewhere, other = known.setdefault((message.id, message.context), (name, translations(message)))
+                elsewhere, other = translated.setdefault((message.id, message.context), (name, translations(message)))
                 if other != translations(message) and all(other) and all(translations(message)):
                     sentences.append(f"{name}: {message.id!r} is translated otherwise in {elsewhere}.")
     return sentences

@@ -163,8 +163,8 @@ def _idle(idle: Mapping[str, Any]) -> str:
 def _kind(kind: str) -> str:
     if kind == CPU:
         return "CPU"
-    known = dict(GPU_KINDS).get(kind)
-    return str(known) if known is not None else gettext("%(kind)s GPU") % {"kind": kind}
+    kind_name = dict(GPU_KINDS).get(kind)
+    return str(kind_name) if kind_name is not None else gettext("%(kind)s GPU") % {"kind": kind}
 
 
 def _advice(advice: Mapping[str, Any], before: Mapping[str, float]) -> str:

@@ -150,9 +150,9 @@ class Experiment:
         }
 
     @classmethod
-    def from_json(cls, said: Mapping[str, Any]) -> Experiment:
+    def from_json(cls, data: Mapping[str, Any]) -> Experiment:
         """From what `as_json` gave."""
-        return cls(**{**said, "variants": tuple(Variant(**variant) for variant in said["variants"])})
+        return cls(**{**data, "variants": tuple(Variant(**variant) for variant in data["variants"])})
 
 
 def _within(name: str, value: float, low: float, high: float) -> None:

@@ -38,7 +38,7 @@ def _say(line: str) -> None:
     sys.stdout.flush()
 
 
-def _found(said: dict[str, object]) -> list[dict[str, object]]:
+def _found(order: dict[str, object]) -> list[dict[str, object]]:
     from extras.laboratory.trials.experiment import Experiment, measure
 
     reported_at = 0.0
@@ -50,7 +50,7 @@ def _found(said: dict[str, object]) -> list[dict[str, object]]:
             _say(f"progress {part:.4f}")
             reported_at = now
 
-    return [variant.as_json() for variant in measure(Experiment.from_json(said), report)]
+    return [variant.as_json() for variant in measure(Experiment.from_json(order), report)]
 
 
 if __name__ == "__main__":

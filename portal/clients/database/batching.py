@@ -151,10 +151,10 @@ class _QueryQueue:
     async def _connection(self) -> BatchConnection:
         """The one that was used last, as its PostgreSQL process still has the data in its caches; else a new one."""
         while self._kept:
-            kept = self._kept.pop()
-            if not kept.connection.closed:
-                return kept
-            await self._pool.putconn(kept.release())  # which makes room for a new one
+            connection = self._kept.pop()
+            if not connection.connection.closed:
+                return connection
+            await self._pool.putconn(connection.release())  # which makes room for a new one
         return BatchConnection(await self._pool.getconn())
 
     async def _carry_out(self, connection: BatchConnection, batch: _Batch) -> None:
