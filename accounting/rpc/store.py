@@ -117,7 +117,7 @@ class ReadByKey(Query["Account | None"]):
         return ReadByKey
 
     @staticmethod
-    def steps(several: Sequence[ReadByKey], *, apart: bool) -> Sequence[Step]:
+    def steps(several: Sequence[ReadByKey], *, alone: bool) -> Sequence[Step]:
         hashes = ",".join([f'"\\\\x{request.key_hash.hex()}"' for request in several])
         params = {
             "key_hashes": f"{{{hashes}}}",

@@ -85,7 +85,7 @@ class Write(Query["bool | None"]):
         return self.account.host_id
 
     @staticmethod
-    def steps(several: Sequence[Write], *, apart: bool) -> Sequence[Step]:
+    def steps(several: Sequence[Write], *, alone: bool) -> Sequence[Step]:
         ordered = sorted(several, key=lambda contact: contact.account.host_id)
         notes = [note for contact in ordered if contact.settlement.notes for note in contact.note_rows()]
         answers: list[dict[str, Any]] = []
@@ -103,7 +103,7 @@ class Write(Query["bool | None"]):
             params["described"] = orjson.dumps([contact.description_row() for contact in described]).decode()
         statement = rpc_sql.write(
             month_of(ordered[0].now.date()),
-            waits=apart,
+            waits=alone,
             notes=bool(notes),
             answers=bool(answers),
             described=bool(described),

@@ -64,7 +64,7 @@ class Told:
     """The requests of the demo volunteer's computers, and what these did for this site's own project, by their ids."""
 
     calls: int
-    own_work: dict[int, list[fleet.Stretch]]
+    own_work: dict[int, list[fleet.ProjectWork]]
 
 
 def create_people(now: dt.datetime) -> Told:

@@ -29,7 +29,7 @@ FIRST_CALLS: Final = (dt.timedelta(0), dt.timedelta(minutes=2), dt.timedelta(min
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class ProjectWork:
     """What a computer did for one project between two contacts; ``failed`` of its CPU and GPU jobs failed."""
 
     since: dt.datetime
@@ -81,7 +81,7 @@ class SimulatedHost:
     pattern: UsagePattern
     rng: random.Random
     last_at: dt.datetime | None = None
-    stretches: dict[str, list[Stretch]] = field(default_factory=dict)
+    stretches: dict[str, list[ProjectWork]] = field(default_factory=dict)
 
     def calls(self, start: dt.datetime, end: dt.datetime) -> Iterator[dt.datetime]:
         """When it contacts the manager: thrice at the attach, then every six hours while it is on."""
@@ -168,7 +168,7 @@ class SimulatedHost:
             failed = sum(self.rng.random() < self.pattern.failing for _ in range(cpu_jobs + gpu_jobs))
             project.work(self.computer, *on_each, (cpu_jobs + gpu_jobs - failed, failed))
             self.stretches.setdefault(project.url, []).append(
-                Stretch(since, until, *on_each, cpu_jobs, gpu_jobs, failed)
+                ProjectWork(since, until, *on_each, cpu_jobs, gpu_jobs, failed)
             )
 
 
