@@ -242,7 +242,7 @@ def test_a_preference_that_changes_and_changes_back_holds_for_that_time_only(nam
 @pytest.mark.parametrize(("fraction", "is_sent"), [(0.375, True), (0.374, False)])
 def test_a_job_may_need_all_the_ram_that_preferences_allow(fraction: float, is_sent: bool) -> None:
     # 3 of 8 GB are 0.375 of them.
-    change = {"ram_busy_fraction": fraction, "ram_idle_fraction": fraction}
+    change: dict[str, Any] = {"ram_busy_fraction": fraction, "ram_idle_fraction": fraction}
     at_once = run(replace(BUSY, events=(ChangePreferences(0.0, **change),)), Rec(), 1.0)
     always = run(replace(BUSY, preferences=replace(BUSY.preferences, **change)), Rec(), 1.0)
     for result in (at_once, always):
