@@ -260,6 +260,8 @@ async def _settle_and_write(
     if settlement.stale:
         return reply
     rows = [row for id_, row in after.items() if id_ in listed or row is not account.projects.get(id_)]
+    offered = [projects.at(entry.url) for entry in reply.accounts]
+    ids = [project.id if project is not None else None for project in offered]
     written = await writes.Write(
         account,
         settlement,
@@ -267,7 +269,7 @@ async def _settle_and_write(
         {id_: _state(id_, project, troubles[id_], outcome, account, now) for id_, project in listed.items()},
         now,
         request.contact() | attachments.for_contact(),
-        contact_log.summarise(request, reply, projects.at, troubles),
+        contact_log.summarise(request, reply, ids, troubles),
         described,
         _tasks(request.tasks, projects) if instructions.takes_tasks(account) else None,
     )
