@@ -106,11 +106,6 @@ class Findings:
     short: tuple[ShortProject, ...]
     idle: tuple[IdleKind, ...]
 
-    @property
-    def are_good(self) -> bool:
-        """Whether there is nothing to say."""
-        return not (self.nlate or self.short or self.idle)
-
 
 def find(scenario: Scenario, result: Result) -> Findings:
     """The findings of a run whose timeline was recorded."""
