@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
+from django.apps import AppConfig
 from django.contrib import admin
 from django.contrib.admin import sites
+from django.contrib.admin.apps import SimpleAdminConfig
+from django.contrib.admin.checks import check_admin_app, check_dependencies
+from django.core import checks
 from django.core.paginator import Paginator
 from django.db.models import Model
 from django.http import HttpRequest, HttpResponse
@@ -91,3 +96,21 @@ class SiteConfig(BasicAppConfig):
 
     def ready(self) -> None:
         admin.site = sites.site = Site()
+
+
+class AdminConfig(SimpleAdminConfig):
+    """Leaves it to `portal.urls`, and to the admin's check, to import what the apps register.
+
+    That is half of what Django loads, and no worker, beat or command needs it.
+    """
+
+    default = False
+
+    def ready(self) -> None:
+        checks.register(check_dependencies, checks.Tags.admin)
+        checks.register(_check_admin, checks.Tags.admin)
+
+
+def _check_admin(app_configs: Sequence[AppConfig] | None, **options: Any) -> list[checks.CheckMessage]:
+    admin.autodiscover()
+    return check_admin_app(app_configs, **options)
