@@ -55,7 +55,8 @@ MIN_WINDOW: Final = 256
 #
 # The place of each result is drawn at random from the head of its queue to as far beyond the newest result as the head
 # is before it. So copies of a workunit do not lie side by side, nobody knows which one comes when, and nothing that
-# waits is overtaken for longer than the queue then was.
+# waits is overtaken for longer than the queue then was. The queue is measured once, before the first row is there:
+# measured for each row, it would lead through all rows that the statement has inserted by then.
 CREATE_RESULTS: Final = f"""
         INSERT INTO credit_result ({{columns}})
         WITH w AS (
@@ -66,7 +67,7 @@ CREATE_RESULTS: Final = f"""
             JOIN credit_workunit w ON w.id = wanted.id,
                  generate_series(wanted.first, wanted.first + wanted.n - 1) AS number),
         newest AS (SELECT coalesce(max(id), 0) AS id FROM credit_result),
-        queue AS (
+        queue AS MATERIALIZED (
           SELECT k.app_id, k.priority, newest.id - LEAST(newest.id, (
                    SELECT r.id + r.queue_shift FROM credit_result r
                     WHERE r.app_id = k.app_id AND r.server_state = {ServerState.UNSENT}
