@@ -123,15 +123,15 @@ def create_account(email: str, password_hash: str, name: str, *, address: str, a
         )
     with _admitted(address):
         # Only now: a request that waits for a hash slot must not hold a connection of the pool.
-        owner = _find(email)
-        device = _admit_to_account(owner, email, address)
-        if owner is not None:
-            right = _check(owner, password_hash)
+        known = _find(email)
+        device = _admit_to_account(known, email, address)
+        if known is not None:
+            right = _check(known, password_hash)
         else:
             throttle.admit_new_account(address)
             stored = make_password(password_hash.lower())
-    if owner is not None:
-        return _existing_account(owner, right, email, address, device)
+    if known is not None:
+        return _existing_account(known, right, email, address, device)
     user = User(email=email, name=name, terms_accepted_at=timezone.now() if settings.TERMS_OF_USE else None)
     # The site has not seen the password: the first login on the web sets Django's own (portal/people/backends.py).
     user.set_unusable_password()
@@ -321,7 +321,7 @@ def refuse_weak_key_if_blocked(user_id: int, key: str) -> None:
     """The same for a weak key; who does not have one of the account's learns nothing."""
     if AccountBlock.objects.filter(user=user_id).exists():
         hashes = ClientKey.objects.filter(user=user_id, revoked_at=None).values_list("key_hash", flat=True)
-        if any(weak_key(user_id, bytes(key_hash)) == key for key_hash in hashes):
+        if any(weak_key(user_id, bytes(each)) == key for each in hashes):
             refuse_if_blocked(user_id)
 
 
