@@ -159,10 +159,10 @@ def secret(name: str) -> str:
     if not file:
         return text(name)
     try:
-        found = Path(file).read_text().strip()
+        content = Path(file).read_text().strip()
     except (OSError, UnicodeDecodeError) as error:
         refuse(f"{name}_FILE", file, f"the file cannot be read ({type(error).__name__})")
-    return found or refuse(f"{name}_FILE", file, "the file is empty")
+    return content or refuse(f"{name}_FILE", file, "the file is empty")
 
 
 def database(url: str, name: str = "DATABASE_URL") -> dict[str, Any]:

@@ -12,7 +12,7 @@ ALL_EXTRAS = [
 INSTALLED_APPS = [
     "portal.operators.site.SiteConfig",
     "portal.people.replaced",
-    "django.contrib.admin",
+    "portal.operators.site.AdminConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.messages",

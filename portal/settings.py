@@ -237,10 +237,10 @@ def _kept_secret(name: str, make: Callable[[], str] = _new_secret) -> str:
     path = VAR_DIR / "keys" / name.lower()
     if not path.exists():
         make_file(path, make())
-    if not (found := path.read_text().strip()):
+    if not (secret := path.read_text().strip()):
         # Nothing is kept secret by an empty text.
         raise env.SettingError(f"{path} is empty. Put it back from a backup or, if the site was never used, remove it.")
-    return found
+    return secret
 
 
 SECRET_KEY = _kept_secret("SECRET_KEY")

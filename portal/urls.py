@@ -25,6 +25,8 @@ from portal.public_pages.views import enter, leave, site_text
 from portal.public_pages.well_known import change_password, favicon, robots, security, sitemap, web_app_manifest
 from portal.web.rest_api import unknown_address
 
+admin.autodiscover()
+
 handler500 = "portal.web.unavailable.server_error"
 urlpatterns = [
     path("healthz", healthz),

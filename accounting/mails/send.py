@@ -91,20 +91,22 @@ def send_concerns(now: dt.datetime) -> int:
     for choice in choices.select_related("user").iterator():
         hosts = list(own_hosts(choice.user).filter(retired_at=None))
         with written_for(choice.user):
-            found = read_attention(choice.user, hosts, now, dt.timedelta(days=choice.silent_days))
+            concerns = read_attention(choice.user, hosts, now, dt.timedelta(days=choice.silent_days))
         if choice.no_work:
-            mails += _send(choice.user, Mail.NO_WORK, "no_work", _told(found, Concern.NO_WORK, now))
+            mails += _send(choice.user, Mail.NO_WORK, "no_work", _told(concerns, Concern.NO_WORK, now))
         if choice.failing_jobs:
-            mails += _send(choice.user, Mail.FAILING_JOBS, "failing_jobs", _told(found, Concern.FAILING_JOBS, now))
+            mails += _send(choice.user, Mail.FAILING_JOBS, "failing_jobs", _told(concerns, Concern.FAILING_JOBS, now))
     return mails
 
 
-def _told(found: Iterable[Attention], concern: Concern, now: dt.datetime) -> dict[str, str]:
+def _told(concerns: Iterable[Attention], concern: Concern, now: dt.datetime) -> dict[str, str]:
     """The lines of a concern by computer and week."""
     lines: dict[str, list[str]] = {}
-    for each in found:
-        if each.concern is concern:
-            lines.setdefault(f"{each.host_id} {_week(now.date())}", []).append(f"{each.host_name} {each.text}")
+    for attention in concerns:
+        if attention.concern is concern:
+            lines.setdefault(f"{attention.host_id} {_week(now.date())}", []).append(
+                f"{attention.host_name} {attention.text}"
+            )
     return {key: "\n  ".join(texts) for key, texts in list(lines.items())[:_SHOWN]}
 
 
@@ -209,14 +211,14 @@ def send_first_steps(now: dt.datetime) -> int:
 
 def _sum(amounts: Iterable[Totals]) -> Totals:
     total = NO_WORK
-    for each in amounts:
-        total = total.plus(each)
+    for part in amounts:
+        total = total.plus(part)
     return total
 
 
 def _ranked(amounts: dict[int, Totals], names: dict[int, str]) -> list[str]:
     ranked = sorted(amounts.items(), key=lambda item: (-item[1].credit, item[0]))
-    return [f"{names.get(key) or gettext('Deleted')}: {_words(each)}" for key, each in ranked[:_SHOWN]]
+    return [f"{names.get(key) or gettext('Deleted')}: {_words(amounts)}" for key, amounts in ranked[:_SHOWN]]
 
 
 def _words(amounts: Totals) -> str:

@@ -123,10 +123,10 @@ def mail_preferences(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def unsubscribe_here(request: HttpRequest, token: str) -> HttpResponse:
     """End mails of one kind, signed in or not. Opening the address only asks: mail scanners open every link."""
-    found = read_token(token)
-    if found is None:
+    choice = read_token(token)
+    if choice is None:
         raise Http404
-    user_id, kind = found
+    user_id, kind = choice
     if request.method == "POST" and not unsubscribe(user_id, kind):
         raise Http404
     question, ended = _WORDS[kind]

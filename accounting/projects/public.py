@@ -31,12 +31,12 @@ _HOUR_MICRO_SECS: Final = 3_600_000_000
 
 def read_public() -> dict[str, Any]:
     """The sums and the projects by subject; five statements in ten minutes, and those of the public status."""
-    found: dict[str, Any] | None = cache.get(_KEY)
-    if found is None:
-        found = _read_sums(timezone.now().date()) | {"subjects": read_subjects()}
-        cache.set(_KEY, found, timeout=CACHED_SECS)
-    days = [(dt.date.fromisoformat(day), hours) for day, hours in found["days"]]
-    return found | {"days": days, "computers": current()["active"]["week"]}
+    figures: dict[str, Any] | None = cache.get(_KEY)
+    if figures is None:
+        figures = _read_sums(timezone.now().date()) | {"subjects": read_subjects()}
+        cache.set(_KEY, figures, timeout=CACHED_SECS)
+    days = [(dt.date.fromisoformat(day), hours) for day, hours in figures["days"]]
+    return figures | {"days": days, "computers": current()["active"]["week"]}
 
 
 def _read_sums(today: dt.date) -> dict[str, Any]:

@@ -144,8 +144,8 @@ def _may_be_another(request: AccountManagerRequest, listed: Listed, account: sto
     """Whether another client may send this computer's id, such as that of a copied data folder."""
     if request.host_cpid and account.cpid and request.host_cpid != account.cpid:
         return True
-    known = account.hostids
-    return any(each.hostid and known.get(id_, each.hostid) != each.hostid for id_, each in listed.items())
+    hostids = account.hostids
+    return any(project.hostid and hostids.get(id_, project.hostid) != project.hostid for id_, project in listed.items())
 
 
 def _answer_unknown(
@@ -267,6 +267,8 @@ async def _settle_and_write(
     if settlement.stale:
         return reply
     rows = [row for id_, row in after.items() if id_ in listed or row is not account.projects.get(id_)]
+    offered = [projects.at(entry.url) for entry in reply.accounts]
+    ids = [project.id if project is not None else None for project in offered]
     written = await writes.Write(
         account,
         settlement,
@@ -274,7 +276,7 @@ async def _settle_and_write(
         {id_: _state(id_, project, troubles[id_], outcome, account, now) for id_, project in listed.items()},
         now,
         request.contact() | attachments.for_contact(),
-        contact_log.summarise(request, reply, projects.at, troubles),
+        contact_log.summarise(request, reply, ids, troubles),
         described,
         _tasks(request.tasks, projects) if instructions.takes_tasks(account) else None,
     )
@@ -407,13 +409,13 @@ def _tasks(reported: ReportedTasks | None, projects: catalogue.Catalogue) -> wri
     """The list to keep: tasks of projects that this site knows. Others are none of its business, and only counted."""
     if reported is None:
         return None
-    kept, seen = [], set()
+    tasks, seen = [], set()
     for task in reported.tasks:
         project = projects.at(task.url)
         if project is None or (project.id, task.name) in seen:
             continue
         seen.add((project.id, task.name))
-        kept.append(
+        tasks.append(
             {
                 "project": project.id,
                 "name": task.name,
@@ -424,8 +426,8 @@ def _tasks(reported: ReportedTasks | None, projects: catalogue.Catalogue) -> wri
                 "remaining_secs": task.remaining_secs,
             }
         )
-    left_out = reported.left_out + len(reported.tasks) - len(kept)
-    return writes.StoredTaskList(orjson.dumps(kept).decode(), left_out)
+    left_out = reported.left_out + len(reported.tasks) - len(tasks)
+    return writes.StoredTaskList(orjson.dumps(tasks).decode(), left_out)
 
 
 def _is_key_use_new(account: store.Account, now: dt.datetime) -> bool:

@@ -99,15 +99,15 @@ def choose_for(
 def _troubles(
     account: Account, troubles: Mapping[int, StoredTroubles], now: dt.datetime
 ) -> dict[int, tuple[Trouble, ...]]:
-    found = {
+    warnings = {
         id_: current_troubles(stored, at_secs, is_here=False, now=now)
         for id_, (stored, at_secs) in account.troubles.items()
         if id_ not in troubles
     }
     for id_, stored in troubles.items():
         if stored:
-            found[id_] = current_troubles(stored, None, is_here=True, now=now)
-    return found
+            warnings[id_] = current_troubles(stored, None, is_here=True, now=now)
+    return warnings
 
 
 class _Site(NamedTuple):
@@ -351,9 +351,9 @@ def _messages(
     """Messages for the client's log: urgent announcements, and problems that its owner should act upon."""
     projects = outcome.projects
     urgent = (
-        Message(VERBATIM, text=each.title)
-        for each in projects.urgent
-        if now < each.until and each.audience.may_fit(reader)
+        Message(VERBATIM, text=message.title)
+        for message in projects.urgent
+        if now < message.until and message.audience.may_fit(reader)
     )
     announcements = list(islice(urgent, MAX_URGENT))
     if not account.may_have_keys:

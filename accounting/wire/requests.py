@@ -211,12 +211,12 @@ def parse_request(body: bytes) -> AccountManagerRequest:
         raise ProtocolError("acct_mgr_request", "the message does not begin with this element")
     scan.enter()
     # Credentials and the like come one after the other. The first of two counts.
-    found: dict[bytes, bytes | None] = dict(reversed(scan.row(_ROW_OF_TEXTS)))
+    texts: dict[bytes, bytes | None] = dict(reversed(scan.row(_ROW_OF_TEXTS)))
     platforms: list[str] = []
     projects = _printed_projects(scan, MAX_PROJECTS)
     while (tag := scan.next()) is not None:
         if tag in _TEXTS:
-            found.setdefault(tag, scan.element_text(tag))
+            texts.setdefault(tag, scan.element_text(tag))
         elif tag == b"project":
             if len(projects) == MAX_PROJECTS:
                 raise ProtocolError("project", f"more than {MAX_PROJECTS} projects")
@@ -224,15 +224,15 @@ def parse_request(body: bytes) -> AccountManagerRequest:
         elif tag in _SECTIONS:
             if tag == b"results" and is_shortened and scan.text is None and body.find(b"</results>", scan.pos) < 0:
                 # The last element, and all before it is here.
-                found.setdefault(tag, body[scan.pos :])
-                return _request(found, tuple(platforms[:MAX_NO_WORK]), projects)
-            found.setdefault(tag, scan.section(tag))
+                texts.setdefault(tag, body[scan.pos :])
+                return _request(texts, tuple(platforms[:MAX_NO_WORK]), projects)
+            texts.setdefault(tag, scan.section(tag))
         elif tag == b"alt_platform":
             platforms += [clip(name, 64) for name in _ALT_PLATFORM_NAME.findall(scan.element_text(tag))]
             # Clients with a second platform print it just before the projects.
             projects += _printed_projects(scan, MAX_PROJECTS - len(projects))
         elif tag == b"/acct_mgr_request":
-            return _request(found, tuple(platforms[:MAX_NO_WORK]), projects)
+            return _request(texts, tuple(platforms[:MAX_NO_WORK]), projects)
         elif not tag.startswith(b"/"):
             scan.skip(tag)
     if is_shortened:
@@ -249,20 +249,20 @@ def credentials_of(head: bytes) -> AccountManagerRequest:
     if scan.next() != _ROOT:
         raise ProtocolError("acct_mgr_request", "the message does not begin with this element")
     scan.enter()
-    found: dict[bytes, bytes | None] = dict(reversed(scan.row(_ROW_OF_TEXTS)))
+    texts: dict[bytes, bytes | None] = dict(reversed(scan.row(_ROW_OF_TEXTS)))
     while (tag := scan.next()) is not None and tag != b"project" and tag not in _SECTIONS:
         if tag in _TEXTS:
-            found.setdefault(tag, scan.element_text(tag))
-    return _request(found, (), [])
+            texts.setdefault(tag, scan.element_text(tag))
+    return _request(texts, (), [])
 
 
 def _request(
-    found: dict[bytes, bytes | None],
+    texts: dict[bytes, bytes | None],
     platforms: tuple[str, ...],
     projects: list[ReportedProject],
 ) -> AccountManagerRequest:
     def raw(tag: bytes) -> bytes:
-        return found.get(tag) or b""
+        return texts.get(tag) or b""
 
     opaque = raw(b"opaque")
     token = _HOST_TOKEN.search(opaque, 0, MAX_OPAQUE) if opaque else None
@@ -288,7 +288,7 @@ def _request(
         host_info=raw(b"host_info"),
         time_stats=raw(b"time_stats"),
         net_stats=raw(b"net_stats"),
-        tasks=parse_tasks(found[b"results"] or b"") if b"results" in found else None,
+        tasks=parse_tasks(texts[b"results"] or b"") if b"results" in texts else None,
     )
 
 

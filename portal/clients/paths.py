@@ -39,8 +39,8 @@ class ClientPath:
     def load(self) -> Callable[..., Any]:
         """The handler itself; imports its module."""
         module, _, name = self.handler.rpartition(".")
-        found: Callable[..., Any] = getattr(import_module(module), name)
-        return found
+        function: Callable[..., Any] = getattr(import_module(module), name)
+        return function
 
 
 def present_path(path: str, former: Iterable[str], paths: Collection[str]) -> str:
@@ -74,4 +74,4 @@ def with_former(paths: Mapping[str, ClientPath], former: Iterable[str]) -> dict[
 
 
 def by_path(*paths: ClientPath) -> dict[str, ClientPath]:
-    return {each.path: each for each in paths}
+    return {client_path.path: client_path for client_path in paths}

@@ -115,8 +115,8 @@ def account_groups(context: dict[str, Any]) -> list[AccountGroup]:
     groups = []
     for place, title, own in _GROUPS:
         links = [*own, *((link.view, link.title) for link in _links_of_apps(place))]
-        found = [(str(label), url) for view, label in links if (url := _url_of(view))]
-        pages = [AccountPage(label, url, path.startswith(url)) for label, url in found]
+        account_links = [(str(label), url) for view, label in links if (url := _url_of(view))]
+        pages = [AccountPage(label, url, path.startswith(url)) for label, url in account_links]
         if pages:
             groups.append(AccountGroup(str(title), pages))
     return groups

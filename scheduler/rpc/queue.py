@@ -77,7 +77,7 @@ class DiagnosisQuery(Query[Waiting]):
         return True
 
     @staticmethod
-    def steps(several: Sequence[DiagnosisQuery], *, apart: bool) -> list[Step]:
+    def steps(several: Sequence[DiagnosisQuery], *, alone: bool) -> list[Step]:
         (diagnosis,) = several
         return [Step(rpc_sql.DIAGNOSE, {"apps": _as_json(diagnosis.queries)})]
 

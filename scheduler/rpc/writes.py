@@ -87,7 +87,7 @@ class WriteQuery(Query["WrittenRow | None"]):
         return not _NEVER_WAITS.issuperset(self.rows)
 
     @staticmethod
-    def steps(several: Sequence[WriteQuery], *, apart: bool) -> list[Step | Then]:
+    def steps(several: Sequence[WriteQuery], *, alone: bool) -> list[Step | Then]:
         """Lock, ordered by computer; then write those that are locked, by a statement that sees nothing older."""
         by_host = sorted(several, key=lambda writing: writing.host_id)
         requests = [{"host_id": each.host_id, "version": each.version, "jobs": each.ready_jobs} for each in by_host]

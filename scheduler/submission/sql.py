@@ -87,7 +87,9 @@ SELECT count(w.id), coalesce(sum(w.fpops_est * w.target_nresults), 0)::float8
 #
 # The place of each result is drawn at random from the window of its submission (`engine.fair_queue`). What has none,
 # such as a replacement, lies anywhere in its queue, or up to MIN_WINDOW places behind its head. So copies of a workunit
-# do not lie side by side, nobody knows which one comes when, and nothing that waits is overtaken for ever.
+# do not lie side by side, nobody knows which one comes when, and nothing that waits is overtaken for ever. The queue is
+# measured once, before the first row is there: measured for each row, it would lead through all rows that the statement
+# has inserted by then.
 CREATE_RESULTS: Final = f"""
         INSERT INTO credit_result ({{columns}})
         WITH w AS (
@@ -98,7 +100,7 @@ CREATE_RESULTS: Final = f"""
             JOIN credit_workunit w ON w.id = wanted.id,
                  generate_series(wanted.first, wanted.first + wanted.n - 1) AS number),
         newest AS {_NEWEST},
-        queue AS (
+        queue AS MATERIALIZED (
           SELECT k.app_id, k.priority, coalesce(f.start, head.place, newest.id + 1) AS start,
                  coalesce(f.width, GREATEST(last.place - head.place, {MIN_WINDOW}) + k.n, {MIN_WINDOW} + k.n) AS width
             FROM (SELECT app_id, priority, count(*) AS n FROM w GROUP BY 1, 2) k CROSS JOIN newest

@@ -221,18 +221,18 @@ def _key(file: InputFile) -> _Key:
 def _stored_before(jobs: Sequence[SubmittedJob]) -> dict[str, StoredFile]:
     """The files that jobs name, by name; JobError if one is missing."""
     names = {file.name for job in jobs for file in job.inputs if file.content is None and file.remote is None}
-    found = {file.name: file for file in StoredFile.objects.raw(sql.NAMED_FILES, [list(names)])} if names else {}
-    if missing := sorted(names - set(found)):
+    stored = {file.name: file for file in StoredFile.objects.raw(sql.NAMED_FILES, [list(names)])} if names else {}
+    if missing := sorted(names - set(stored)):
         raise JobError("input_files", Message("no_stored_file", name=missing[0]))
-    return found
+    return stored
 
 
 def _stored(batch: Batch, jobs: Sequence[SubmittedJob], paths: list[str]) -> dict[_Key, StoredFile]:
     """The files of all jobs; contents are stored for this batch, each once, and where is added to ``paths``."""
     wanted = {_key(file): None for job in jobs for file in job.inputs if file.remote is None}
-    found = _stored_before(jobs)
+    stored = _stored_before(jobs)
     own = _store_contents(batch, len(jobs), (content for _, content in wanted if content is not None), paths)
-    return {key: found[key[0]] if key[1] is None else own[key[1]] for key in wanted}
+    return {key: stored[key[0]] if key[1] is None else own[key[1]] for key in wanted}
 
 
 def _store_contents(

@@ -62,8 +62,8 @@ def _may_change(request: HttpRequest, batch: Batch) -> bool:
 def batch_list(request: HttpRequest) -> HttpResponse:
     """How far are my batches?"""
     user = _looker(request)
-    found = list(batches.visible_batches(user)[:SHOWN_BATCHES])
-    rows = list(zip(found, batches.read_progress(found), strict=True))
+    shown_batches = list(batches.visible_batches(user)[:SHOWN_BATCHES])
+    rows = list(zip(shown_batches, batches.read_progress(shown_batches), strict=True))
     context = {"rows": rows, "most": SHOWN_BATCHES, "may_submit": batches.may_submit(user)}
     return render(request, "scheduler/batches.html", context)
 
@@ -189,8 +189,14 @@ def retire_batch(request: HttpRequest, pk: int) -> HttpResponse:
 @login_required
 def output(request: HttpRequest, pk: int, output_id: int) -> HttpResponseBase:
     """An output file."""
-    found = get_object_or_404(KeptOutput, batch=_batch(request, pk), pk=output_id)
-    return send(request, found.path, f"{found.workunit_name}_{found.name}", found.nbytes, found.md5)
+    kept_output = get_object_or_404(KeptOutput, batch=_batch(request, pk), pk=output_id)
+    return send(
+        request,
+        kept_output.path,
+        f"{kept_output.workunit_name}_{kept_output.name}",
+        kept_output.nbytes,
+        kept_output.md5,
+    )
 
 
 @require_safe

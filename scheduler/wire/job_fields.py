@@ -225,9 +225,9 @@ def _files(value: object, where: str) -> list[object]:
     return value
 
 
-def _table(value: object, known: set[str], where: str) -> dict[str, Any]:
-    if not isinstance(value, dict) or not set(value) <= known:
-        raise JobError(where, Message("no_table_of", names=sorted(known)))
+def _table(value: object, names: set[str], where: str) -> dict[str, Any]:
+    if not isinstance(value, dict) or not set(value) <= names:
+        raise JobError(where, Message("no_table_of", names=sorted(names)))
     return value
 
 

@@ -28,8 +28,8 @@ def used_secs() -> dict[str, float]:
 
 def per_request(before: Mapping[str, float], after: Mapping[str, float], nrequests: float) -> dict[str, int]:
     """Microseconds of each group for one request, of those that used any."""
-    found = {f"{name}_us": round((after[name] - before[name]) * 1e6 / nrequests) for name in after}
-    return {name: us for name, us in found.items() if us}
+    figures = {f"{name}_us": round((after[name] - before[name]) * 1e6 / nrequests) for name in after}
+    return {name: us for name, us in figures.items() if us}
 
 
 def whole_secs_of(pid: int) -> float:
