@@ -12,6 +12,7 @@ from django.db import DatabaseError, transaction
 from credit.engine.quorum import Equal, Verdict, check_late, check_set, check_too_late
 from credit.engine.states import ValidateState
 from credit.models import App, Comparison, Result
+from credit.validator.binary import Column
 from credit.validator.comparison import (
     DIGEST_BYTES,
     ComparisonError,
@@ -32,14 +33,15 @@ def _all_valid(count: int) -> Verdict:
 
 
 class SetChecker:
-    """Compares outputs workunit by workunit. ``faults``: by workunit id, why its outputs could not be compared.
+    """Compares outputs workunit by workunit.
 
+    ``quorums``: how many must agree; ``faults``: by workunit id, why its outputs could not be compared.
     ``outliers``: ids of results whose run time a project's function calls an outlier. ``assigned``: the credit that it
     assigns, by result.
     """
 
-    def __init__(self, app: App, workunits: Workunits, results: Results) -> None:
-        self.quorums = (workunits.min_quorum - (workunits.has_waited != 0)).tolist()
+    def __init__(self, app: App, workunits: Workunits, results: Results, quorums: Column) -> None:
+        self.quorums = quorums.tolist()
         self.canonical_ids = workunits.canonical_id.tolist()
         self.workunit_ids = workunits.id.tolist()
         self.ids = results.id.tolist()
