@@ -7,7 +7,7 @@ from csp.constants import NONE, SELF, UNSAFE_EVAL, UNSAFE_INLINE
 # In this order their pages stand in menus.
 ALL_EXTRAS = [
     *("alerts", "badges", "certificates", "signature_image", "win_back_mails"),
-    *("top_lists", "laboratory", "scenario_editor", "central_factors", "remote_jobs"),
+    *("top_lists", "laboratory", "scenario_editor", "central_factors", "remote_jobs", "scripts"),
 ]
 INSTALLED_APPS = [
     "portal.operators.site.SiteConfig",

@@ -34,6 +34,7 @@ from credit.validator import sql, writes
 from credit.validator.binary import NO_TIME, pipelined
 from credit.validator.check_set import SetChecker, found_wrong
 from credit.validator.logged import PassLog
+from credit.validator.prepared import PreparedAnswers, prepared_comparer
 from credit.validator.reads import (
     Results,
     Workunits,
@@ -43,6 +44,7 @@ from credit.validator.reads import (
     lock_records,
     lock_users,
     lock_workunits,
+    places_of,
     read_newer,
     read_results,
     records_of,
@@ -113,8 +115,12 @@ def _without_garbage_collection() -> Iterator[None]:
 
 
 @_without_garbage_collection()
-def run_pass(app_id: int, now: dt.datetime, limit: int | None = None) -> PassReport:
+def run_pass(
+    app_id: int, now: dt.datetime, limit: int | None = None, prepared: PreparedAnswers | None = None
+) -> PassReport:
     """Validate up to ``limit`` workunits of an app that wait for it (default: the setting VALIDATOR_BATCH).
+
+    ``prepared``: the answers of an app's slow function; workunits without any go on waiting.
 
     If a batch fails, smaller ones find the workunit whose data is at fault. It is tried again later, and its page says
     why. Raises OperationalError and InterfaceError if the database is at fault; then nothing has happened, and another
@@ -122,7 +128,7 @@ def run_pass(app_id: int, now: dt.datetime, limit: int | None = None) -> PassRep
     """
     limit = limit or settings.VALIDATOR_BATCH
     while True:
-        batch = _Pass(app_id, now)
+        batch = _Pass(app_id, now, prepared)
         try:
             return _run_or_create_missing(batch, limit)
         except (OperationalError, InterfaceError):
@@ -159,9 +165,10 @@ def _queue_for_retry(workunit_ids: Sequence[int], fault: str, now: dt.datetime) 
 class _Pass:
     """One pass: what it has read, and what the engine decided of it (``credit.engine.passes``)."""
 
-    def __init__(self, app_id: int, now: dt.datetime) -> None:
+    def __init__(self, app_id: int, now: dt.datetime, prepared: PreparedAnswers | None) -> None:
         self.app_id = app_id
         self.at = now
+        self.prepared = prepared
         self.now = now.timestamp()
         self.now_us = round(self.now * 1e6)
         self.report = PassReport()
@@ -180,8 +187,7 @@ class _Pass:
         if not len(workunits.id):
             return self.report
         results = read_results(workunits.id)
-        self.begins = np.searchsorted(results.workunit_id, workunits.id, "left").tolist()
-        self.ends = np.searchsorted(results.workunit_id, workunits.id, "right").tolist()
+        self.begins, self.ends = places_of(workunits, results)
         self.app = App.objects.annotate(pairs_to_confirm=_pairs()).get(pk=self.app_id)
         self.app_facts = app_facts(self.app)
         self.app_facts.pairs = frozenset((pair["one"], pair["other"]) for pair in self.app.pairs_to_confirm)
@@ -197,10 +203,10 @@ class _Pass:
 
         Before anything is written but the latter.
         """
-        # Nobody came to confirm them. What came after all, and was not looked at yet, counts as ever.
-        unconfirmed = workunits.have_waited(self.now_us) & (np.subtract(self.ends, self.begins) < workunits.min_quorum)
+        unconfirmed = workunits.are_unconfirmed(self.begins, self.ends, self.now_us)
         held = hold_workunits(workunits.id[unconfirmed], self.now_us) if unconfirmed.any() else set()
-        checker = SetChecker(self.app, workunits, results, workunits.min_quorum - unconfirmed)
+        comparer = prepared_comparer(self.app, self.prepared)
+        checker = SetChecker(self.app, workunits, results, workunits.min_quorum - unconfirmed, comparer)
         verdicts = [
             None if workunit_id in held else checker.verdict(number, begin, end)
             for number, (workunit_id, begin, end) in enumerate(

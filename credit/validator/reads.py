@@ -44,6 +44,11 @@ class Workunits:
         waited: Column = (self.confirm_until != NO_TIME) & (self.confirm_until <= now_us)
         return waited
 
+    def are_unconfirmed(self, begins: Sequence[int], ends: Sequence[int], now_us: int) -> Column:
+        """Those that nobody came to confirm. What came after all, and was not looked at yet, counts as ever."""
+        unconfirmed: Column = self.have_waited(now_us) & (np.subtract(ends, begins) < self.min_quorum)
+        return unconfirmed
+
 
 @dataclass(slots=True)
 class Results:
@@ -138,6 +143,12 @@ def read_results(workunit_ids: Column) -> Results:
         columns = {name: column if name == "digest" else column[order] for name, column in columns.items()}
         columns["digest"] = digest
     return Results(**columns)
+
+
+def places_of(workunits: Workunits, results: Results) -> tuple[list[int], list[int]]:
+    """Where the results of each workunit begin, and where they end."""
+    begins = np.searchsorted(results.workunit_id, workunits.id, "left").tolist()
+    return begins, np.searchsorted(results.workunit_id, workunits.id, "right").tolist()
 
 
 def hold_workunits(workunit_ids: Column, now_us: int) -> set[int]:

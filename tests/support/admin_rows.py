@@ -37,6 +37,7 @@ from extras.central_factors.models import CollectedExport
 from extras.laboratory.models import CreditExperiment
 from extras.laboratory.trials.experiment import Experiment, Variant
 from extras.remote_jobs.models import JobTemplate, Submitter
+from extras.scripts.models import Script
 from extras.win_back_mails.models import MailCampaign
 from portal.models import (
     Account,
@@ -186,6 +187,7 @@ def _scheduler_rows(alice: User, host: Host, of_credit: Mapping[str, Any]) -> di
     return {
         "remote_jobs.jobtemplate": JobTemplate.objects.create(app=app, kind="in", name="alpine_in", text="<workunit/>"),
         "remote_jobs.submitter": Submitter.objects.create(user=alice),
+        "scripts.script": Script.objects.create(name="energy", kind="compare", source="#!/bin/sh\n"),
         "scheduler.appkeyword": AppKeyword.objects.create(app=app, keyword=1),
         "scheduler.planclass": PlanClass.objects.create(name="mt"),
         "scheduler.retryentry": RetryEntry.objects.create(
