@@ -51,20 +51,23 @@ class UnregisteredFunction(Exception):
 
 
 def registered(kind: FunctionKind) -> list[str]:
-    """The dotted names that an app may have in this field, in alphabetical order."""
-    named = {name for app in site_apps() for name in (*app.functions().get(kind, ()), *app.made_functions(kind))}
-    return sorted({*named, *settings.APP_FUNCTIONS})
+    """The names that an app may have in this field, in alphabetical order."""
+    return sorted({*_of_modules(kind), *(name for app in site_apps() for name in app.made_functions(kind))})
+
+
+def _of_modules(kind: FunctionKind) -> set[str]:
+    return {*(name for app in site_apps() for name in app.functions().get(kind, ())), *settings.APP_FUNCTIONS}
 
 
 def load(kind: FunctionKind, name: str) -> Callable[..., Any]:
     """The registered function of this name. Raises UnregisteredFunction, or whatever importing its module raises."""
-    if name not in registered(kind):
+    for app in site_apps():
+        if (made := app.made_function(kind, name)) is not None:
+            return made
+    if name not in _of_modules(kind):
         raise UnregisteredFunction(
             gettext("the function %(name)s is not registered on this server: add it to APP_FUNCTIONS") % {"name": name}
         )
-    for app in site_apps():
-        if (made := app.made_functions(kind).get(name)) is not None:
-            return made
     function: Callable[..., Any] = import_string(name)
     if not callable(function):
         raise TypeError(gettext("%(name)s is not a function") % {"name": name})

@@ -41,7 +41,12 @@ class ScriptsConfig(extras.SiteApp):
 
         return is_code(row, proposal)
 
-    def made_functions(self, kind: str) -> Mapping[str, Callable[..., Any]]:
-        from extras.scripts.calls import made_functions
+    def made_functions(self, kind: str) -> Sequence[str]:
+        from extras.scripts.models import Script
 
-        return made_functions(kind) if self.is_in_use else {}
+        return [script.function_name for script in Script.of_kind(kind)] if self.is_in_use else []
+
+    def made_function(self, kind: str, name: str) -> Callable[..., Any] | None:
+        from extras.scripts.calls import function_named
+
+        return function_named(kind, name) if self.is_in_use else None

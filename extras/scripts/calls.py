@@ -17,7 +17,7 @@ from credit.engine.states import WorkunitError
 from credit.models import Result, Workunit
 from credit.validator.comparison import ComparisonError, Delivered, Fit, Output, UnfitOutputError, delivered
 from extras.scripts import wire
-from extras.scripts.models import Script
+from extras.scripts.models import PREFIX, Script
 from extras.scripts.sandbox import Limits, Sandbox
 from extras.scripts.wire import Reply, ScriptFailure, TryLater
 from portal.databases.clocks import database_now
@@ -265,7 +265,9 @@ def _data_dir(script: Script) -> Path | None:
     return folder
 
 
-def made_functions(kind: str) -> dict[str, Callable[..., Any]]:
-    """The scripts that an app may name in this field."""
-    scripts = Script.objects.exclude(source="")
-    return {s.function_name: ScriptFunction(s) for s in scripts if s.function_kind == kind}  # type: ignore[misc]
+def function_named(kind: str, name: str) -> Callable[..., Any] | None:
+    """The script that an app names so in the field of this kind, if there is one."""
+    if not name.startswith(PREFIX):
+        return None
+    script = Script.of_kind(kind).filter(name=name.removeprefix(PREFIX)).first()
+    return None if script is None else ScriptFunction(script)  # type: ignore[return-value]  # called in sessions

@@ -6,7 +6,7 @@ from typing import Final
 
 from django.core.validators import MaxValueValidator, MinValueValidator, RegexValidator
 from django.db import models
-from django.db.models import CheckConstraint, Q
+from django.db.models import CheckConstraint, Q, QuerySet
 from django.utils.translation import gettext_lazy as _
 
 from credit.functions import FunctionKind
@@ -88,6 +88,13 @@ class Script(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @classmethod
+    def of_kind(cls, kind: str) -> QuerySet[Script]:
+        """Those that apps may name in this field (`FunctionKind`)."""
+        does = cls.Kind.COMPARE if kind == FunctionKind.COMPARISON else cls.Kind.ASSIMILATE
+        is_known = kind in (FunctionKind.COMPARISON, FunctionKind.ASSIMILATION)
+        return cls.objects.filter(kind=does).exclude(source="") if is_known else cls.objects.none()
 
     @property
     def function_kind(self) -> FunctionKind:

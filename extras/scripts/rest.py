@@ -21,7 +21,7 @@ from extras.scripts.models import MAX_SOURCE_CHARS, Script
 from portal.audit import two_persons
 from portal.audit.who import changes_by
 from portal.models import ApiToken
-from portal.web.rest_api import ApiView, PageQuery, page_of, read_id_cursor
+from portal.web.rest_api import ApiView, PageQuery, TokenAuthentication, page_of, read_id_cursor
 
 # Of a script, by what they are called here: a serializer has a "source" of its own.
 _FIELDS: Final = {
@@ -73,9 +73,12 @@ class UsedBy(serializers.Serializer[Any]):
 
 
 class ScriptApiView(ApiView):
-    """The base: a token needs the scope, and its owner the right."""
+    """The base: by token alone, as a session may be older than what the admin wants for this. A token needs the scope,
+    and its owner the right.
+    """
 
     scope = ApiToken.Scope.SCRIPTS
+    authentication_classes = (TokenAuthentication,)  # type: ignore[assignment]  # fewer than the base has
     parser_classes = (JSONParser,)
 
     def need(self, *rights: str) -> None:

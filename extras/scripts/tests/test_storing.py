@@ -168,3 +168,9 @@ def test_what_was_changed_since_it_was_asked_for_is_not_confirmed(
     Script.objects.filter(pk=script.pk).update(words="files")
     with pytest.raises(StepRefused, match="was changed since"):
         confirm(second())
+
+
+def test_a_session_is_not_enough_for_the_api(administrator: User) -> None:
+    answer = browser_of(administrator).put("/api/v1/scripts/energy/", {}, "application/json")
+    assert answer.status_code == 401
+    assert not Script.objects.exists()
