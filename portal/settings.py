@@ -171,6 +171,8 @@ PAIR_WAIT = dt.timedelta(days=env.integer("PAIR_WAIT_DAYS", 14, low=1, high=365)
 VALIDATORS_PER_APP = env.integer("VALIDATORS_PER_APP", 1, low=1, high=64)
 # Apps whose validators have a separate queue, validator.<short name of the app>: start workers for them.
 VALIDATOR_QUEUES = env.words("VALIDATOR_QUEUES", [])
+# A folder in which each script of the project has one of its own, seen as /data; empty: none.
+SCRIPT_DATA_DIR = env.text("SCRIPT_DATA_DIR")
 # Granted workunits of each app whose facts are kept, so that operators can replay them under other settings.
 PREVIEW_WORKUNITS = env.integer("PREVIEW_WORKUNITS", 20_000, low=100, high=1_000_000)
 # Whether volunteers may use the credit laboratory, and whoever has a link read its results; of an experiment there, the

@@ -1261,7 +1261,7 @@ class Migration(migrations.Migration):
                 ("need_validate", models.BooleanField(default=False)),
                 ("validate_fault", models.CharField(blank=True, db_default="", max_length=500)),
                 ("validate_after", models.DateTimeField(blank=True, null=True)),
-                ("awaits_confirmation", models.BooleanField(db_default=False, default=False)),
+                ("confirm_until", models.DateTimeField(blank=True, null=True)),
                 ("transition_at", models.DateTimeField(blank=True, null=True)),
                 ("canonical_credit", models.FloatField(blank=True, null=True)),
                 ("credit", models.FloatField(blank=True, null=True)),

@@ -37,6 +37,7 @@ from extras.central_factors.models import CollectedExport
 from extras.laboratory.models import CreditExperiment
 from extras.laboratory.trials.experiment import Experiment, Variant
 from extras.remote_jobs.models import JobTemplate
+from extras.scripts.models import Script
 from extras.win_back_mails.models import MailCampaign
 from portal.models import (
     Account,
@@ -195,6 +196,7 @@ def _scheduler_rows(alice: User, host: Host, of_credit: Mapping[str, Any]) -> di
     app, batch, workunit, result = (of_credit[f"credit.{name}"] for name in ("app", "batch", "workunit", "result"))
     return {
         "remote_jobs.jobtemplate": JobTemplate.objects.create(app=app, kind="in", name="alpine_in", text="<workunit/>"),
+        "scripts.script": Script.objects.create(name="energy", kind="compare", source="#!/bin/sh\n"),
         "scheduler.appkeyword": AppKeyword.objects.create(app=app, keyword=1),
         "scheduler.planclass": PlanClass.objects.create(name="mt"),
         "scheduler.submitter": Submitter.objects.create(user=alice),

@@ -96,6 +96,7 @@ MODELS: Final = {
     "scheduler.appkeyword": May(view="PR", add="P", change="P", delete="P"),
     "remote_jobs.jobtemplate": May(view="P", add="P", change="P", delete="P"),
     "scheduler.submitter": May(view="P", add="P", change="P", delete="P"),
+    "scripts.script": May(view="P", add="P", change="P", delete="P"),
     "scheduler.planclass": May(view="PR", add="P", change="P", delete="P"),
     "scheduler.retryentry": May(view="PR", actions={"try_now": "P"}),
     "scheduler.releasedraft": May(view="P", add="P", change="P"),
