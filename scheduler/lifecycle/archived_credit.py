@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from django.db.models import Count, FloatField, Sum
+from django.db.models import Count, FloatField, Sum, TextField, Value
 from django.db.models.fields.json import KT
 from django.db.models.functions import Cast, Coalesce, Greatest
 
@@ -19,7 +19,8 @@ def archived_credit(owner: Owner) -> Iterable[ArchivedCredit]:
     granted = Cast(KT("facts__granted_credit"), FloatField())
     partial = Cast(KT("facts__partial_credit"), FloatField())
     tasks = ArchivedTask.objects.filter(**{f"{owner.value}__isnull": False}).order_by()
-    tasks = tasks.exclude(facts__grant_rule=GrantRule.CARRIED_OVER.value)
+    rule = Coalesce(KT("facts__grant_rule"), Value(""), output_field=TextField())
+    tasks = tasks.alias(rule=rule).exclude(rule=str(GrantRule.CARRIED_OVER.value))
     sums = tasks.values_list(owner.value).annotate(
         ngranted=Count(granted), credit=Sum(Greatest(Coalesce(granted, 0.0), Coalesce(partial, 0.0)))
     )
