@@ -191,13 +191,17 @@ SELECT d.user_id, d.day, p.id, h.id, d.flags, {_OF_DAY} FROM days d {_PLACE}
     ON CONFLICT (user_id, day, project_id, host_id) DO UPDATE
    SET flags = excluded.flags, {_SET}
  WHERE (o.flags, {_OLD}) IS DISTINCT FROM (excluded.flags, {_NEW})""",
-        # The last period may have had another day at the import before.
+        # The last period may have had another day at the import before. EXCEPT, as without statistics of new months
+        # PostgreSQL would compare each day with each.
         f"""{_days("user_id")}
 DELETE FROM accounting_day o
- USING portal_host h
- WHERE h.former_number = {RECORD} AND h.owner_id IN (SELECT user_id FROM moving_rows)
-   AND o.user_id = h.owner_id AND o.host_id = h.id
-   AND NOT EXISTS (SELECT FROM days d WHERE d.user_id = o.user_id AND d.day = o.day)""",
+ USING portal_host h, (
+SELECT o.user_id, o.day
+  FROM accounting_day o JOIN portal_host h ON h.id = o.host_id AND h.former_number = {RECORD}
+ WHERE o.user_id IN (SELECT user_id FROM moving_rows)
+EXCEPT SELECT user_id, day FROM days) moved
+ WHERE o.user_id = moved.user_id AND o.day = moved.day AND h.owner_id = o.user_id AND h.id = o.host_id
+   AND h.former_number = {RECORD}""",
         f"""
 INSERT INTO accounting_hostproject (host_id, project_id, earlier, credited, pending, dropped, listed, state, suspended,
        told_suspended, no_new_work, excluded, no_rsc, update_asked, drop_waiting)
@@ -258,10 +262,13 @@ SELECT p.id, d.day, {_OF_DAY}
  WHERE ({_OLD}) IS DISTINCT FROM ({_NEW})""",
         f"""{_days("project_key")}
 DELETE FROM accounting_erasedday o
- USING accounting_project p
- WHERE p.address_key IN (SELECT project_key FROM moving_rows) AND o.project_id = p.id
+ USING (
+SELECT o.project_id, o.day
+  FROM accounting_erasedday o JOIN accounting_project p ON p.id = o.project_id
+ WHERE p.address_key IN (SELECT project_key FROM moving_rows)
    AND o.day <= (SELECT (to_timestamp(max(last_secs)) AT TIME ZONE 'UTC')::date FROM moving_rows)
-   AND NOT EXISTS (SELECT FROM days d WHERE d.project_key = p.address_key AND d.day = o.day)""",
+EXCEPT SELECT p.id, d.day FROM days d JOIN accounting_project p ON p.address_key = d.project_key) moved
+ WHERE o.project_id = moved.project_id AND o.day = moved.day""",
     ),
 )
 SUMS: Final = CallStep("sums", _sum_up)

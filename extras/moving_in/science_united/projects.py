@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,6 +27,7 @@ _TABLE: Final = Table(
     "su_project",
     {"name": b"", "url": b"", "url_signature": b"", "share": 10, "status": 2, "web_url": b"", "authenticator": b""},
 )
+_KEYS: Final = "keys"
 _IN_USE: Final = 2
 _USUAL_SHARE: Final = 10
 _OURS: Final = 100
@@ -45,7 +47,7 @@ def _take_key(context: Context, tally: Tally) -> None:
             "--project-folder",
         )
         return
-    private, public = context.folder / "keys" / "code_sign_private", context.folder / "keys" / "code_sign_public"
+    private, public = context.folder / _KEYS / "code_sign_private", context.folder / _KEYS / "code_sign_public"
     tally.nread += 1
     try:
         key = signing.parse_public_key(public.read_text(encoding="ascii"))
@@ -75,7 +77,7 @@ def _take_key(context: Context, tally: Tally) -> None:
 
 
 def _take_projects(context: Context, tally: Tally) -> None:
-    seen: set[str] = set()
+    public_key, seen = _public_key(context), set[str]()
     for row in context.source.rows(_TABLE, 0, None):
         tally.nread += 1
         key = address_key(ascii_text(row, "url"))
@@ -84,18 +86,27 @@ def _take_projects(context: Context, tally: Tally) -> None:
             continue
         seen.add(key)
         tally.ntaken += 1
-        values = _values(row, tally)
+        values = _values(row, public_key, tally)
         if context.writes:
             tally.nchanged += _store(key, values, ascii_text(row, "authenticator"))
     if context.writes:
         _before_move()
 
 
-def _values(row: Row, tally: Tally) -> dict[str, Any]:
+def _public_key(context: Context) -> signing.PublicKey | None:
+    """The old site's, which will be this one's; else the one that is here."""
+    installed = Path(settings.AM_SIGNING_KEY_PUBLIC)
+    for path in (context.folder / _KEYS / "code_sign_public" if context.folder is not None else installed, installed):
+        with suppress(OSError, UnicodeDecodeError, signing.SigningError):
+            return signing.parse_public_key(path.read_text(encoding="ascii"))
+    return None
+
+
+def _values(row: Row, public_key: signing.PublicKey | None, tally: Tally) -> dict[str, Any]:
     url = ascii_text(row, "url")
     share = finite(row["share"], 0, MAX_SHARE * _USUAL_SHARE / _OURS)
     signature = text(row, "url_signature", tally, 2000).strip()
-    if not _is_signed(url, signature):
+    if not _is_signed(url, signature, public_key):
         tally.tell("its address is not signed by this site's key: sign it before it is offered to more computers", url)
     if not ascii_text(row, "authenticator"):
         tally.tell("no account key: nobody can be attached to it", url)
@@ -109,10 +120,10 @@ def _values(row: Row, tally: Tally) -> dict[str, Any]:
     }
 
 
-def _is_signed(url: str, signature: str) -> bool:
+def _is_signed(url: str, signature: str, public_key: signing.PublicKey | None) -> bool:
     try:
-        return signing_key.is_signed(url, signature)
-    except (OSError, signing.SigningError):
+        return public_key is not None and signing.verify(url.encode(), signature, public_key)
+    except signing.SigningError:
         return False
 
 
