@@ -1,7 +1,8 @@
-"""The import of a BOINC project, of which this is a hundredth: 10,000 people and 50,000 computers, on a MariaDB server.
+"""The import of a BOINC project, of which this is a hundredth: 10,000 people, 50,000 computers and 200,000
+results, on a MariaDB server.
 
 Half of the computers' rows were merged into others, as in most old databases. Rows a second by step, the most memory,
-and the minutes that 1,000,000 people and 5,000,000 computers would take at this rate.
+and the minutes that 1,000,000 people, 5,000,000 computers and 20,000,000 results would take at this rate.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ import time
 from pathlib import Path
 from typing import Any, Final
 
-from django.conf import settings
 from django.db import connection
 from django.utils import timezone
 
@@ -22,13 +22,14 @@ from extras.moving_in.machinery import run
 from extras.moving_in.machinery.steps import Context
 from extras.moving_in.models import ImportStep
 from extras.moving_in.source import Source
+from extras.moving_in.tests.old_project import OldProject
+from extras.moving_in.tests.old_work import APP, VERSION, OldWork
 from tools.benchmarks.harness import cpu, mariadb
 from tools.benchmarks.harness.server import most_memory_kb
 
 PEOPLE: Final = int(os.environ.get("IMPORT_PEOPLE", "10000"))
 HOSTS_EACH: Final = 5
 WHOLE_PEOPLE: Final = 1_000_000
-_SCHEMA: Final = settings.BASE_DIR / "extras" / "moving_in" / "tests" / "schema.sql"
 _PREFERENCES: Final = (
     "<global_preferences>\\n<mod_time>1690000000</mod_time>\\n<max_ncpus_pct>75</max_ncpus_pct>\\n</global_preferences>"
 )
@@ -52,7 +53,21 @@ SELECT seq, 1500000000 + seq, if(seq % 2, 1 + seq % PEOPLE, 0), if(seq % 2, seq 
        'Intel(R) Core(TM) i7-8700K CPU @ 3.70GHz [Family 6 Model 158 Stepping 10]', 4e9, 1e10,
        'Linux Debian', 'Debian GNU/Linux 12 [6.1.0|libc 2.36]', 16e9, 5e11, md5(concat('h', seq))
   FROM seq_1_to_HOSTS;
-ANALYZE TABLE user, host, team
+INSERT INTO workunit (id, create_time, appid, name, xml_doc, rsc_fpops_est, rsc_fpops_bound, rsc_memory_bound,
+       rsc_disk_bound, delay_bound, canonical_resultid, canonical_credit, transition_time, assimilate_state,
+       file_delete_state, min_quorum, target_nresults)
+SELECT seq, 1600000000 + seq, {APP}, concat('fold_wu_', seq),
+       '<workunit>\n<command_line>\n--seed 7\n</command_line>\n</workunit>',
+       2e12, 2e15, 1e8, 1e8, 604800, 2 * seq, 12.5, 2147483647, 2, 2, 2, 2
+  FROM seq_1_to_WORKUNITS;
+INSERT INTO result (id, create_time, workunitid, server_state, outcome, client_state, hostid, userid, report_deadline,
+       sent_time, received_time, name, cpu_time, elapsed_time, xml_doc_in, xml_doc_out, stderr_out, file_delete_state,
+       validate_state, claimed_credit, granted_credit, appid, app_version_id, app_version_num, flops_estimate)
+SELECT seq, 1600000000 + seq, (seq + 1) div 2, 5, 1, 5, 1 + 2 * (seq % (HOSTS div 2)), 1 + seq % PEOPLE, 1601000000,
+       1600001000, 1600090000, concat('fold_wu_', (seq + 1) div 2, '_', seq % 2), 3600, 3700, '<result></result>', '',
+       '<core_client_version>8.2.4</core_client_version>', 2, 1, 12.4, 12.5, {APP}, {VERSION}, 105, 4e9
+  FROM seq_1_to_RESULTS;
+ANALYZE TABLE user, host, team, workunit, result
 """
 
 
@@ -61,16 +76,17 @@ def measure() -> dict[str, Any]:
     if not mariadb.is_installed():
         return {"skipped": "mariadb-server is not installed"}
     with mariadb.server() as server, tempfile.TemporaryDirectory() as name:
-        server.run("CREATE DATABASE project")
-        server.run(_SCHEMA.read_text(), "project")
-        server.run(_FILL.replace("PEOPLE", str(PEOPLE)).replace("HOSTS", str(PEOPLE * HOSTS_EACH)), "project")
+        _fill(server, Path(name))
         before = _used_secs(server)
-        _import(server)
+        _import(server, Path(name))
         used = {name: round(secs - before[name], 2) for name, secs in _used_secs(server).items()}
         by_step = _by_step()
         options = Path(name, "my.cnf")
         options.write_text(f"[client]\nuser=root\nsocket={server.socket}\n")
-        megabytes = round(most_memory_kb(f'import_boinc", "project", "--defaults-file={options}') / 1024)
+        megabytes = round(
+            most_memory_kb(f'import_boinc", "project", "--defaults-file={options}", "--project-folder={name}/fold')
+            / 1024
+        )
     times = WHOLE_PEOPLE / PEOPLE / 60
     return {
         **by_step,
@@ -84,9 +100,20 @@ def measure() -> dict[str, Any]:
     }
 
 
-def _import(server: mariadb.MariaDB) -> None:
+def _fill(server: mariadb.MariaDB, folder: Path) -> None:
+    project = OldProject.create(server, "project")
+    OldWork(project, folder / "fold").make()
+    statements = _FILL
+    numbers = {"PEOPLE": PEOPLE, "HOSTS": PEOPLE * HOSTS_EACH, "WORKUNITS": PEOPLE * 10, "RESULTS": PEOPLE * 20}
+    for word, number in numbers.items():
+        statements = statements.replace(word, str(number))
+    project.run(statements)
+    project.close()
+
+
+def _import(server: mariadb.MariaDB, folder: Path) -> None:
     source = Source("project", unix_socket=str(server.socket), user="root")
-    context = Context(source, timezone.now())
+    context = Context(source, timezone.now(), folder / "fold")
     run.carry_out(steps.SOURCE, steps.steps(), context, lambda _line: None)
     source.close()
 
