@@ -29,6 +29,7 @@ from portal.fixed_settings import REST_FRAMEWORK as REST_FRAMEWORK
 from portal.languages.sources import APPS as catalogue_apps
 from portal.object_storage import options as object_storage
 from portal.periodic.timetable import timetable
+from portal.rest import VERSION as REST_API_VERSION
 from portal.wire import web_push
 from portal.wire.key_files import make_file
 
@@ -415,8 +416,9 @@ CLIENT_ANSWER_SECS = env.integer("CLIENT_ANSWER_SECS", 60, low=1, high=600)
 REQUESTS_PER_ADDRESS = env.integer("REQUESTS_PER_ADDRESS", 100, low=1, high=100_000)
 SPECTACULAR_SETTINGS = {
     "TITLE": f"{SITE_NAME} REST API",
-    "VERSION": "1",
+    "VERSION": REST_API_VERSION,
     "SCHEMA_PATH_PREFIX": "/api/v1",
+    "POSTPROCESSING_HOOKS": ["drf_spectacular.hooks.postprocess_schema_enums", "portal.rest.schema.add_common"],
     "SERVE_INCLUDE_SCHEMA": False,
     "SERVE_AUTHENTICATION": [],
 }
