@@ -9,6 +9,7 @@ import datetime as dt
 import secrets
 import sys
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -34,6 +35,7 @@ from portal.wire import web_push
 from portal.wire.key_files import make_file
 
 BASE_DIR = Path(__file__).resolve().parent.parent
+THEME_DIR = Path(str(find_spec("unfold").origin)).parent  # type: ignore[union-attr]
 
 VAR_DIR = Path(env.text("VAR_DIR", str(BASE_DIR / "var"))).resolve()
 DEBUG = env.switch("DEBUG", False)
@@ -394,7 +396,8 @@ TIME_ZONE = "UTC"
 USE_TZ = True
 STATIC_URL = "static/"
 STATIC_ROOT = VAR_DIR / "static"
-STATICFILES_DIRS = [BASE_DIR / "static"]
+# Chart.js comes with the admin's theme, which would load it on all pages: an empty file of that name is in static/.
+STATICFILES_DIRS = [BASE_DIR / "static", ("chartjs", THEME_DIR / "static" / "unfold" / "js" / "chart")]
 # Programs, inputs and outputs of jobs, in a folder or wherever the storage class keeps them.
 MEDIA_ROOT = Path(env.text("FILES_DIR", str(VAR_DIR / "files")))
 STORAGES: dict[str, Any] = {
