@@ -63,9 +63,10 @@ faults: .venv/development  ## 100,000 requests while servers are killed, each fa
 	@INTERLEAVINGS=$${INTERLEAVINGS:-60} $(PY) -m pytest -n 2 tests/isolation $(ARGS)
 	@$(PY) -m pytest -n 0 -m nightly -o log_cli=true -o log_cli_level=WARNING tests/e2e/test_cluster.py $(ARGS)
 
-fuzz: .venv/development  ## ten million inputs for all parsers, led by what they reach (FUZZ_RUNS= FUZZ_SECS=); a million mutated requests (FUZZ_REQUESTS= of each of ten seeds)
+fuzz: .venv/development  ## ten million inputs for all parsers, led by what they reach (FUZZ_RUNS= FUZZ_SECS=); a million mutated requests (FUZZ_REQUESTS= of each of ten seeds); 500 requests to each operation of the REST API (API_EXAMPLES=)
 	@$(PY) -m tools.fuzzing $(if $(FUZZ_SECS),--secs $(FUZZ_SECS),--runs $(or $(FUZZ_RUNS),10000000))
 	@$(if $(FUZZ_SECS),:,FUZZ_REQUESTS=$${FUZZ_REQUESTS:-100000} $(PY) -m pytest -n 2 tests/accounting/wire/test_requests_generated.py $(ARGS))
+	@$(if $(FUZZ_SECS),:,API_EXAMPLES=$${API_EXAMPLES:-500} $(PY) -m pytest -n 2 tests/portal/rest/test_rest_schema.py $(ARGS))
 
 long: .venv/development  ## the tests that make test leaves out: goals of credit on more populations, and other long forms
 	@$(PY) -m pytest -n 2 -m long $(ARGS)

@@ -3,7 +3,7 @@
 from django.urls import path
 
 from credit.export import views as export
-from credit.pages import views
+from credit.pages import rest, views
 
 urlpatterns = [
     path("tasks/", views.tasks, name="tasks"),
@@ -14,5 +14,7 @@ urlpatterns = [
     path("apps/<str:name>/", views.app, name="app"),
     path("project/stats/", export.about, name="statistics"),
     path("project/stats/<str:name>", export.file, name="statistics_file"),
+    path("api/v1/tasks/", rest.TasksView.as_view(), name="api_tasks"),
+    path("api/v1/tasks/<int:pk>/", rest.TaskView.as_view(), name="api_task"),
     path("project/statistics/", export.choose, name="statistics_consent"),
 ]

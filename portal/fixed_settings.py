@@ -60,6 +60,7 @@ MFA_FORMS = {
 REST_FRAMEWORK = {
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
     "URL_FORMAT_OVERRIDE": None,
+    "EXCEPTION_HANDLER": "portal.rest.problems.handle",
 }
 CONTENT_SECURITY_POLICY = {
     "DIRECTIVES": {

@@ -9,6 +9,7 @@ import datetime as dt
 import secrets
 import sys
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -30,10 +31,12 @@ from portal.fixed_settings import REST_FRAMEWORK as REST_FRAMEWORK
 from portal.languages.sources import APPS as catalogue_apps
 from portal.object_storage import options as object_storage
 from portal.periodic.timetable import timetable
+from portal.rest import VERSION as REST_API_VERSION
 from portal.wire import web_push
 from portal.wire.key_files import make_file
 
 BASE_DIR = Path(__file__).resolve().parent.parent
+THEME_DIR = Path(str(find_spec("unfold").origin)).parent  # type: ignore[union-attr]
 
 VAR_DIR = Path(env.text("VAR_DIR", str(BASE_DIR / "var"))).resolve()
 DEBUG = env.switch("DEBUG", False)
@@ -404,7 +407,8 @@ TIME_ZONE = "UTC"
 USE_TZ = True
 STATIC_URL = "static/"
 STATIC_ROOT = VAR_DIR / "static"
-STATICFILES_DIRS = [BASE_DIR / "static"]
+# Chart.js comes with the admin's theme, which would load it on all pages: an empty file of that name is in static/.
+STATICFILES_DIRS = [BASE_DIR / "static", ("chartjs", THEME_DIR / "static" / "unfold" / "js" / "chart")]
 # Programs, inputs and outputs of jobs, in a folder or wherever the storage class keeps them.
 MEDIA_ROOT = Path(env.text("FILES_DIR", str(VAR_DIR / "files")))
 STORAGES: dict[str, Any] = {
@@ -426,8 +430,9 @@ CLIENT_ANSWER_SECS = env.integer("CLIENT_ANSWER_SECS", 60, low=1, high=600)
 REQUESTS_PER_ADDRESS = env.integer("REQUESTS_PER_ADDRESS", 100, low=1, high=100_000)
 SPECTACULAR_SETTINGS = {
     "TITLE": f"{SITE_NAME} REST API",
-    "VERSION": "1",
+    "VERSION": REST_API_VERSION,
     "SCHEMA_PATH_PREFIX": "/api/v1",
+    "POSTPROCESSING_HOOKS": ["drf_spectacular.hooks.postprocess_schema_enums", "portal.rest.schema.add_common"],
     "SERVE_INCLUDE_SCHEMA": False,
     "SERVE_AUTHENTICATION": [],
 }

@@ -23,7 +23,7 @@ from portal.people.pages.views import change_email, keys, profile, revoke_key, r
 from portal.public_pages.boinc_addresses import boinc_page
 from portal.public_pages.views import enter, leave, site_text
 from portal.public_pages.well_known import change_password, favicon, robots, security, sitemap, web_app_manifest
-from portal.web.rest_api import unknown_address
+from portal.rest.problems import unknown_address
 
 admin.autodiscover()
 
@@ -81,7 +81,7 @@ if "emulator" in settings.ROOMS:
 for app in apps_in_use():
     urlpatterns += app.urls()
 # Behind the addresses of all rooms
-urlpatterns += [path("api/<path:path>/", unknown_address)]
+urlpatterns += [path("api/v1/", include("portal.rest.urls")), re_path(r"^api(?:/|$)", unknown_address)]
 if {"account_manager", "project"} & {*settings.ROOMS}:
     # Of the project as of the site. BOINC's Android app writes two slashes.
     urlpatterns += [re_path(r"^(?:/+)?(?:project/+)?(?P<name>\w+)\.php$", boinc_page, name="boinc_page")]

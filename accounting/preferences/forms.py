@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy as _
 
 from accounting.engine.preferences import DAY_HOURS, PREFERENCES
 from accounting.models import AccountSettings
-from accounting.preferences.texts import FOLDED, GROUPS, Words
+from accounting.preferences.texts import GROUPS, OPEN, Words
 from portal.languages.fields import LocalisedFloatField
 from portal.templatetags.display import count
 
@@ -79,7 +79,8 @@ class PreferencesForm(forms.Form):
             PreferenceGroup(
                 gettext(title),
                 [(self[name], words.shown, _range(name, words)) for name, words in group.items()],
-                is_folded=title in FOLDED and not any(self._stands_out(name) for name in group),
+                is_main=title in OPEN,
+                is_open=any(self._stands_out(name) for name in group),
             )
             for title, group in GROUPS.items()
         ]
@@ -142,7 +143,8 @@ class PreferenceGroup:
 
     title: str
     fields: list[tuple[forms.BoundField, Words, str]]
-    is_folded: bool
+    is_main: bool
+    is_open: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,8 +93,8 @@ GROUPS: Final[dict[str, dict[str, Words]]] = {
         ),
     },
 }
-FOLDED: Final = ("Memory and disk", "Network and work buffer", "Rarely needed")
-"""The groups that are folded unless a value in them differs from the default."""
+OPEN: Final = ("When to run", "Processors")
+"""The groups that are open on wide pages. A group in which a value differs from the default always is."""
 
 PRESET_WORDS: Final[dict[str, Words]] = {
     "office": Words(

@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import Any
 
 from django.db.models import QuerySet, Sum
-from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from accounting.engine.amounts import format_micro
@@ -18,11 +17,7 @@ from accounting.exchange.downloads import row_values
 from accounting.ledger.texts import explain
 from accounting.models import Note, OwnAccount, Project, UserProject
 from portal.models import Host
-
-
-@extend_schema_field({"type": "string", "format": "decimal", "example": "259.346744"})
-class AmountField(serializers.CharField):
-    """Credits or seconds as decimal text with six digits after the point."""
+from portal.rest.fields import AmountField, decimal_text
 
 
 class AmountsResult(serializers.Serializer[Any]):
@@ -126,7 +121,7 @@ class ProjectResult(serializers.ModelSerializer[Project]):
     """A project and my work for it; totals are a few minutes old."""
 
     total_credit = AmountField(help_text="My estimated credit there, on all computers together.")
-    recent_credit_per_day = serializers.FloatField(help_text="My recent average (half-life one week).")
+    recent_credit_per_day = AmountField(help_text="My recent average (half-life one week).")
     is_chosen = serializers.BooleanField(help_text="Whether I chose it by hand.")
     resource_share = serializers.FloatField(allow_null=True, help_text="My share for it; null: the default share.")
     own_account = OwnAccountResult(allow_null=True, help_text="My own account there; null: none was entered.")
@@ -195,7 +190,7 @@ def project_result(project: Project, mine: UserProject | None, own: OwnAccount |
         "is_active": project.is_active,
         "default_share": project.default_share,
         "total_credit": format_micro(mine.total_ec if mine else 0),
-        "recent_credit_per_day": mine.avg_ec if mine else 0.0,
+        "recent_credit_per_day": decimal_text(mine.avg_ec if mine else 0.0),
         "is_chosen": mine.is_chosen if mine else False,
         "resource_share": mine.resource_share if mine else None,
         "own_account": own

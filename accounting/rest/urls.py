@@ -1,13 +1,10 @@
 """Addresses of the REST API, below /api/v1/."""
 
 from django.urls import URLPattern, path
-from drf_spectacular.views import SpectacularAPIView
 
 from accounting.rest import views
 
 urlpatterns: list[URLPattern] = [
-    path("", views.docs, name="api_docs"),
-    path("schema/", SpectacularAPIView.as_view(), name="api_schema"),
     path("days/", views.DaysView.as_view(), name="api_days"),
     path("sums/", views.SumsView.as_view(), name="api_sums"),
     path("hosts/", views.HostsView.as_view(), name="api_hosts"),

@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
-from functools import cache
 from typing import Any, Final
 
-from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
-from django.urls import reverse
+from django.http import HttpRequest
 from django.utils import timezone
-from django.utils.translation import get_language
-from django.views.decorators.http import require_safe
-from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.exceptions import NotFound
@@ -26,27 +20,13 @@ from accounting.history.reads import By, read_cells
 from accounting.history.sums import Cell
 from accounting.models import Note, OwnAccount, Project, UserProject
 from accounting.rest import results
-from accounting.rest.description import Operation, Schema, groups_of
 from portal.models import ApiToken
 from portal.people.access import own_hosts
-from portal.web.rest_api import MAX_ID, ApiView, PageQuery, page_of, read_id_cursor
+from portal.rest.fields import TruthParam
+from portal.rest.views import MAX_ID, ApiView, ListQuery, PageQuery, id_field, page_of
 
 DEFAULT_DAYS: Final = 30
 MAX_SUMS: Final = 10_000
-
-
-@require_safe
-def docs(request: HttpRequest) -> HttpResponse:
-    """The API's description, to be tried out by anyone who is signed in."""
-    context = {"groups": _groups(get_language() or ""), "schema_url": reverse("api_schema")}
-    return render(request, "accounting/api_docs.html", context)
-
-
-@cache
-def _groups(_language: str) -> dict[str, list[Operation]]:
-    """The operations, which are the same for everybody; to find them takes a fifth of a second."""
-    description: Schema = SchemaGenerator().get_schema(public=True)
-    return groups_of(description)
 
 
 class _Range(serializers.Serializer[Any]):
@@ -71,15 +51,11 @@ class _Range(serializers.Serializer[Any]):
         return {**attrs, "from": first, "to": last}
 
 
-def _id_field(what: str) -> serializers.IntegerField:
-    return serializers.IntegerField(min_value=1, max_value=MAX_ID, required=False, help_text=f"Only of this {what}.")
-
-
 class DaysQuery(_Range, PageQuery):
     """Which rows."""
 
-    project = _id_field("project")
-    host = _id_field("computer")
+    project = id_field("project")
+    host = id_field("computer")
 
 
 class SumsQuery(_Range):
@@ -89,10 +65,23 @@ class SumsQuery(_Range):
     by = serializers.ChoiceField(choices=["none", "project", "host"], default="none", help_text="Split the totals.")
 
 
-class NotesQuery(_Range, PageQuery):
+class NotesQuery(_Range, ListQuery):
     """Which notes."""
 
-    host = _id_field("computer")
+    project = id_field("project")
+    host = id_field("computer")
+
+
+class HostsQuery(ListQuery):
+    """Which computers."""
+
+    is_retired = TruthParam(required=False, help_text="Only those that are, or are not.")
+
+
+class ProjectsQuery(ListQuery):
+    """Which projects."""
+
+    is_active = TruthParam(required=False, help_text="Only those that are, or are not.")
 
 
 class DaysView(ApiView):
@@ -167,14 +156,15 @@ class HostsView(ApiView):
     """All computers, including retired ones; merged records are part of the remaining one."""
 
     scope = ApiToken.Scope.HOSTS
-    query_class = PageQuery
+    query_class = HostsQuery
 
-    @extend_schema(operation_id="hosts_list", parameters=[PageQuery], responses=page_of(results.HostResult, "Hosts"))
+    @extend_schema(operation_id="hosts_list", parameters=[HostsQuery], responses=page_of(results.HostResult, "Hosts"))
     def get(self, request: HttpRequest) -> Response:
         query = self.query()
         hosts = results.with_grants(own_hosts(self.volunteer))
-        rows = hosts.filter(pk__gt=read_id_cursor(query)).order_by("pk")[: query["limit"] + 1]
-        return self.page(list(rows), query["limit"], lambda host: str(host.pk), results.host_result)
+        if "is_retired" in query:
+            hosts = hosts.filter(retired_at__isnull=not query["is_retired"])
+        return self.id_page(hosts, query, results.host_result)
 
 
 class HostView(ApiView):
@@ -195,14 +185,17 @@ class ProjectsView(ApiView):
     """All projects to which computers can be attached, or could be attached earlier."""
 
     scope = ApiToken.Scope.PROJECTS
-    query_class = PageQuery
+    query_class = ProjectsQuery
 
     @extend_schema(
-        operation_id="projects_list", parameters=[PageQuery], responses=page_of(results.ProjectResult, "Projects")
+        operation_id="projects_list", parameters=[ProjectsQuery], responses=page_of(results.ProjectResult, "Projects")
     )
     def get(self, request: HttpRequest) -> Response:
         query = self.query()
-        rows = list(Project.objects.filter(pk__gt=read_id_cursor(query)).order_by("pk")[: query["limit"] + 1])
+        projects = Project.objects.all()
+        if "is_active" in query:
+            projects = projects.filter(is_active=query["is_active"])
+        rows = self.id_rows(projects, query)
         mine = {row.project_id: row for row in UserProject.objects.filter(user=self.volunteer, project__in=rows)}
         own = {row.project_id: row for row in OwnAccount.objects.filter(user=self.volunteer, project__in=rows)}
         return self.page(
@@ -230,7 +223,7 @@ class ProjectView(ApiView):
 
 
 class NotesView(ApiView):
-    """Notes about reports, latest first."""
+    """Notes about reports."""
 
     scope = ApiToken.Scope.NOTES
     query_class = NotesQuery
@@ -239,9 +232,5 @@ class NotesView(ApiView):
     def get(self, request: HttpRequest) -> Response:
         query = self.query()
         notes = Note.objects.filter(host__owner=self.volunteer, day__range=(query["from"], query["to"]))
-        if "host" in query:
-            notes = notes.filter(host_id=query["host"])
-        if before := read_id_cursor(query):
-            notes = notes.filter(pk__lt=before)
-        rows = list(notes.select_related("project").order_by("-pk")[: query["limit"] + 1])
-        return self.page(rows, query["limit"], lambda note: str(note.pk), results.note_result)
+        notes = notes.filter(**{f"{name}_id": query[name] for name in ("project", "host") if name in query})
+        return self.id_page(notes.select_related("project"), query, results.note_result)

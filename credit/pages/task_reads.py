@@ -146,7 +146,7 @@ def read_tasks(
 
     Raises KeyError for a state that is none of `STATES`.
     """
-    tasks = _listed(Result.objects.filter(STATES[state][1](), user=user))
+    tasks = own_tasks(user, state)
     if host is not None:
         tasks = tasks.filter(host=host)
     if app is not None:
@@ -156,6 +156,11 @@ def read_tasks(
     page = list(tasks.order_by("-pk")[: PAGE_TASKS + 1])
     rows = [TaskRow(task, state_text(task, now), True) for task in page[:PAGE_TASKS]]
     return TaskList(rows, page[PAGE_TASKS - 1].pk if len(page) > PAGE_TASKS else None, state, host, app)
+
+
+def own_tasks(user: User, state: str = "") -> QuerySet[Result]:
+    """The volunteer's tasks in a state, with what lists show of them. Raises KeyError for none of `STATES`."""
+    return _listed(Result.objects.filter(STATES[state][1](), user=user))
 
 
 def _listed(tasks: QuerySet[Result]) -> QuerySet[Result]:

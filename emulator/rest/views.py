@@ -9,10 +9,9 @@ from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from django.utils import timezone, translation
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework import serializers
-from rest_framework.exceptions import APIException, NotFound, ParseError
-from rest_framework.parsers import JSONParser
+from rest_framework.exceptions import NotFound
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -24,7 +23,8 @@ from emulator.rest.submission import Submission, read_submission
 from emulator.runs import experiments
 from emulator.runs.experiments import UNFINISHED, ExperimentRefusedError
 from portal.models import ApiToken
-from portal.web.rest_api import ApiView, PageQuery, page_of, read_id_cursor
+from portal.rest.problems import Conflict
+from portal.rest.views import ApiView, ListQuery, page_of
 
 ORIGIN: Final = "api"
 
@@ -83,29 +83,10 @@ class ExperimentRequest(serializers.Serializer[Any]):
     seed = serializers.IntegerField(required=False, default=1)
 
 
-class RefusedError(APIException):
-    """A quota is used up."""
-
-    status_code = 409
-    default_code = "refused"
-
-
-class DocumentParser(JSONParser):
-    """JSON, which may not be nested without end."""
-
-    def parse(self, *args: Any, **kwargs: Any) -> Any:
-        try:
-            return super().parse(*args, **kwargs)
-        except (RecursionError, ValueError):
-            raise ParseError("This is not JSON.") from None
-
-
 class EmulatorView(ApiView):
     """The base of these views."""
 
     scope = ApiToken.Scope.EMULATOR
-    http_method_names = ["get", "head", "options", "post"]
-    parser_classes = (DocumentParser,)
 
     def found(self, pk: int) -> Experiment:
         """The user's experiment; 404 for another person's."""
@@ -144,39 +125,41 @@ class EmulatorView(ApiView):
         }
 
 
-class ExperimentsView(EmulatorView):
-    """My experiments, the newest last; or a new one."""
+_REFUSED: Final = OpenApiResponse(description="A limit of yours is reached.")
 
-    query_class = PageQuery
+
+class ExperimentsView(EmulatorView):
+    """My experiments; or a new one."""
+
+    query_class = ListQuery
+    max_body_nbytes = DOCUMENT_BYTES_MAX
+    http_method_names = ["get", "head", "options", "post"]
 
     @extend_schema(
-        operation_id="experiments_list", parameters=[PageQuery], responses=page_of(ExperimentResult, "Experiments")
+        operation_id="experiments_list", parameters=[ListQuery], responses=page_of(ExperimentResult, "Experiments")
     )
     def get(self, request: Request) -> Response:
         query = self.query()
-        found = Experiment.objects.filter(owner=self.volunteer, pk__gt=read_id_cursor(query)).order_by("pk")
-        rows = list(found.defer("scenario", "draft").prefetch_related("runs")[: query["limit"] + 1])
-        return self.page(rows, query["limit"], lambda row: str(row.pk), self.result)
+        experiments_of = Experiment.objects.filter(owner=self.volunteer)
+        return self.id_page(experiments_of.defer("scenario", "draft").prefetch_related("runs"), query, self.result)
 
     @extend_schema(
         operation_id="experiments_start",
         request=ExperimentRequest,
-        responses={200: ExperimentResult, 201: ExperimentResult},
+        responses={200: ExperimentResult, 201: ExperimentResult, 409: _REFUSED},
     )
     def post(self, request: Request) -> Response:
         """Start an experiment. 201 with the new one; 200 with the one that an earlier request of the same id made."""
-        length = request.META.get("CONTENT_LENGTH") or ""
-        if not length.isdecimal() or int(length) > DOCUMENT_BYTES_MAX:
-            raise serializers.ValidationError({"document": [f"It may have at most {DOCUMENT_BYTES_MAX} bytes."]})
-        # What HttpRequest.body keeps it in; read here, as more may come than DATA_UPLOAD_MAX_MEMORY_SIZE.
-        request._request._body = request._request.read(int(length))
+        self.no_query()
         try:
-            submission = read_submission(request.data)
+            submission = read_submission(self.json())
             found, is_new = self._started(submission)
         except ScenarioError as error:
+            if error.why.code == "used_for_other_scenario":
+                raise Conflict({error.field: [str(error.why)]}) from error
             raise serializers.ValidationError({error.field: [str(error.why)]}) from error
         except ExperimentRefusedError as refusal:
-            raise RefusedError(str(refusal)) from refusal
+            raise Conflict(str(refusal)) from refusal
         return Response(self.result(self.found(found.pk)), status=201 if is_new else 200)
 
     @transaction.atomic
@@ -218,14 +201,13 @@ class ExperimentView(EmulatorView):
     @extend_schema(operation_id="experiments_delete", responses={204: None})
     def delete(self, request: Request, pk: int) -> Response:
         """Delete it with its runs, also those that are not done."""
+        self.query()
         experiments.delete(self.found(pk))
         return Response(status=204)
 
 
 class RunView(EmulatorView):
     """The result of a run: a document, with the figures and what each project got."""
-
-    http_method_names = ["get", "head", "options"]
 
     @extend_schema(operation_id="experiments_result", responses=OpenApiTypes.OBJECT)
     def get(self, request: Request, pk: int, number: int) -> Response:

@@ -50,6 +50,7 @@ class ApiToken(models.Model):
     class Scope(models.TextChoices):
         HISTORY = "read:history", _("daily history and its totals")
         HOSTS = "read:hosts", _("computers")
+        TASKS = "read:tasks", _("tasks of this project")
         PROJECTS = "read:projects", _("projects and my part in them")
         NOTES = "read:notes", _("notes on reports")
         JOBS = "write:jobs", _("submitting, following and cancelling jobs")

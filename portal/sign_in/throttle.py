@@ -10,11 +10,14 @@ from __future__ import annotations
 
 import hashlib
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 from ipaddress import IPv6Address, ip_address, ip_network
+from math import ceil
 from typing import Final
 
 import structlog
@@ -29,6 +32,7 @@ from redis.retry import Retry
 log = structlog.get_logger("throttle")
 
 CHECKS_WINDOW_SECS: Final = 60
+API_WINDOW_SECS: Final = 60
 NEW_ACCOUNTS_PER_HOUR: Final = 20
 NEW_TEAMS_PER_DAY: Final = 5
 """PDF files and pictures of certificates that a person can have made."""
@@ -43,6 +47,16 @@ HASH_SLOT_WAIT_SECS: Final = 5.0
 VALKEY_TIMEOUT_SECS: Final = 1.0
 
 _hash_slots = threading.BoundedSemaphore(CONCURRENT_CHECKS)
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """Requests that somebody has in a window, how many remain of them, and the seconds until the next window."""
+
+    limit: int
+    remaining: int
+    wait_secs: int
+    is_spent: bool
 
 
 class Throttled(Exception):
@@ -88,9 +102,17 @@ def admit_new_account(address: str) -> None:
     _take(RateLimitItemPerSecond(NEW_ACCOUNTS_PER_HOUR, 3600), "new-accounts", network_of(address))
 
 
-def admit_api(user_id: int) -> None:
-    """Count a request of this user to the REST API; raises Throttled."""
-    _take(RateLimitItemPerSecond(settings.API_REQUESTS_PER_MINUTE, 60), "api", str(user_id))
+def count_api(user_id: int) -> Quota | None:
+    """Count a request of this user to the REST API; None while nothing is limited."""
+    item = RateLimitItemPerSecond(settings.API_REQUESTS_PER_MINUTE, API_WINDOW_SECS)
+    try:
+        limiter, whom = _limiter(), _digest(str(user_id))
+        is_within = limiter.hit(item, "api", whom)
+        stats = limiter.get_window_stats(item, "api", whom)
+    except RedisError as error:
+        _log_unlimited(error)
+        return None
+    return Quota(item.amount, stats.remaining, max(1, ceil(stats.reset_time - time.time())), not is_within)
 
 
 def admit_web_rpc(address: str) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 import structlog
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.utils.translation import gettext
 
 from portal.object_storage.errors import StorageError
+from portal.rest.problems import is_asked, problem_reply
 from portal.web.middleware import Handler
 
 log = structlog.get_logger(__name__)
@@ -29,9 +29,9 @@ class StorageErrorMiddleware:
         if not isinstance(exception, StorageError):
             return None
         log.warning("storage_failed", reason=str(exception))
-        if request.path_info.startswith("/api/"):
-            words = gettext("The file storage cannot be reached. Nothing was changed; try again in a minute.")
-            reply: HttpResponse = JsonResponse({"detail": words}, status=503)
+        if is_asked(request):
+            words = "The file storage cannot be reached. Nothing was changed; try again in a minute."
+            reply: HttpResponse = problem_reply(503, words)
         else:
             reply = render(request, "503_storage.html", status=503)
         reply.headers["Retry-After"] = str(RETRY_SECS)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 import structlog
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http import HttpRequest, HttpResponse
 from django.template import loader
 from django.utils.translation import gettext
 from django.views import defaults
@@ -15,6 +15,7 @@ from django.views import defaults
 from portal.databases import deadline
 from portal.databases.dropping import drop_connection
 from portal.databases.errors import is_database_lost, is_worth_repeating
+from portal.rest.problems import is_asked, problem_reply
 
 log = structlog.get_logger(__name__)
 
@@ -44,6 +45,8 @@ def server_error(request: HttpRequest) -> HttpResponse:
     """Django's handler of faults, called while one is handled: some of them are no faults of ours."""
     error = sys.exc_info()[1]
     if error is None or not is_database_lost(error):
+        if is_asked(request):
+            return problem_reply(500, "This is a fault of the site, which its operators can see in its log.")
         return defaults.server_error(request)
     log.warning("page_database_lost", reason=str(error)[:_LONGEST_REASON])
     drop_connection()
@@ -55,8 +58,8 @@ def server_error(request: HttpRequest) -> HttpResponse:
 def _unavailable(request: HttpRequest) -> HttpResponse:
     words = gettext("The site cannot reach its database just now. Try again in a minute.")
     response: HttpResponse
-    if request.path_info.startswith("/api/"):
-        response = JsonResponse({"detail": words}, status=503)
+    if is_asked(request):
+        response = problem_reply(503, words)
     else:
         response = HttpResponse(loader.get_template("503.html").render({"words": words}), status=503)
     response.headers["Retry-After"] = str(RETRY_AFTER_SECS)

@@ -13,16 +13,16 @@ from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from django.utils import timezone
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework import serializers
-from rest_framework.exceptions import APIException, ParseError, PermissionDenied
-from rest_framework.parsers import JSONParser
+from rest_framework.exceptions import PermissionDenied
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from credit.models import App, Batch
 from portal.models import ApiToken
-from portal.web.rest_api import ApiView, PageQuery, page_of, read_id_cursor
+from portal.rest.problems import Conflict
+from portal.rest.views import ApiView, ListQuery, page_of, unless_known
 from scheduler.files.views import send
 from scheduler.models import KeptOutput
 from scheduler.submission import batches
@@ -47,9 +47,9 @@ class BatchResult(serializers.Serializer[Any]):
     failed = serializers.IntegerField(help_text="Workunits that ended without a validated result.")
     open = serializers.IntegerField(help_text="Workunits that are not finished.")
     is_finished = serializers.BooleanField(help_text="Whether all outputs can be downloaded.")
-    results_unsent = serializers.IntegerField()
-    results_in_progress = serializers.IntegerField()
-    results_over = serializers.IntegerField()
+    tasks_unsent = serializers.IntegerField()
+    tasks_in_progress = serializers.IntegerField()
+    tasks_over = serializers.IntegerField()
     outputs = serializers.IntegerField(help_text="Output files that can be downloaded.")
 
 
@@ -90,28 +90,10 @@ class Submission(serializers.Serializer[Any]):
     jobs = serializers.ListField(help_text="A table for each job; it may be empty.")  # checked by job_fields
 
 
-class Conflict(APIException):
-    """What was asked for does not go with what is there: unfinished jobs, or another submission of this id."""
-
-    status_code = 409
-
-
-class JobsParser(JSONParser):
-    """JSON, which may not be nested without end."""
-
-    def parse(self, *args: Any, **kwargs: Any) -> Any:
-        try:
-            return super().parse(*args, **kwargs)
-        except RecursionError:
-            raise ParseError("JSON parse error - nested too deeply") from None
-
-
 class JobsView(ApiView):
     """The base of the views of jobs: they need a token with the scope, and the permission to submit."""
 
     scope = ApiToken.Scope.JOBS
-    http_method_names = ["get", "head", "options", "post"]
-    parser_classes = (JobsParser,)
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)
@@ -127,35 +109,46 @@ class JobsView(ApiView):
         return get_object_or_404(batches.changeable_batches(self.volunteer), pk=pk)
 
 
+_USED: Final = OpenApiResponse(description="The id was used for another submission.")
+_UNFINISHED: Final = OpenApiResponse(description="The batch still has jobs to do.")
+
+
+class BatchesQuery(ListQuery):
+    """Which batches."""
+
+    app = serializers.CharField(max_length=64, required=False, help_text="Only of the app of this short name.")
+    name = serializers.CharField(max_length=100, required=False, help_text="Only of this name.")
+    request_id = serializers.CharField(max_length=64, required=False, help_text="Only that of this request.")
+
+
 class BatchesView(JobsView):
-    """My batches, newest last; or submit a new one."""
+    """My batches; or submit a new one."""
 
-    query_class = PageQuery
+    query_class = BatchesQuery
+    max_body_nbytes = MAX_BODY_NBYTES
+    http_method_names = ["get", "head", "options", "post"]
 
-    @extend_schema(operation_id="batches_list", parameters=[PageQuery], responses=page_of(BatchResult, "Batches"))
+    @extend_schema(operation_id="batches_list", parameters=[BatchesQuery], responses=page_of(BatchResult, "Batches"))
     def get(self, request: Request) -> Response:
         query = self.query()
-        found = batches.visible_batches(self.volunteer).filter(pk__gt=read_id_cursor(query)).order_by("pk")
-        rows = list(found[: query["limit"] + 1])
+        columns = {"app": "app__name", "name": "name", "request_id": "request_id"}
+        wanted = {column: query[name] for name, column in columns.items() if name in query}
+        rows = self.id_rows(batches.visible_batches(self.volunteer).filter(**wanted), query)
         progress = dict(zip((row.pk for row in rows), batches.read_progress(rows), strict=True))
         return self.page(
             rows, query["limit"], lambda row: str(row.pk), lambda row: _batch_result(row, progress[row.pk])
         )
 
-    @extend_schema(operation_id="batches_submit", request=Submission, responses={200: BatchResult, 201: BatchResult})
+    @extend_schema(
+        operation_id="batches_submit", request=Submission, responses={200: BatchResult, 201: BatchResult, 409: _USED}
+    )
     def post(self, request: Request) -> Response:
         """Submit jobs. 201 with the new batch; 200 with that of an equal request that had the same id.
 
         409 if the request of this id was another.
         """
-        length = request.META.get("CONTENT_LENGTH") or ""
-        if not length.isdecimal() or int(length) > MAX_BODY_NBYTES:
-            raise serializers.ValidationError({"jobs": [f"A submission has at most {MAX_BODY_NBYTES} bytes."]})
-        # What HttpRequest.body keeps it in; read here, as more may come than DATA_UPLOAD_MAX_MEMORY_SIZE.
-        request._request._body = request._request.read(int(length))
-        form = Submission(data=request.data)
-        form.is_valid(raise_exception=True)
-        given = form.validated_data
+        self.no_query()
+        given = self.body(Submission)
         app = App.objects.filter(name=given["app"]).first()
         if app is None:
             raise serializers.ValidationError({"app": ["There is no app of this name."]})
@@ -206,6 +199,7 @@ class CancelView(JobsView):
 
     @extend_schema(operation_id="batches_cancel", request=None, responses=BatchResult)
     def post(self, request: Request, pk: int) -> Response:
+        self.query()
         batch = self.own_batch(pk)
         batches.cancel(batch, timezone.now())
         batch.refresh_from_db()
@@ -217,9 +211,10 @@ class RetireView(JobsView):
 
     http_method_names = ["options", "post"]
 
-    @extend_schema(operation_id="batches_retire", request=None, responses=BatchResult)
+    @extend_schema(operation_id="batches_retire", request=None, responses={200: BatchResult, 409: _UNFINISHED})
     def post(self, request: Request, pk: int) -> Response:
         """409 while the batch has unfinished jobs: cancel it first, or wait."""
+        self.query()
         batch = self.own_batch(pk)
         try:
             batches.retire(batch, timezone.now())
@@ -231,13 +226,12 @@ class RetireView(JobsView):
 class OutputsView(JobsView):
     """The output files of a batch, in the order in which they were stored: new ones are at the end."""
 
-    query_class = PageQuery
+    query_class = ListQuery
 
-    @extend_schema(operation_id="outputs_list", parameters=[PageQuery], responses=page_of(OutputResult, "Outputs"))
+    @extend_schema(operation_id="outputs_list", parameters=[ListQuery], responses=page_of(OutputResult, "Outputs"))
     def get(self, request: Request, pk: int) -> Response:
         query = self.query()
-        rows = batches.read_outputs(self.batch(pk), after=read_id_cursor(query), limit=query["limit"] + 1)
-        return self.page(rows, query["limit"], lambda row: str(row.pk), self._result)
+        return self.id_page(KeptOutput.objects.filter(batch=self.batch(pk)), query, self._result)
 
     def _result(self, output: KeptOutput) -> dict[str, Any]:
         return {
@@ -256,8 +250,10 @@ class OutputView(JobsView):
     @extend_schema(operation_id="outputs_retrieve", responses={(200, "application/octet-stream"): OpenApiTypes.BINARY})
     def get(self, request: Request, pk: int, output: int) -> HttpResponseBase:
         self.query()
-        found = get_object_or_404(KeptOutput, batch=self.batch(pk), pk=output)
-        return send(request, found.path, f"{found.workunit_name}_{found.name}", found.nbytes, found.md5)
+        kept = get_object_or_404(KeptOutput, batch=self.batch(pk), pk=output)
+        if (known := unless_known(request, f'"{kept.md5}"')) is not None:
+            return known
+        return send(request, kept.path, f"{kept.workunit_name}_{kept.name}", kept.nbytes, kept.md5)
 
 
 def _batch_result(batch: Batch, progress: batches.Progress) -> dict[str, Any]:
@@ -273,8 +269,8 @@ def _batch_result(batch: Batch, progress: batches.Progress) -> dict[str, Any]:
         "failed": progress.nfailed,
         "open": progress.nopen,
         "is_finished": progress.is_finished,
-        "results_unsent": progress.nunsent,
-        "results_in_progress": progress.nout,
-        "results_over": progress.nover,
+        "tasks_unsent": progress.nunsent,
+        "tasks_in_progress": progress.nout,
+        "tasks_over": progress.nover,
         "outputs": progress.noutputs,
     }

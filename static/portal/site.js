@@ -89,6 +89,10 @@
   for (const button of document.querySelectorAll("[data-theme-switch]")) {
     labelSwitch(button, root.dataset.theme ?? "system");
   }
+  // Open on wide pages; on a phone the page would be too long to survey.
+  if (matchMedia("(max-width: 639px)").matches) {
+    for (const fold of document.querySelectorAll("details[data-folds]")) fold.open = false;
+  }
   tellZone();
   showLocalTimes(document);
 })();

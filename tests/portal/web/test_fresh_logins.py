@@ -95,7 +95,7 @@ NONE_NEEDED: Final = {
     "Anybody may, without a login.": """
         language/ look-around/ look-around/leave/ mails/end/<str:token>/ healthz readyz metrics notices.rss
         notices.php
-        notices/<int:pk>-<slug:mark>.rss api/<path:path>/""",
+        notices/<int:pk>-<slug:mark>.rss ^api(?:/|$)""",
     "An operator's change of settings: recorded with its author, shown to all operators, and undone by one click.": """
         admin/portal/change/step/<str:key>/ admin/portal/change/<int:pk>/undo/
         admin/accounting/project/add-by-url/ admin/accounting/project/add-by-url/found/

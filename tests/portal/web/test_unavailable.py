@@ -57,7 +57,8 @@ def test_people_are_told_in_their_language(visitor: Client) -> None:
 def test_scripts_are_told_in_json(visitor: Client) -> None:
     _faults[:] = [LOST, LOST]
     reply = visitor.get("/api/v1/page/")
-    assert (reply.status_code, list(json.loads(reply.content))) == (503, ["detail"])
+    assert (reply.status_code, reply.headers["Content-Type"]) == (503, "application/problem+json")
+    assert json.loads(reply.content)["detail"].startswith("The site cannot reach its database just now.")
 
 
 def test_a_fault_of_ours_is_still_one(visitor: Client) -> None:

@@ -31,8 +31,9 @@ from scheduler.models import PlanClass, Trickle
 from scheduler.submission.submit import submit
 from scheduler.wire.job_fields import JobError
 from scheduler.wire.requests import MAX_RESULTS
-from tests.support.batches_api import API, SUBMISSION, bearer, call
+from tests.support.batches_api import API, SUBMISSION
 from tests.support.credit_factories import NOON, make_app, make_result, make_version, make_workunit
+from tests.support.rest_api import bearer, call
 from tests.support.scheduler_clients import (
     ADDRESS,
     CAPTURES,

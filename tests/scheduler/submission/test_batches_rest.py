@@ -14,9 +14,10 @@ from credit.models import App, Batch, Workunit, WorkunitError
 from portal.models import Host, User
 from scheduler.lifecycle import assimilator
 from scheduler.submission.submit import submit
-from tests.support.batches_api import API, SUBMISSION, bearer, call
+from tests.support.batches_api import API, SUBMISSION
 from tests.support.credit_factories import NOON, make_app
 from tests.support.finished_jobs import DEFAULTS, finish
+from tests.support.rest_api import bearer, call, errors_of
 
 pytestmark = pytest.mark.django_db
 
@@ -33,7 +34,7 @@ def headers(submitter: User) -> dict[str, str]:
 
 def test_jobs_are_submitted_and_followed(app: App, headers: dict[str, str], submitter: User) -> None:
     made = call("POST", API, headers, SUBMISSION, 201)
-    assert (made["workunits"], made["open"], made["results_unsent"], made["is_finished"]) == (2, 2, 4, False)
+    assert (made["workunits"], made["open"], made["tasks_unsent"], made["is_finished"]) == (2, 2, 4, False)
     assert Batch.objects.get().owner == submitter
     assert call("GET", f"{API}{made['id']}/", headers) == made
     assert call("GET", API, headers) == {"next": None, "results": [made]}
@@ -45,24 +46,24 @@ def test_a_repeated_submission_does_no_harm(app: App, headers: dict[str, str]) -
     assert call("POST", API, headers, body, 200) == made
     assert Workunit.objects.count() == 2
     refused = call("POST", API, headers, {**body, "jobs": [{}, {"command_line": "--corrected"}]}, 409)
-    assert refused == {"request_id": ["was used for another submission; give this one an id of its own"]}
+    assert errors_of(refused) == {"request_id": "was used for another submission; give this one an id of its own"}
 
 
 @pytest.mark.parametrize(
     ("change", "answer"),
     [
-        ({"app": "beta"}, {"app": ["There is no app of this name."]}),
-        ({"jobs": []}, {"jobs": ["a list of 1 to 100,000 jobs"]}),
-        ({"jobs": [{"priority": 1e9}]}, {"jobs[0].priority": ["not a whole number from -30,000 to 30,000"]}),
-        ({"jobs": "many"}, {"jobs": ['Expected a list of items but got type "str".']}),
-        ({"defaults": []}, {"defaults": ['Expected a dictionary of items but got type "list".']}),
-        ({"request_id": "x" * 65}, {"request_id": ["Ensure this field has no more than 64 characters."]}),
+        ({"app": "beta"}, {"app": "There is no app of this name."}),
+        ({"jobs": []}, {"jobs": "a list of 1 to 100,000 jobs"}),
+        ({"jobs": [{"priority": 1e9}]}, {"jobs[0].priority": "not a whole number from -30,000 to 30,000"}),
+        ({"jobs": "many"}, {"jobs": 'Expected a list of items but got type "str".'}),
+        ({"defaults": []}, {"defaults": 'Expected a dictionary of items but got type "list".'}),
+        ({"request_id": "x" * 65}, {"request_id": "Ensure this field has no more than 64 characters."}),
     ],
 )
 def test_a_submission_without_sense_is_refused_by_its_field(
     app: App, headers: dict[str, str], change: dict[str, Any], answer: dict[str, Any]
 ) -> None:
-    assert call("POST", API, headers, {**SUBMISSION, **change}, 400) == answer
+    assert errors_of(call("POST", API, headers, {**SUBMISSION, **change}, 400)) == answer
     assert not Batch.objects.exists()
 
 
@@ -77,7 +78,8 @@ def test_a_body_that_is_too_long_or_no_json_is_refused(app: App, headers: dict[s
     assert reply.status_code == 400
     too_long: dict[str, Any] = {"CONTENT_LENGTH": str(17 * 1024 * 1024)}
     reply = Client().generic("POST", API, "{}", "application/json", headers=headers, **too_long)
-    assert json.loads(reply.content) == {"jobs": ["A submission has at most 16777216 bytes."]}
+    assert reply.status_code == 413
+    assert json.loads(reply.content)["detail"] == "The body may have at most 16777216 bytes."
 
 
 def test_only_those_who_may_submit_get_in(app: App, bob: User, submitter: User, operator: User) -> None:
@@ -123,7 +125,9 @@ def test_outputs_are_listed_page_by_page_and_fetched(finished: Batch, headers: d
     assert {(row["name"], row["nbytes"]) for row in seen} == {("out", 3)}
     reply = Client().get(seen[0]["url"], headers=headers)
     assert b"".join(reply) == b"42\n"
-    assert reply.headers["Cache-Control"] == "private, no-store"
+    assert reply.headers["Cache-Control"] == "private, no-cache"
+    known = Client().get(seen[0]["url"], headers={**headers, "If-None-Match": reply.headers["ETag"]})
+    assert (known.status_code, known.content) == (304, b"")
     part = Client().get(seen[0]["url"], headers={**headers, "Range": "bytes=1-"})
     assert (part.status_code, b"".join(part)) == (206, b"2\n")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from django.test import Client
 
-from accounting.rest.description import Operation, Value, groups_of
 from portal.models import User
+from portal.rest.description import Operation, Value, groups_of
 from tests.support.page_text import text_of
 
 DESCRIPTION = {

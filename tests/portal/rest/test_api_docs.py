@@ -16,10 +16,12 @@ from pytest_django import Settings
 from pytest_django.live_server_helper import LiveServer
 
 from accounting.engine.states import DayFlag
+from credit.models import ValidateState
 from portal.models import ApiToken, User
 from portal.people.api_tokens import issue_token
-from portal.web.rest_api import DEFAULT_LIMIT, MAX_LIMIT
+from portal.rest.views import DEFAULT_LIMIT, MAX_LIMIT
 from tests.support.accounting_factories import credit, make_host, make_note, make_project
+from tests.support.credit_factories import make_app, make_success, make_workunit
 
 TEXT = (Path(__file__).resolve().parents[3] / "docs" / "reference" / "api.md").read_text()
 REQUESTS = re.findall(r"```sh\n(.*?)\n```\n\n```json\n(.*?)\n```", TEXT, re.DOTALL)
@@ -33,6 +35,8 @@ def token(db: None, alice: User) -> str:
     credit(studio, alpha, "2026-03-02", (1_000_001, 0, 259_346_744, 0, 4, 1), flags=DayFlag.CAPPED)
     credit(studio, alpha, "2026-03-03", (2_500_000, 0, 300_000_000, 0, 2, 0))
     make_note(studio, "reset", "2026-03-02", project=alpha)
+    validated = {"validate_state": ValidateState.VALID, "granted_credit": 2.5, "claimed_credit": 2.6}
+    make_success(make_workunit(make_app(), name="fold_1"), studio, **validated)
     return issue_token(alice, name="docs", scopes=ApiToken.Scope.values, lifetime=None)
 
 
@@ -56,7 +60,7 @@ def fits(shown: Any, answered: Any) -> bool:
 
 
 def test_there_are_examples() -> None:
-    assert len(REQUESTS) == TEXT.count("```sh") == TEXT.count("```json") == 6
+    assert len(REQUESTS) == TEXT.count("```sh") == TEXT.count("```json") == 7
     assert len(PROGRAMS) == TEXT.count("```python") == 1
 
 

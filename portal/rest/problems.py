@@ -1,0 +1,111 @@
+"""Errors of the REST API in one shape, wherever they come from: problem details (RFC 9457)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from http import HTTPStatus
+from typing import Any, Final
+
+from django.core.exceptions import SuspiciousOperation
+from django.http import Http404, HttpRequest, HttpResponseBase, HttpResponsePermanentRedirect, JsonResponse
+from django.urls import Resolver404, resolve
+from django.views.decorators.csrf import csrf_exempt
+from rest_framework.exceptions import APIException, NotFound, ParseError, Throttled
+from rest_framework.response import Response
+from rest_framework.views import exception_handler
+
+CONTENT_TYPE: Final = "application/problem+json"
+QUOTA_EXCEEDED: Final = "https://iana.org/assignments/http-problem-types#quota-exceeded"
+QUOTA: Final = "minute"
+"""The name of the limit on requests, in the header fields and in the problem of going beyond it."""
+PATHS: Final = re.compile(r"/+api(/|$)")
+_NOT_CACHED: Final = {"Cache-Control": "private, no-store"}
+
+
+class Conflict(APIException):
+    """The request does not go with what is there."""
+
+    status_code = HTTPStatus.CONFLICT
+
+
+class BodyTooLong(APIException):
+    """A body beyond the limit of its address, which is not read."""
+
+    status_code = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+
+
+def is_asked(request: HttpRequest) -> bool:
+    """Whether the request is one to the API, and is to be answered as programs read it."""
+    return PATHS.match(request.path_info) is not None
+
+
+def problem_reply(status: int, detail: str) -> JsonResponse:
+    """The answer where no view of the API is at work."""
+    return JsonResponse(_problem(status, detail), status=status, content_type=CONTENT_TYPE, headers=_NOT_CACHED)
+
+
+def handle(error: Exception, context: dict[str, Any]) -> Response | None:
+    """The answer to what a view raised; None for a fault of ours, and for what others answer."""
+    if isinstance(error, SuspiciousOperation):
+        error = ParseError("The request cannot be read.")
+    if isinstance(error, Http404):
+        error = NotFound("There is nothing at this address, or it is not yours.")
+    response = exception_handler(error, context)
+    if response is None:
+        return None
+    if isinstance(error, Throttled):
+        members = {"type": QUOTA_EXCEEDED, "violated-policies": [QUOTA]}
+        response.data = _problem(response.status_code, "Too many requests.") | members
+    else:
+        response.data = _problem_of(response.status_code, response.data)
+    response.content_type = CONTENT_TYPE
+    return response
+
+
+@csrf_exempt
+def unknown_address(request: HttpRequest) -> HttpResponseBase:
+    """The answer to a program that asks below /api/ for what there is not. One slash that is missing is no fault."""
+    path = request.path_info
+    if not path.endswith("/") and _is_known(f"{path}/"):
+        query = request.META.get("QUERY_STRING", "")
+        address = f"{request.path}/?{query}" if query else f"{request.path}/"
+        return HttpResponsePermanentRedirect(address, preserve_request=True, headers=_NOT_CACHED)
+    return problem_reply(404, "There is no such address. All are listed at /api/v1/.")
+
+
+def _is_known(path: str) -> bool:
+    try:
+        return resolve(path).func is not unknown_address
+    except Resolver404:
+        return False
+
+
+def _problem(status: int, detail: str) -> dict[str, Any]:
+    return {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status, "detail": detail}
+
+
+def _problem_of(status: int, data: Any) -> dict[str, Any]:
+    if isinstance(data, dict) and isinstance(data.get("detail"), str):
+        return _problem(status, str(data["detail"]))
+    errors = [{"field": field, "detail": detail} for field, detail in _errors(data)]
+    detail = " ".join(f"{error['field']}: {error['detail']}" for error in errors[:1])
+    more = f" And {len(errors) - 1} more." if len(errors) > 1 else ""
+    return _problem(status, f"{detail}{more}") | {"errors": errors}
+
+
+def _errors(data: Any, field: str = "") -> Iterator[tuple[str, str]]:
+    """Each message with the path of its value, in the nesting of fields and lists that the serializers give."""
+    if isinstance(data, Mapping):
+        for name, inside in data.items():
+            if name == "non_field_errors":
+                yield from _errors(inside, field)
+            elif isinstance(name, int):
+                yield from _errors(inside, f"{field}[{name}]")
+            else:
+                yield from _errors(inside, f"{field}.{name}" if field else str(name))
+    elif isinstance(data, Sequence) and not isinstance(data, str):
+        for place, inside in enumerate(data):
+            yield from _errors(inside, field if isinstance(inside, str) else f"{field}[{place}]")
+    else:
+        yield field, str(data)
