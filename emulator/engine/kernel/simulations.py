@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from emulator.engine.kernel import slices, turns
+from emulator.engine.kernel import turns
 from emulator.engine.kernel.bounds import (
     CERTAIN_SECS,
     DOUBT,
@@ -26,9 +26,9 @@ from emulator.engine.kernel.bounds import (
 from emulator.engine.kernel.compiled import compiled, making_arrays
 from emulator.engine.kernel.jobs import left_secs
 from emulator.engine.kernel.queues import Queues, add_to_least, goes_beyond_text, make_queues, new_queues
-from emulator.engine.kernel.slices import LATE
 from emulator.engine.table import Floats, Ints, Table
 
+LATE: Final = 1e-6  # a job late by less is not: rounding
 IN_TIME: Final = 0
 MISSED: Final = 1
 IN_DOUBT: Final = 2
@@ -42,14 +42,18 @@ def _instances(t: Table) -> Floats:
     return made
 
 
+@compiled
+def _slice_secs(t: Table) -> float:
+    return float(max(t.run[0].period_secs, t.run[0].buffer_total_secs / MAX_SLICES))
+
+
 @making_arrays
 def _forecast(
     t: Table, q: Queues, saturated: Floats, shortfall: Floats, idle: Floats, keeps_to_cpus: bool = False
 ) -> None:
     run = t.run[0]
     horizon = run.buffer_total_secs
-    slice_secs = max(run.period_secs, horizon / MAX_SLICES)
-    run.steps += turns.forecast(q, _instances(t), slice_secs, horizon, saturated, shortfall, idle, keeps_to_cpus)
+    run.steps += turns.forecast(q, _instances(t), _slice_secs(t), horizon, saturated, shortfall, idle, keeps_to_cpus)
 
 
 @making_arrays
@@ -184,11 +188,12 @@ def _simulate_doubtful(t: Table, q: Queues, verdict: Ints, doubtful: int, now: f
     watched = watched[np.argsort(q.deadline_secs[watched], kind="mergesort")]
     ends = np.empty(len(verdict))
     early = early_secs(t)
-    ranked = run.contested != 0 or run.limited != 0
-    to_last = run.no_edf_simulation != 0
-    run.steps += slices.find_ends(q, _instances(t), run.period_secs, now, early, ranked, to_last, watched, ends)
+    until = q.deadline_secs[watched] - early - now
+    if run.no_edf_simulation:
+        until[:] = until[doubtful - 1]
+    run.steps += turns.find_ends(q, _instances(t), _slice_secs(t), watched, until, ends)
     for i in range(len(verdict)):
-        t.jobs[q.row[i]].sim_end_secs = np.inf if np.isnan(ends[i]) else ends[i]
+        t.jobs[q.row[i]].sim_end_secs = np.inf if np.isnan(ends[i]) else now + ends[i]
     for place in range(doubtful):
         i = watched[place]
         end = t.jobs[q.row[i]].sim_end_secs

@@ -1,4 +1,4 @@
-"""The forecast of the work buffer.
+"""The round-robin simulation itself: the forecast of the work buffer, and when jobs end.
 
 "One-hour time slices are given to projects in turn" (client scheduling document): whenever an instance is free, the
 project that comes first by rank gets it for a slice, or up to the end of the job, for its first job in order of arrival
@@ -35,6 +35,7 @@ class Turns(NamedTuple):
     ready_of_kind: Ints
     is_given: Any  # by job: it has an instance, or has ended
     left: Floats
+    ends: Floats  # by job: NaN until it is given its last slice
     ranks: Floats
     free: Floats  # by kind
     cramped: Any  # by kind: a job waits that is just too large for what is free
@@ -68,6 +69,7 @@ def make_turns(q: Queues, instances: Floats, keeps_to_cpus: bool) -> Turns:
         ready_of_kind,
         np.zeros(n, np.bool_),
         q.left.copy(),
+        np.full(n, np.nan),
         q.rank.copy(),
         instances.copy(),
         np.zeros(kinds, np.bool_),
@@ -97,6 +99,8 @@ def _give(s: Turns, i: int, at: float, slice_secs: float) -> float:
     secs = s.left[i] if s.left[i] < slice_secs else slice_secs
     s.is_given[i] = True
     s.left[i] -= secs
+    if s.left[i] <= ENDED_SECS:
+        s.ends[i] = at + secs
     p = q.project[i]
     s.ready[q.kind[i] * len(q.rank) + p] -= 1
     s.ready_of_kind[q.kind[i]] -= 1
@@ -305,18 +309,8 @@ def _simulate(
         # Nearly all slices of a forecast are given out here.
         if _can_replace(s):
             while s.held[0] and at < stop and (at < horizon or not _all_found(saturated, stop)):
-                i = s.holders[0]
-                if s.q.kind[i] or q.usage[i] != 1.0 or s.free[0] + 1.0 <= NONE_FREE:
+                if not _replace(s, at, slice_secs):
                     break
-                if (s.held[0] > 1 and s.times[1] <= at) or (s.held[0] > 2 and s.times[2] <= at):
-                    break
-                follower = _successor(s, i)
-                if follower < 0:
-                    break
-                # As `_take_back` and `_give_out` do; the sum may be rounded.
-                s.free[0] += 1.0
-                s.free[0] -= 1.0
-                sink(s.times, s.holders, s.held[0], _give(s, follower, at, slice_secs), follower)
                 until = s.times[0]
                 for k in range(kinds):
                     _book_idle(s, k, at, until, horizon, saturated, shortfall)
@@ -324,3 +318,52 @@ def _simulate(
                 steps += 1
         _take_back(s, at)
     return steps
+
+
+@compiled
+def _replace(s: Turns, at: float, slice_secs: float) -> bool:
+    """Gives the CPU whose slice is over to the next job, where nothing else can change; returns whether it did."""
+    i = s.holders[0]
+    if s.q.kind[i] or s.q.usage[i] != 1.0 or s.free[0] + 1.0 <= NONE_FREE:
+        return False
+    if (s.held[0] > 1 and s.times[1] <= at) or (s.held[0] > 2 and s.times[2] <= at):
+        return False
+    follower = _successor(s, i)
+    if follower < 0:
+        return False
+    # As `_take_back` and `_give_out` do; the sum may be rounded.
+    s.free[0] += 1.0
+    s.free[0] -= 1.0
+    sink(s.times, s.holders, s.held[0], _give(s, follower, at, slice_secs), follower)
+    return True
+
+
+@making_arrays
+def find_ends(q: Queues, instances: Floats, slice_secs: float, watched: Ints, until: Floats, ends: Floats) -> int:
+    """When jobs end, in seconds from now (NaN where it is not found out). Goes on until it is known of all watched
+    jobs, which are in order of these times, whether they end by then; returns the steps."""
+    s = make_turns(q, instances, False)
+    steps = _simulate_to_ends(s, slice_secs, watched, until, np.empty(len(q.rank), np.int64))
+    ends[:] = s.ends
+    return steps
+
+
+@compiled
+def _simulate_to_ends(s: Turns, slice_secs: float, watched: Ints, until: Floats, cursor: Ints) -> int:
+    kinds = len(s.free)
+    pending = len(watched)
+    at = 0.0
+    steps = 0
+    while True:
+        for turn in range(kinds):
+            _give_out(s, (turn + 1) % kinds, at, slice_secs, cursor)
+        goes_on = True
+        while goes_on:
+            while pending and not np.isnan(s.ends[watched[pending - 1]]):
+                pending -= 1
+            if not pending or not s.held[0] or s.times[0] >= until[pending - 1]:
+                return steps
+            at = s.times[0]
+            steps += 1
+            goes_on = _can_replace(s) and _replace(s, at, slice_secs)
+        _take_back(s, at)

@@ -9,7 +9,7 @@ import pytest
 
 from emulator.engine.client import Client
 from emulator.engine.decisions import Choice
-from emulator.engine.kernel.bounds import min_saturated_secs
+from emulator.engine.kernel.bounds import DOUBT, MIN_MARGIN_SECS, min_saturated_secs
 from emulator.engine.quirks import Quirks
 from emulator.engine.scenario import (
     CPU,
@@ -27,20 +27,19 @@ from emulator.engine.scenario import (
 from emulator.engine.state import Job
 from emulator.engine.timeline.reasons import Reason
 from emulator.engine.timeline.recorder import DecisionLog
-from tests.support.emulated_client import forecast_of, ranked_by
+from tests.support.emulated_client import forecast_of, late_jobs, ranked_by
 
 GPUS = ("NVIDIA", "AMD")
 
 
 @dataclass
 class Case:
-    """A client with jobs, at a time; each project's rank, by how much it grows per FLOP, and the buffer's end."""
+    """A client with jobs, at a time; each project's rank, and by how much it grows per FLOP."""
 
     client: Client
     now: float
     ranks: dict[int, float]
     units: dict[int, float]
-    horizon_secs: float
 
 
 def random_version(draw: Random, kinds: int) -> Version:
@@ -63,7 +62,7 @@ def random_project(number: int, draw: Random, kinds: int) -> Project:
     return Project(f"P{number}", draw.choice([10, 50, 100]), apps, suspended=suspended, max_concurrent=limit)
 
 
-def random_case(seed: int) -> Case:
+def random_case(seed: int, *, latest_deadline_days: float = 100.0) -> Case:
     """Half of them with CPUs and jobs on one of them each alone, which the engine has a quick form for."""
     draw = Random(seed)
     kinds = draw.choice([0, 0, 1, 2])
@@ -79,14 +78,15 @@ def random_case(seed: int) -> Case:
     draw.shuffle(came)
     for offer in came:
         size, estimate = (draw.uniform(0.5, 1.5) * offer.app.app.size.mean for _ in range(2))
-        client.arrive(client.server.job(offer, size, estimate, 0.0, 100 * DAY_SECS))
+        deadline_secs = draw.uniform(0.01, 1.0) * latest_deadline_days * DAY_SECS
+        client.arrive(client.server.job(offer, size, estimate, 0.0, deadline_secs))
     started = [job for job in client.jobs() if not job.project.suspended and draw.random() < 0.15]
     client.apply(Choice(started, [Reason.CPU_PRIORITY] * len(started), 0.0), 0.0)
     now = 0.9 * min([job.end_secs for job in started], default=100.0)
     total = sum(project.share for project in projects)
     ranks = {p.index: draw.choice([1.0, 1e13]) * draw.random() for p in client.projects}
     units = {p.index: 0.01 * total / p.share for p in client.projects}
-    return Case(client, now, ranks, units, client.buffer_total_secs)
+    return Case(client, now, ranks, units)
 
 
 def may_run(job: Job, active: list[Job]) -> bool:
@@ -134,43 +134,77 @@ def give_out(
     return idle
 
 
-def literally(case: Case) -> tuple[list[float], list[float], list[float]]:
-    """ "One-hour time slices are given to projects in turn": the idle instances, the saturated times up to the horizon,
-    and the shortfalls."""
+@dataclass
+class Told:
+    """What the document says of a case: per kind the idle instances now, the saturated time up to the end of the buffer,
+    and the shortfall; by job when it would end, in seconds from now."""
+
+    idle: list[float]
+    saturated: list[float]
+    shortfall: list[float]
+    ends: dict[int, float]
+
+
+def literally(case: Case) -> Told:
+    """ "One-hour time slices are given to projects in turn", to the end of all jobs."""
     client, ranks = case.client, dict(case.ranks)
     ready = [job for job in client.jobs() if not job.project.suspended]
     left = {job.id: job.left_secs(case.now) / client.up_fraction[job.kind] for job in ready}
     running: list[Running] = []
     kinds = range(len(client.kinds))
-    saturated, shortfall = [case.horizon_secs for _ in kinds], [0.0 for _ in kinds]
-    idle_now: list[float] = []
+    horizon = client.buffer_total_secs
+    told = Told([], [horizon for _ in kinds], [0.0 for _ in kinds], {})
     at = 0.0
-    while at < case.horizon_secs:
+    while at < horizon or ready or running:
         idle = give_out(case, at, ready, running, left, ranks)
-        idle_now = idle_now or idle
-        until = min([case.horizon_secs, *(each.until for each in running)])
+        told.idle = told.idle or idle
+        until = min([turn.until for turn in running], default=horizon)
         for kind in kinds:
-            shortfall[kind] += idle[kind] * (until - at)
+            told.shortfall[kind] += idle[kind] * max(0.0, min(until, horizon) - at)
             if idle[kind] > 1e-9:
-                saturated[kind] = min(saturated[kind], at)
+                told.saturated[kind] = min(told.saturated[kind], at)
         at = until
-        ready += [each.job for each in running if each.until <= at and left[each.job.id] > 1e-6]
-        running = [each for each in running if each.until > at]
-    return idle_now, saturated, shortfall
+        over = [turn.job for turn in running if turn.until <= at]
+        running = [turn for turn in running if turn.until > at]
+        told.ends.update({job.id: at for job in over if left[job.id] <= 1e-6})
+        ready += [job for job in over if left[job.id] > 1e-6]
+    return told
 
 
 def test_random_computers_are_as_the_documents_say() -> None:
     for seed in range(300):
         case = random_case(seed)
         policy = ranked_by(case.client, case.ranks, case.units)
-        idle, saturated, shortfall = literally(case)
+        told = literally(case)
         its_idle, its_saturated, its_shortfall = forecast_of(policy, case.now)
-        assert its_idle == pytest.approx(idle, abs=1e-9), seed
-        up_to_the_horizon = [min(case.horizon_secs, secs) for secs in its_saturated]
-        assert up_to_the_horizon == pytest.approx(saturated, abs=1e-3), seed
-        assert its_shortfall == pytest.approx(shortfall, abs=1e-2), seed
-        for kind, secs in enumerate(saturated):
-            assert min(case.horizon_secs, min_saturated_secs(policy.table(), kind, case.now)) <= secs + 1e-3, seed
+        assert its_idle == pytest.approx(told.idle, abs=1e-9), seed
+        horizon = case.client.buffer_total_secs
+        up_to_the_horizon = [min(horizon, secs) for secs in its_saturated]
+        assert up_to_the_horizon == pytest.approx(told.saturated, abs=1e-3), seed
+        assert its_shortfall == pytest.approx(told.shortfall, abs=1e-2), seed
+        for kind, secs in enumerate(told.saturated):
+            assert min(horizon, min_saturated_secs(policy.table(), kind, case.now)) <= secs + 1e-3, seed
+
+
+@pytest.mark.parametrize("doubt", [0.0, DOUBT])
+def test_late_jobs_are_those_that_end_late_in_the_same_simulation(doubt: float) -> None:
+    nlate = nin_time = 0
+    for seed in range(300):
+        # Some jobs end in time, some do not: a queue is an hour to three days long.
+        case = random_case(seed, latest_deadline_days=2.0)
+        policy = ranked_by(case.client, case.ranks, case.units, by_letter=not doubt)
+        ends, late = literally(case).ends, set()
+        for job in case.client.jobs():
+            if not job.project.suspended:
+                left_secs = job.left_secs(case.now) / case.client.up_fraction[job.kind]
+                due_secs = job.deadline_secs - case.now - MIN_MARGIN_SECS - doubt * left_secs
+                assert abs(ends[job.id] - due_secs) > 1e-3, seed  # no tie that rounding decides
+                if ends[job.id] > due_secs:
+                    late.add(job.id)
+        assert {number for of_kind in late_jobs(policy, case.now) for number in of_kind} == late, seed
+        nlate += len(late)
+        nin_time += len(ends) - len(late)
+    assert min(nlate, nin_time) > 1000
 
 
 def test_long_jobs_of_three_projects_take_turns_on_two_cpus() -> None:
