@@ -15,10 +15,20 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from emulator.engine.kernel.compiled import compiled, making_arrays
-from emulator.engine.kernel.queues import NONE_FREE, Queues, comes_before, is_at_limit, push, segments, sink
+from emulator.engine.kernel.queues import (
+    NONE_FREE,
+    Queues,
+    allowed_devices,
+    comes_before,
+    is_at_limit,
+    push,
+    segments,
+    sink,
+)
 from emulator.engine.table import Floats, Ints
 
 ENDED_SECS: Final = 1e-6  # a job with less left has ended: rounding
+LATE_SECS: Final = 1e-3  # one that ends later by more is late, whatever the rounding
 NOT_LOOKED_FOR: Final = -1
 NO_MORE: Final = -2
 
@@ -38,6 +48,7 @@ class Turns(NamedTuple):
     ends: Floats  # by job: NaN until it is given its last slice
     ranks: Floats
     free: Floats  # by kind
+    instances: Floats
     cramped: Any  # by kind: a job waits that is just too large for what is free
     times: Floats  # heap: up to when which job has an instance
     holders: Ints
@@ -72,6 +83,7 @@ def make_turns(q: Queues, instances: Floats, keeps_to_cpus: bool) -> Turns:
         np.full(n, np.nan),
         q.rank.copy(),
         instances.copy(),
+        instances,
         np.zeros(kinds, np.bool_),
         np.empty(n + 1),
         np.empty(n + 1, np.int64),
@@ -119,8 +131,25 @@ def _give_out(s: Turns, k: int, at: float, slice_secs: float, cursor: Ints) -> N
         return
     count = _give_in_turns(s, k, at, slice_secs, cursor)
     for place in range(count):
-        if not is_at_limit(s.q, s.too_large[place], s.of_app, s.of_project):
+        if not _is_kept_off(s, s.too_large[place]):
             s.cramped[k] = True
+
+
+@compiled
+def _is_kept_off(s: Turns, i: int) -> bool:
+    """Whether limits of jobs at once, or jobs on all the devices that it may use, keep a job from running."""
+    q = s.q
+    if is_at_limit(q, i, s.of_app, s.of_project):
+        return True
+    barred = q.barred[i]
+    if not barred:
+        return False
+    used = q.usage[i]
+    for place in range(s.held[0]):
+        other = s.holders[place]
+        if q.kind[other] == q.kind[i] and q.barred[other] & barred == barred:
+            used += q.usage[other]
+    return used > allowed_devices(s.instances[q.kind[i]], barred) + NONE_FREE
 
 
 @compiled
@@ -146,7 +175,7 @@ def _give_in_turns(s: Turns, k: int, at: float, slice_secs: float, cursor: Ints)
     while s.free[k] > NONE_FREE:
         best = -1
         for p in range(projects):
-            if cursor[p] != NO_MORE and (best < 0 or comes_before(p, best, s.ranks, q.is_last)):
+            if cursor[p] != NO_MORE and (best < 0 or comes_before(p, best, s.ranks, q.tier)):
                 best = p
         if best < 0:
             break
@@ -156,7 +185,7 @@ def _give_in_turns(s: Turns, k: int, at: float, slice_secs: float, cursor: Ints)
             place = _next_ready(s, segment, s.first[segment])
             s.first[segment] = place
         i = s.items[place]
-        if is_at_limit(q, i, s.of_app, s.of_project):
+        if _is_kept_off(s, i):
             pass  # the next one may be of another application
         elif k and q.usage[i] > s.free[k] + NONE_FREE:
             s.too_large[count] = i
@@ -245,7 +274,7 @@ def _successor(s: Turns, i: int) -> int:
     _make_ready(s, i)
     best = -1
     for other in range(len(q.rank)):
-        if s.ready[other] and (best < 0 or comes_before(other, best, s.ranks, q.is_last)):
+        if s.ready[other] and (best < 0 or comes_before(other, best, s.ranks, q.tier)):
             best = other
     if best >= 0:
         place = _next_ready(s, best, s.first[best])
@@ -288,7 +317,6 @@ def _simulate(
     shortfall: Floats,
     idle_now: Floats,
 ) -> int:
-    q = s.q
     kinds = len(s.free)
     stop = horizon + slice_secs
     for k in range(kinds):
@@ -359,7 +387,11 @@ def _simulate_to_ends(s: Turns, slice_secs: float, watched: Ints, until: Floats,
             _give_out(s, (turn + 1) % kinds, at, slice_secs, cursor)
         goes_on = True
         while goes_on:
-            while pending and not np.isnan(s.ends[watched[pending - 1]]):
+            # That a job ends too late is known before it ends: of one that has its turn, `left` is what is left after.
+            while pending and (
+                not np.isnan(s.ends[watched[pending - 1]])
+                or at + s.left[watched[pending - 1]] > until[pending - 1] + LATE_SECS
+            ):
                 pending -= 1
             if not pending or not s.held[0] or s.times[0] >= until[pending - 1]:
                 return steps

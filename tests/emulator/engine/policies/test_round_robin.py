@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from random import Random
 
 import pytest
@@ -16,6 +15,7 @@ from emulator.engine.scenario import (
     DAY_SECS,
     App,
     Availability,
+    ExcludedGpu,
     Host,
     Normal,
     Preferences,
@@ -24,22 +24,12 @@ from emulator.engine.scenario import (
     Scenario,
     Version,
 )
-from emulator.engine.state import Job
 from emulator.engine.timeline.reasons import Reason
 from emulator.engine.timeline.recorder import DecisionLog
-from tests.support.emulated_client import forecast_of, late_jobs, ranked_by
+from tests.support.emulated_client import RankedBy, forecast_of, late_jobs, ranked_by
+from tests.support.literal_round_robin import Case, literally
 
 GPUS = ("NVIDIA", "AMD")
-
-
-@dataclass
-class Case:
-    """A client with jobs, at a time; each project's rank, and by how much it grows per FLOP."""
-
-    client: Client
-    now: float
-    ranks: dict[int, float]
-    units: dict[int, float]
 
 
 def random_version(draw: Random, kinds: int) -> Version:
@@ -59,7 +49,17 @@ def random_project(number: int, draw: Random, kinds: int) -> Project:
     apps = tuple(random_app(name, draw, kinds) for name in "ab"[: draw.randint(1, 2)])
     limit = draw.choice([0, 0, 0, 1, 3]) if kinds else 0
     suspended = draw.random() < 0.15
-    return Project(f"P{number}", draw.choice([10, 50, 100]), apps, suspended=suspended, max_concurrent=limit)
+    excluded: tuple[ExcludedGpu, ...] = ()
+    if kinds and draw.random() < 0.3:
+        excluded = (ExcludedGpu(GPUS[0], draw.randint(0, 1), draw.choice(["", "a"])),)
+    return Project(
+        f"P{number}",
+        draw.choice([10, 50, 100]),
+        apps,
+        suspended=suspended,
+        max_concurrent=limit,
+        excluded_gpus=excluded,
+    )
 
 
 def random_case(seed: int, *, latest_deadline_days: float = 100.0) -> Case:
@@ -89,92 +89,15 @@ def random_case(seed: int, *, latest_deadline_days: float = 100.0) -> Case:
     return Case(client, now, ranks, units)
 
 
-def may_run(job: Job, active: list[Job]) -> bool:
-    """Whether limits on jobs at once let it run beside those."""
-    of_app, of_project = job.app.app.max_concurrent, job.project.project.max_concurrent
-    same_app = sum(other.app is job.app for other in active)
-    same_project = sum(other.project is job.project for other in active)
-    return not (of_app and same_app >= of_app) and not (of_project and same_project >= of_project)
-
-
-@dataclass
-class Running:
-    """A job that has an instance up to a time: the end of its slice, or its own."""
-
-    job: Job
-    until: float
-
-
-def give_out(
-    case: Case, at: float, ready: list[Job], running: list[Running], left: dict[int, float], ranks: dict[int, float]
-) -> list[float]:
-    """Gives free instances to ready jobs; returns the idle instances per kind.
-
-    GPUs first: as long as an instance is free, the project with the smallest rank gets a slice for its first job that
-    fits, and its rank grows by that slice. The last CPU job may take more CPUs than there are.
-    """
-    client = case.client
-    idle = [0.0] * len(client.kinds)
-    for kind in (*range(1, len(client.kinds)), 0):
-        while True:
-            active = [each.job for each in running]
-            used = sum(job.usage if job.kind == kind else 0.0 if kind else job.cpus for job in active)
-            free = client.instances[kind] - used
-            may = [job for job in ready if job.kind == kind and may_run(job, active)]
-            fitting = [job for job in may if not kind or job.usage <= free + 1e-9]
-            if free <= 1e-9 or not fitting:
-                idle[kind] = 0.0 if may else max(0.0, free)  # none, if one waits that is too large for what is free
-                break
-            first = min(fitting, key=lambda job: (ranks[job.project.index], job.project.index, job.id))
-            secs = min(client.period_secs, left[first.id])
-            ready.remove(first)
-            running.append(Running(first, at + secs))
-            left[first.id] -= secs
-            ranks[first.project.index] += case.units[first.project.index] * first.counted_flops * secs
-    return idle
-
-
-@dataclass
-class Told:
-    """What the document says of a case: per kind the idle instances now, the saturated time up to the end of the buffer,
-    and the shortfall; by job when it would end, in seconds from now."""
-
-    idle: list[float]
-    saturated: list[float]
-    shortfall: list[float]
-    ends: dict[int, float]
-
-
-def literally(case: Case) -> Told:
-    """ "One-hour time slices are given to projects in turn", to the end of all jobs."""
-    client, ranks = case.client, dict(case.ranks)
-    ready = [job for job in client.jobs() if not job.project.suspended]
-    left = {job.id: job.left_secs(case.now) / client.up_fraction[job.kind] for job in ready}
-    running: list[Running] = []
-    kinds = range(len(client.kinds))
-    horizon = client.buffer_total_secs
-    told = Told([], [horizon for _ in kinds], [0.0 for _ in kinds], {})
-    at = 0.0
-    while at < horizon or ready or running:
-        idle = give_out(case, at, ready, running, left, ranks)
-        told.idle = told.idle or idle
-        until = min([turn.until for turn in running], default=horizon)
-        for kind in kinds:
-            told.shortfall[kind] += idle[kind] * max(0.0, min(until, horizon) - at)
-            if idle[kind] > 1e-9:
-                told.saturated[kind] = min(told.saturated[kind], at)
-        at = until
-        over = [turn.job for turn in running if turn.until <= at]
-        running = [turn for turn in running if turn.until > at]
-        told.ends.update({job.id: at for job in over if left[job.id] <= 1e-6})
-        ready += [job for job in over if left[job.id] > 1e-6]
-    return told
+def policy_of(case: Case, *, by_letter: bool = False) -> RankedBy:
+    """The policy that a case is compared with."""
+    return ranked_by(case.client, case.ranks, case.units, by_letter=by_letter)
 
 
 def test_random_computers_are_as_the_documents_say() -> None:
     for seed in range(300):
         case = random_case(seed)
-        policy = ranked_by(case.client, case.ranks, case.units)
+        policy = policy_of(case)
         told = literally(case)
         its_idle, its_saturated, its_shortfall = forecast_of(policy, case.now)
         assert its_idle == pytest.approx(told.idle, abs=1e-9), seed
@@ -192,7 +115,7 @@ def test_late_jobs_are_those_that_end_late_in_the_same_simulation(doubt: float) 
     for seed in range(300):
         # Some jobs end in time, some do not: a queue is an hour to three days long.
         case = random_case(seed, latest_deadline_days=2.0)
-        policy = ranked_by(case.client, case.ranks, case.units, by_letter=not doubt)
+        policy = policy_of(case, by_letter=not doubt)
         ends, late = literally(case).ends, set()
         for job in case.client.jobs():
             if not job.project.suspended:
