@@ -98,7 +98,6 @@ MESSAGES: Final = declare(
         "policy_without_gpus": _(
             "Debt with preemption does not use GPUs: it neither asks for GPU tasks nor runs them."
         ),
-        "ignored_gpu_device": _("exclude_gpu for a single device is ignored: only a whole type of GPU can be excluded"),
         "ignored_gpu_tag": _("%(tag)s is ignored: the GPU is kept"),
         "ignored_half_life": _("rec_half_life_days is ignored: the half-life is set with the policy"),
         # Why an element of a file is not used (emulator/files/unused.py)

@@ -126,8 +126,12 @@ class Capacity:
         app.most_at_once = self._most_at_once(app.app)
         if app.most_at_once:
             self.limited = True
+        for offer in app.known:
+            offer.barred = self.barred(project, app, offer.kind)
         app.offers = [offer for offer in app.known if self.can_run(offer) and not offer.too_large]
+        app.offers = [offer for offer in app.offers if offer.usage <= self._allowed(offer.kind, offer.barred)]
         for offer in app.offers:
+            self.limited = self.limited or offer.barred != 0
             project.can_supply[offer.kind] = self.kinds[offer.kind] not in project.project.not_asked
         self._find_most_used(project)
 
@@ -136,13 +140,30 @@ class Capacity:
         limit = project.project.max_concurrent
         for kind in range(len(self.kinds)):
             largest, of_apps = 0.0, 0.0
+            barred_for_all = -1
             for state in project.apps:
+                for offer in state.offers:
+                    if offer.kind == kind:
+                        barred_for_all &= offer.barred
                 usage = max([offer.usage for offer in state.offers if offer.kind == kind], default=0.0)
                 largest = max(largest, usage)
                 if usage:
                     of_apps += usage * state.most_at_once if state.most_at_once else NEVER
             if largest:
-                project.most_used[kind] = min(of_apps, limit * largest) if limit else of_apps
+                most = self._allowed(kind, barred_for_all) if barred_for_all else NEVER
+                project.most_used[kind] = min(of_apps, most, limit * largest if limit else NEVER)
+
+    def barred(self, project: ProjectState, app: AppState, kind: int) -> int:
+        """The devices of that kind, as bits, that an application's jobs may not use."""
+        devices = {
+            excluded.device
+            for excluded in project.project.excluded_gpus
+            if excluded.gpu == self.kinds[kind] and excluded.app in ("", app.app.name)
+        }
+        return sum([1 << device for device in devices if device < self.count[kind]])
+
+    def _allowed(self, kind: int, barred: int) -> int:
+        return self.count[kind] - barred.bit_count()
 
     def _most_at_once(self, app: App) -> int:
         """How many jobs of an application may run at once, 0 for any number: by its limit, or because no more fit into

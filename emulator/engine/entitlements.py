@@ -68,7 +68,7 @@ class Entitlements:
             if shares:
                 self._flop[project.index] += flop * project.share / shares
                 self._share_secs[project.index] += secs * project.share / shares
-        claims = tuple(_claim(project, self._start_flop[project.index]) for project in entitled)
+        claims = tuple(_claim(client, project, self._start_flop[project.index]) for project in entitled)
         for claim in claims:
             self._dry_spell[claim.project] += claim.is_dry and not self._is_dry[claim.project]
             self._is_dry[claim.project] = claim.is_dry
@@ -103,7 +103,7 @@ class Entitlements:
         return tuple(self._stretches.values())
 
 
-def _claim(project: ProjectState, start_flop: list[float]) -> Claim:
+def _claim(client: Client, project: ProjectState, start_flop: list[float]) -> Claim:
     supplies = dict.fromkeys(
         Supply(
             number,
@@ -111,7 +111,9 @@ def _claim(project: ProjectState, start_flop: list[float]) -> Claim:
             offer.usage,
             offer.cpus if offer.kind else 0.0,
             offer.counted_flops,
-            app.app.max_concurrent or math.inf,
+            min(
+                app.app.max_concurrent or math.inf, (client.count[offer.kind] - offer.barred.bit_count()) / offer.usage
+            ),
         )
         for number, app in enumerate(project.apps)
         for offer in app.offers

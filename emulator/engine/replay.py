@@ -7,7 +7,6 @@ simulation in its general form is recorded, and shows which job would have which
 
 from __future__ import annotations
 
-import math
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final
@@ -63,8 +62,7 @@ class ProcessorForecast:
 
 @dataclass(frozen=True, slots=True)
 class JobForecast:
-    """A job. `begin_secs` and `end_secs` are None if the record of the simulation was full before. `searched_end_secs`:
-    its end in the search for late jobs, None if it was not looked at, or had not ended when it was known to be late."""
+    """A job. `begin_secs` and `end_secs` are None if the record of the simulation was full before."""
 
     job: int
     project: int
@@ -75,7 +73,6 @@ class JobForecast:
     end_secs: float | None
     deadline_secs: float
     is_late: bool
-    searched_end_secs: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,13 +247,10 @@ def _seen(client: Client, policy: ArrayPolicy, now: float) -> Moment:
     turns.run()
     was_searched = may_miss_deadlines(t, now)
     late: set[int] = set()
-    ends: dict[int, float] = {}
     if was_searched:
         simulations.judge(t, now)
         for kind, row in enumerate(t.kinds):
             late.update(t.jobs[t.missed[kind, : row["missed"]]]["id"].tolist())
-        jobs = t.jobs[: t.run[0]["jobs"]]
-        ends = dict(zip(jobs["id"].tolist(), jobs["sim_end_secs"].tolist(), strict=True))
     return Moment(
         client.buffer_min_secs,
         horizon_secs,
@@ -264,21 +258,18 @@ def _seen(client: Client, policy: ArrayPolicy, now: float) -> Moment:
         tuple((client.kinds[kind], number) for kind, number in turns.lanes),
         tuple(turns.rows()),
         turns.is_cut,
-        _jobs(client, turns, late, ends, now),
+        _jobs(client, turns, late, now),
         was_searched,
         _projects(client, policy, t, now),
         None,
     )
 
 
-def _jobs(
-    client: Client, turns: RecordedTurns, late: set[int], ends: dict[int, float], now: float
-) -> tuple[JobForecast, ...]:
+def _jobs(client: Client, turns: RecordedTurns, late: set[int], now: float) -> tuple[JobForecast, ...]:
     """The client's jobs in the order in which they would run."""
     rows = []
     for job in client.jobs():
         begin_secs, end_secs = turns.begin_and_end(job.id)
-        searched_end = ends.get(job.id, NEVER)
         rows.append(
             JobForecast(
                 job.id,
@@ -290,7 +281,6 @@ def _jobs(
                 end_secs,
                 job.deadline_secs - now,
                 job.id in late,
-                searched_end - now if math.isfinite(searched_end) else None,
             )
         )
     return tuple(sorted(rows, key=lambda row: (NEVER if row.begin_secs is None else row.begin_secs, row.job)))

@@ -117,7 +117,19 @@ class AppState:
 class Offer:
     """A version that this computer can run: the devices that one of its jobs occupies, and its counted FLOPS."""
 
-    __slots__ = ("app", "counted_flops", "cpus", "flops", "kind", "number", "pace", "project", "too_large", "usage")
+    __slots__ = (
+        "app",
+        "barred",
+        "counted_flops",
+        "cpus",
+        "flops",
+        "kind",
+        "number",
+        "pace",
+        "project",
+        "too_large",
+        "usage",
+    )
 
     def __init__(
         self,
@@ -137,6 +149,7 @@ class Offer:
         self.cpus = version.cpus
         self.usage = version.gpus if kind else version.cpus
         self.limit(cpu_limit)
+        self.barred = 0  # the devices of its kind that its jobs may not use, as bits
         self.too_large = False  # its jobs never fit into the RAM that preferences allow, so the server sends none
         self.count_at(instance_flops)
 

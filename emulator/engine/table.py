@@ -29,18 +29,18 @@ def _row(ints: str, floats: str) -> np.dtype[np.void]:
 
 # `taken`: it is among the jobs chosen now. `gone`: its server has it, and the row is free. `lane`: of one instance, or
 # -1; a job of several is the owner of their lanes, and `part_lane` is the one that it shares, or -1. `sim_end_secs`: of
-# the last simulation that looked at deadlines.
+# the last simulation that looked at deadlines. `barred`: devices that it may not use, as bits.
 JOB: Final = _row(
-    "id project kind app started running done gone by_deadline taken lane part_lane waits_for_ram",
+    "id project kind app started running done gone by_deadline taken lane part_lane waits_for_ram barred",
     "usage cpus counted_flops pace size_secs estimate_secs bias left before_secs rate left_at_error settled_secs "
     "arrived_secs deadline_secs slice_end_secs end_secs changed_flop sim_end_secs",
 )
-# `is_last`, `rank`, `inverse`, `done_flop`: of policies.rec. `share_fraction`: of policies.long_term_debt. `ready`: how
-# many jobs wait to be reported, `first_ready_secs` when the first was finished. `server_*`, `trace_*`: of UpDown.
-# `runnable_fraction`, `done_secs`: of policies.debt_2005. `order` has nothing to do with its row: it is the list of
-# projects that may be asked for work, the first to be asked first.
+# `tier`: projects of a smaller one come first, whatever their ranks. `rank`, `inverse`, `done_flop`: of policies.rec.
+# `share_fraction`: of policies.long_term_debt. `ready`: how many jobs wait to be reported, `first_ready_secs` when the
+# first was finished. `server_*`, `trace_*`: of UpDown. `runnable_fraction`, `done_secs`: of policies.debt_2005. `order`
+# has nothing to do with its row: it is the list of projects that may be asked for work, the first to be asked first.
 PROJECT: Final = _row(
-    "attached suspended no_new_tasks held has_work forced_down is_last failures running unfinished ready "
+    "attached suspended no_new_tasks held has_work forced_down tier failures running unfinished ready "
     "sent met late failed rpcs server_up order max_concurrent workload_check master_fetches first_trace traces "
     "trace_place",
     "share rank inverse done_flop share_fraction rpc_allowed_secs report_at_secs job_secs job_flop busy_flops "
@@ -68,7 +68,7 @@ APP: Final = _row(
     "weight size_flop size_deviation estimate_flop estimate_deviation estimate_factor latency_secs error_rate "
     "ram_bytes",
 )
-OFFER: Final = _row("app kind refused", "flops usage cpus counted_flops pace")
+OFFER: Final = _row("app kind refused barred", "flops usage cpus counted_flops pace")
 # The loop: `phase` is where it goes on (kernel.loop), `changed` whether something happened in this step. Counts:
 # `jobs` rows in use, and entries of the lists. `sim_*`: of when the last simulation is, `judged_*` the last judgement.
 # `pending`: the time of the next look is a bound, and the exact one is found from the snapshot when it is reached.

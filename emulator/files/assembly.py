@@ -12,6 +12,7 @@ from emulator.engine.scenario import (
     MAX_FLOP,
     MIN_JOB_FLOP,
     App,
+    ExcludedGpu,
     Host,
     Normal,
     Preferences,
@@ -23,7 +24,7 @@ from emulator.engine.scenario import (
     StartState,
     Version,
 )
-from emulator.files.client_settings import AppConfig, CcConfig
+from emulator.files.client_settings import AppConfig, CcConfig, GpuExclusion
 from emulator.files.client_state import (
     DEFAULT_JOB_FLOP,
     DEFAULT_LATENCY_SECS,
@@ -201,6 +202,7 @@ class Assembly:
             request_delay_secs=project_state.contacts.request_delay_secs if now else 0.0,
             backoffs=backoffs(project_state.contacts, now),
             not_asked=project_state.contacts.not_asked,
+            excluded_gpus=self._excluded_gpus(project_state),
         )
 
     def _apps(self, index: int, project_state: StateProject) -> tuple[list[App], dict[str, list[StateVersion]]]:
@@ -287,10 +289,22 @@ class Assembly:
 
     def _excluded(self, project_state: StateProject, app: StateApp, kind: str) -> bool:
         return any(
-            exclusion.url.rstrip("/") in ("", project_state.url.rstrip("/"))
-            and exclusion.kind in ("", kind)
-            and exclusion.app in ("", app.name)
-            for exclusion in self.cc_config.exclusions
+            exclusion.device is None and exclusion.kind in ("", kind) and exclusion.app in ("", app.name)
+            for exclusion in self._exclusions(project_state)
+        )
+
+    def _exclusions(self, project_state: StateProject) -> list[GpuExclusion]:
+        """Those of a project."""
+        urls = ("", project_state.url.rstrip("/"))
+        return [exclusion for exclusion in self.cc_config.exclusions if exclusion.url.rstrip("/") in urls]
+
+    def _excluded_gpus(self, project_state: StateProject) -> tuple[ExcludedGpu, ...]:
+        return tuple(
+            ExcludedGpu(kind, exclusion.device, exclusion.app)
+            for exclusion in self._exclusions(project_state)
+            if exclusion.device is not None
+            for kind in self.processors
+            if kind != CPU and exclusion.kind in ("", kind)
         )
 
     def _jobs(

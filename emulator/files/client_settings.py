@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from emulator.engine.scenario import DAY_SECS, MAX_INSTANCES, DayHours, Hours, Preferences
+from emulator.engine.scenario.projects import MAX_EXCLUDED_DEVICE
 from emulator.files.client_state import gpu_kind
 from emulator.files.owner import NOTHING_EXCLUSIVE, Exclusive
 from emulator.files.sections import SETTINGS_BYTES_MAX, Schema, Section, SourceFile, read_sections
@@ -28,11 +29,13 @@ _IGNORED_DEVICES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class GpuExclusion:
-    """A project (all if "") may not use that kind of GPU (all if "") for that application (all if "")."""
+    """A project (all if "") may not use that kind of GPU (all if "") for that application (all if ""); or only one of
+    the GPUs, by its number."""
 
     url: str
     kind: str
     app: str
+    device: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,11 +153,11 @@ def _options(section: Section) -> CcConfig:
     exclusions: list[GpuExclusion] = []
     left_out: list[Message] = []
     for gpu in section.named("exclude_gpu"):
-        if "device_num" in gpu.leaves:
-            left_out.append(Message("ignored_gpu_device"))
-        else:
-            kind = gpu.text("type")
-            exclusions.append(GpuExclusion(gpu.text("url"), gpu_kind(kind) if kind else "", gpu.text("app")))
+        kind = gpu.text("type")
+        device = None
+        if gpu.text("device_num") not in ("", "-1"):  # the client's own word for all of them
+            device = gpu.integer("device_num", 0, 0, MAX_EXCLUDED_DEVICE)
+        exclusions.append(GpuExclusion(gpu.text("url"), gpu_kind(kind) if kind else "", gpu.text("app"), device))
     for tag in _IGNORED_DEVICES:
         if tag in section.leaves:
             left_out.append(Message("ignored_gpu_tag", tag=tag))

@@ -233,6 +233,9 @@ PREFERENCES: Final = [
 PROJECT: Final = [
     Shown("name", ("name",), name(_("Name"))),
     Shown("share", ("share",), number(Project, "share", _("Share"))),
+    Shown(
+        "priority", ("priority",), whole(Project, "priority", _("Priority (higher comes first, whatever the shares)"))
+    ),
     Shown("attached", ("attached",), check(_("Attached from the start"))),
     Shown("has_work", ("has_work",), check(_("Has work from the start"))),
     Shown("suspended", ("suspended",), check(_("Suspended"))),

@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from emulator.engine.scenario import CPU, DAY_SECS, App, Normal, Scenario, Version
-from emulator.engine.scenario.projects import MAX_DOWNTIMES
+from emulator.engine.scenario.projects import MAX_DOWNTIMES, MAX_EXCLUDED_DEVICE, MAX_EXCLUDED_GPUS
 from emulator.pages.forms import PlainForm
 from extras.scenario_editor import hour_fields
 from extras.scenario_editor.fields import (
@@ -37,7 +37,7 @@ from extras.scenario_editor.fields import (
     whole,
 )
 
-MAX_DOWNTIME_CHARS: Final = 20_000
+MAX_LINES_CHARS: Final = 20_000
 
 
 class Row(PlainForm):
@@ -185,7 +185,7 @@ class StartRow(Row):
 
 
 class ProjectRow(Row):
-    """A project, with its downtimes as text: one a line, start, length and repetition."""
+    """A project, with its downtimes as text: one a line, start, length and repetition; and so its excluded GPUs."""
 
     shown = PROJECT
 
@@ -193,7 +193,7 @@ class ProjectRow(Row):
         self.fields["downtimes"] = forms.CharField(
             label=gettext_lazy("Planned downtimes"),
             required=False,
-            max_length=MAX_DOWNTIME_CHARS,
+            max_length=MAX_LINES_CHARS,
             widget=forms.Textarea(attrs={"rows": 2}),
             help_text=gettext_lazy(
                 "One a line: start (day), length (hours) and, if it repeats, after how many days. “2 12 7” is every "
@@ -201,14 +201,41 @@ class ProjectRow(Row):
             ),
         )
 
+        self.fields["excluded_gpus"] = forms.CharField(
+            label=gettext_lazy("GPUs that its tasks may not use"),
+            required=False,
+            max_length=MAX_LINES_CHARS,
+            widget=forms.Textarea(attrs={"rows": 2}),
+            help_text=gettext_lazy(
+                "One a line: the type, the number of the device from 0 and, if it is for one app only, the app. "
+                "“NVIDIA 0” is the first NVIDIA GPU."
+            ),
+        )
+
     def texts(self, base: Mapping[str, Any]) -> dict[str, str]:
         lines = []
+        excluded = [f"{row['gpu']} {row['device']} {row['app']}".rstrip() for row in base["excluded_gpus"]]
         for row in base["downtimes"]:
             parts = [as_text(row["from_secs"], DAY_SECS), as_text(row["length_secs"], HOUR_SECS)]
             if row["every_secs"]:
                 parts.append(as_text(row["every_secs"], DAY_SECS))
             lines.append(" ".join(parts))
-        return {**super().texts(base), "downtimes": "\n".join(lines)}
+        return {**super().texts(base), "downtimes": "\n".join(lines), "excluded_gpus": "\n".join(excluded)}
+
+    def clean_excluded_gpus(self) -> list[dict[str, Any]]:
+        lines = [line.split(maxsplit=2) for line in self.cleaned_data["excluded_gpus"].splitlines() if line.strip()]
+        if len(lines) > MAX_EXCLUDED_GPUS:
+            raise ValidationError(_("At most %(limit)s excluded GPUs.") % {"limit": MAX_EXCLUDED_GPUS})
+        found = []
+        for place, words in enumerate(lines, 1):
+            number = words[1] if len(words) > 1 else ""
+            if not (number.isascii() and number.isdigit() and int(number[:9]) <= MAX_EXCLUDED_DEVICE):
+                raise ValidationError(
+                    _("Line %(line)s: enter a type of GPU and the number of a device from 0 to %(most)s.")
+                    % {"line": place, "most": MAX_EXCLUDED_DEVICE}
+                )
+            found.append({"gpu": words[0], "device": int(number), "app": words[2].strip() if len(words) > 2 else ""})
+        return found
 
     def clean_downtimes(self) -> list[dict[str, float]]:
         lines = [line.split() for line in self.cleaned_data["downtimes"].splitlines() if line.strip()]
@@ -235,8 +262,9 @@ class ProjectRow(Row):
 
     def merged(self) -> dict[str, Any]:
         data = super().merged()
-        if self.is_touched("downtimes"):
-            data["downtimes"] = self.cleaned_data["downtimes"]
+        for key in ("downtimes", "excluded_gpus"):
+            if self.is_touched(key):
+                data[key] = self.cleaned_data[key]
         return data
 
 

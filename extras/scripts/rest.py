@@ -11,7 +11,6 @@ from django.utils import timezone
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.exceptions import PermissionDenied
-from rest_framework.parsers import JSONParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -21,7 +20,7 @@ from extras.scripts.models import MAX_SOURCE_CHARS, Script
 from portal.audit import two_persons
 from portal.audit.who import changes_by
 from portal.models import ApiToken
-from portal.web.rest_api import ApiView, PageQuery, TokenAuthentication, page_of, read_id_cursor
+from portal.rest.views import ApiView, ListQuery, TokenAuthentication, page_of
 
 # Of a script, by what they are called here: a serializer has a "source" of its own.
 _FIELDS: Final = {
@@ -79,7 +78,8 @@ class ScriptApiView(ApiView):
 
     scope = ApiToken.Scope.SCRIPTS
     authentication_classes = (TokenAuthentication,)  # type: ignore[assignment]  # fewer than the base has
-    parser_classes = (JSONParser,)
+    # Two programs, each character of which may be six in JSON
+    max_body_nbytes = 16 * MAX_SOURCE_CHARS
 
     def need(self, *rights: str) -> None:
         if not all(self.volunteer.has_perm(right) for right in rights):
@@ -89,14 +89,12 @@ class ScriptApiView(ApiView):
 class ScriptsView(ScriptApiView):
     """All scripts, in the order of their making."""
 
-    query_class = PageQuery
+    query_class = ListQuery
 
-    @extend_schema(operation_id="scripts_list", parameters=[PageQuery], responses=page_of(ScriptResult, "Scripts"))
+    @extend_schema(operation_id="scripts_list", parameters=[ListQuery], responses=page_of(ScriptResult, "Scripts"))
     def get(self, request: Request) -> Response:
         self.need("scripts.view_script")
-        query = self.query()
-        rows = list(Script.objects.filter(pk__gt=read_id_cursor(query)).order_by("pk")[: query["limit"] + 1])
-        return self.page(rows, query["limit"], lambda row: str(row.pk), _result)
+        return self.id_page(Script.objects.all(), self.query(), _result)
 
 
 class ScriptView(ScriptApiView):
@@ -118,9 +116,8 @@ class ScriptView(ScriptApiView):
     def put(self, request: Request, name: str) -> Response:
         """Store a script under this name: 201 if it is new, 200 if not, 202 if another operator has to confirm it."""
         self.need("scripts.add_script", "scripts.change_script")
-        form = StoredScript(data=request.data)
-        form.is_valid(raise_exception=True)
-        given = form.validated_data
+        self.no_query()
+        given = self.body(StoredScript)
         with transaction.atomic(), changes_by(self.volunteer, given["reason"]):
             script = Script.objects.select_for_update(no_key=True).filter(name=name).first()
             is_new = script is None
@@ -149,13 +146,13 @@ class UseView(ScriptApiView):
     @extend_schema(operation_id="scripts_use", request=UsedBy, responses=ScriptResult)
     def post(self, request: Request, name: str) -> Response:
         self.need("scripts.view_script", "credit.change_app")
-        form = UsedBy(data=request.data)
-        form.is_valid(raise_exception=True)
-        with transaction.atomic(), changes_by(self.volunteer, form.validated_data["reason"]):
+        self.no_query()
+        given = self.body(UsedBy)
+        with transaction.atomic(), changes_by(self.volunteer, given["reason"]):
             script = get_object_or_404(Script, name=name)
             if not script.source:
                 raise serializers.ValidationError({"name": ["Another operator has to confirm its program first."]})
-            app = App.objects.select_for_update(no_key=True).filter(name=form.validated_data["app"]).first()
+            app = App.objects.select_for_update(no_key=True).filter(name=given["app"]).first()
             if app is None:
                 raise serializers.ValidationError({"app": ["There is no app of this name."]})
             storing.use(script, app)

@@ -93,22 +93,25 @@ def give(client: Client, project: int, hours: float, app: int = 0) -> Job:
 class RankedBy(Rec):
     """The modern policy with ranks of projects, and by how much they grow per counted FLOP, as a test has them."""
 
-    def __init__(self, ranks: Mapping[int, float], units: Mapping[int, float]) -> None:
+    def __init__(self, ranks: Mapping[int, float], units: Mapping[int, float], *, by_letter: bool) -> None:
         super().__init__()
         self.ranks = ranks
         self.units = units
+        self.by_letter = by_letter
 
     def load(self, t: Table) -> None:
         super().load(t)
-        t.run[0]["growth"] = 1.0
+        t.run[0]["growth"], t.run[0]["by_letter"] = 1.0, self.by_letter
         for index, unit in self.units.items():
             t.projects[index]["inverse"] = unit
             t.projects[index]["done_flop"] = self.ranks[index] / unit if unit else 0.0
 
 
-def ranked_by(client: Client, ranks: Mapping[int, float], units: Mapping[int, float]) -> RankedBy:
+def ranked_by(
+    client: Client, ranks: Mapping[int, float], units: Mapping[int, float], *, by_letter: bool = False
+) -> RankedBy:
     """That policy, for a client."""
-    policy = RankedBy(ranks, units)
+    policy = RankedBy(ranks, units, by_letter=by_letter)
     policy.begin(client)
     return policy
 

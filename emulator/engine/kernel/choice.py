@@ -29,7 +29,15 @@ from emulator.engine.kernel.jobs import (
     start,
     stop,
 )
-from emulator.engine.kernel.queues import LTD, LTD_SINGLE, NONE_FREE, comes_before, goes_beyond_text, overall_debt
+from emulator.engine.kernel.queues import (
+    LTD,
+    LTD_SINGLE,
+    NONE_FREE,
+    allowed_devices,
+    comes_before,
+    goes_beyond_text,
+    overall_debt,
+)
 from emulator.engine.kernel.records import log
 from emulator.engine.kernel.simulations import judge
 from emulator.engine.table import Floats, Table
@@ -103,15 +111,21 @@ def _fits(t: Table, j: int, now: float) -> bool:
 
 @compiled
 def _is_at_limit(t: Table, j: int) -> bool:
-    """Whether as many jobs of its application, or of its project, are chosen as may run at once."""
+    """Whether as many jobs of its application, or of its project, are chosen as may run at once, or jobs for all the
+    devices that it may use."""
     job = t.jobs[j]
     same = mine = 0
+    used = job.usage  # of the devices that it may use
     for i in range(t.run[0].chosen):
         other = t.jobs[t.lists[i].chosen]
+        if other.kind == job.kind and other.barred & job.barred == job.barred:
+            used += other.usage
         if other.project == job.project:
             mine += 1
             if other.app == job.app:
                 same += 1
+    if job.barred and used > allowed_devices(t.kinds[job.kind].instances, job.barred) + NONE_FREE:
+        return True
     limit, of_project = t.apps[job.app].max_concurrent, t.projects[job.project].max_concurrent
     return bool(0 < limit <= same or 0 < of_project <= mine)
 
@@ -231,17 +245,17 @@ def _take_by_priority(t: Table, k: int, reason: int, whole_first: bool, now: flo
         return
     projects = len(t.projects)
     heights = _heights(t)
-    is_last = np.zeros(projects, np.bool_)
+    tier = np.zeros(projects, np.int64)
     is_open = np.zeros(projects, np.bool_)
     stage = np.zeros(projects, np.int64)
     place = np.zeros(projects, np.int64)
     for p in range(projects):
         is_open[p] = t.pairs[p, k].jobs > 0 and not t.projects[p].suspended
-        is_last[p] = t.projects[p].is_last != 0
+        tier[p] = t.projects[p].tier
     while t.kinds[k].free > NONE_FREE:
         best = -1
         for p in range(projects):
-            if is_open[p] and (best < 0 or comes_before(p, best, heights, is_last)):
+            if is_open[p] and (best < 0 or comes_before(p, best, heights, tier)):
                 best = p
         if best < 0:
             return

@@ -342,6 +342,7 @@ def _draw(t: Table, o: int, now: float) -> int:
     job.id, job.project, job.kind, job.app = run.next_id, p, offer.kind, offer.app
     job.started = job.running = job.done = job.gone = job.by_deadline = job.taken = job.waits_for_ram = 0
     job.lane = job.part_lane = -1
+    job.barred = offer.barred
     job.usage, job.cpus, job.counted_flops, job.pace = offer.usage, offer.cpus, offer.counted_flops, offer.pace
     job.size_secs = size / offer.flops
     job.estimate_secs = app.estimate_factor * estimate / offer.flops

@@ -212,7 +212,7 @@ class Exchange:
         made = rows(OFFER, len(offers), uncompiled=self._uncompiled)
         for row, (number, offer) in zip(made, offers, strict=True):
             row["app"] = number
-            for name in ("kind", "flops", "usage", "cpus", "counted_flops", "pace"):
+            for name in ("kind", "flops", "usage", "cpus", "counted_flops", "pace", "barred"):
                 row[name] = getattr(offer, name)
         self.table = self.table._replace(apps=apps, offers=made)
 
@@ -232,6 +232,7 @@ class Exchange:
                 row[name] = getattr(job, name)
             row["project"], row["app"], row["gone"] = job.project.index, numbers[job.app], False
             row["waits_for_ram"] = job.id in waits
+            row["barred"] = client.barred(job.project, job.app, job.kind)
         begun = [job for project in client.projects for of_kind in project.begun for job in of_kind]
         run = t.run[0]
         run["jobs"], run["done"], run["judged_at"] = len(present), 0, -1.0

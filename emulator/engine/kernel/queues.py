@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -29,9 +29,10 @@ class Queues(NamedTuple):
     counted_flops: Floats
     deadline_secs: Floats
     row: Ints  # of the table
+    barred: Ints  # devices that each may not use, as bits
     rank: Floats  # by project
     unit: Floats  # by project: by how much its rank grows per counted FLOP
-    is_last: Any  # by project
+    tier: Ints  # by project
     app_limit: Ints  # by application, how many of its jobs may run at once; empty if there are no limits
     project_limit: Ints
 
@@ -67,9 +68,10 @@ def new_queues(n: int, projects: int, limits: int) -> Queues:
         np.empty(n),
         np.zeros(n),
         np.zeros(n, np.int64),
+        np.zeros(n, np.int64),
         np.empty(projects),
         np.empty(projects),
-        np.zeros(projects, np.bool_),
+        np.zeros(projects, np.int64),
         np.zeros(limits, np.int64),
         np.zeros(projects, np.int64),
     )
@@ -100,6 +102,7 @@ def make_queues(t: Table, now: float) -> Queues:
         q.counted_flops[i] = job.counted_flops
         q.deadline_secs[i] = job.deadline_secs
         q.row[i] = j
+        q.barred[i] = job.barred
         i += 1
     for a in range(len(q.app_limit)):
         q.app_limit[a] = t.apps[a].max_concurrent
@@ -116,8 +119,32 @@ def make_queues(t: Table, now: float) -> Queues:
         else:
             q.rank[p] = project.done_flop * project.inverse
             q.unit[p] = run.growth * project.inverse
-            q.is_last[p] = project.is_last != 0
+            q.tier[p] = project.tier
     return q
+
+
+@making_arrays
+def queues_of(q: Queues, chosen: Ints) -> Queues:
+    """The same with these jobs alone."""
+    if len(chosen) == len(q.kind):
+        return q
+    return Queues(
+        q.kind[chosen],
+        q.project[chosen],
+        q.left[chosen],
+        q.app[chosen],
+        q.usage[chosen],
+        q.cpus[chosen],
+        q.counted_flops[chosen],
+        q.deadline_secs[chosen],
+        q.row[chosen],
+        q.barred[chosen],
+        q.rank,
+        q.unit,
+        q.tier,
+        q.app_limit,
+        q.project_limit,
+    )
 
 
 @making_arrays
@@ -151,11 +178,20 @@ def is_at_limit(q: Queues, i: int, of_app: Ints, of_project: Ints) -> bool:
 
 
 @compiled
-def comes_before(p: int, other: int, ranks: Floats, is_last: Any) -> bool:
+def comes_before(p: int, other: int, ranks: Floats, tier: Ints) -> bool:
     """Whether one project is ahead of another that has a smaller number."""
-    if is_last[p] != is_last[other]:
-        return bool(is_last[other])
+    if tier[p] != tier[other]:
+        return bool(tier[p] < tier[other])
     return bool(ranks[p] < ranks[other])
+
+
+@compiled
+def allowed_devices(instances: float, barred: int) -> float:
+    """How many devices a job may use, of so many."""
+    while barred:
+        barred &= barred - 1
+        instances -= 1.0
+    return instances
 
 
 # A heap of (time, job) in two arrays, the first entry first.

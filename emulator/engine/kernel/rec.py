@@ -186,8 +186,8 @@ def find_order(t: Table, now: float) -> int:
         place = count
         while place > 0:
             other = t.projects[place - 1].order
-            is_last, other_is_last = t.projects[p].is_last, t.projects[other].is_last
-            if is_last > other_is_last or (is_last == other_is_last and ranks[other] <= ranks[p]):
+            tier, other_tier = t.projects[p].tier, t.projects[other].tier
+            if tier > other_tier or (tier == other_tier and ranks[other] <= ranks[p]):
                 break
             t.projects[place].order = other
             place -= 1

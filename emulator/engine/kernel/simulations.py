@@ -8,11 +8,11 @@ while no job waits that is just too large for it. Saturated times are exact up t
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
-from emulator.engine.kernel import slices, turns
+from emulator.engine.kernel import turns
 from emulator.engine.kernel.bounds import (
     CERTAIN_SECS,
     DOUBT,
@@ -25,10 +25,19 @@ from emulator.engine.kernel.bounds import (
 )
 from emulator.engine.kernel.compiled import compiled, making_arrays
 from emulator.engine.kernel.jobs import left_secs
-from emulator.engine.kernel.queues import Queues, add_to_least, goes_beyond_text, make_queues, new_queues
-from emulator.engine.kernel.slices import LATE
+from emulator.engine.kernel.queues import (
+    NONE_FREE,
+    Queues,
+    add_to_least,
+    allowed_devices,
+    goes_beyond_text,
+    make_queues,
+    new_queues,
+    queues_of,
+)
 from emulator.engine.table import Floats, Ints, Table
 
+LATE: Final = 1e-6  # a job late by less is not: rounding
 IN_TIME: Final = 0
 MISSED: Final = 1
 IN_DOUBT: Final = 2
@@ -42,14 +51,18 @@ def _instances(t: Table) -> Floats:
     return made
 
 
+@compiled
+def _slice_secs(t: Table) -> float:
+    return float(max(t.run[0].period_secs, t.run[0].buffer_total_secs / MAX_SLICES))
+
+
 @making_arrays
 def _forecast(
     t: Table, q: Queues, saturated: Floats, shortfall: Floats, idle: Floats, keeps_to_cpus: bool = False
 ) -> None:
     run = t.run[0]
     horizon = run.buffer_total_secs
-    slice_secs = max(run.period_secs, horizon / MAX_SLICES)
-    run.steps += turns.forecast(q, _instances(t), slice_secs, horizon, saturated, shortfall, idle, keeps_to_cpus)
+    run.steps += turns.forecast(q, _instances(t), _slice_secs(t), horizon, saturated, shortfall, idle, keeps_to_cpus)
 
 
 @making_arrays
@@ -120,7 +133,7 @@ def saturated_at_snapshot(t: Table, saturated: Floats) -> None:
     for p in range(len(t.projects)):
         project = t.projects[p]
         q.rank[p], q.unit[p] = project.snapshot_rank, project.snapshot_unit
-        q.is_last[p] = project.is_last != 0 and not t.run[0].last_project_first
+        q.tier[p] = 0 if t.run[0].last_project_first else project.tier
     _forecast(t, q, saturated, np.empty(len(saturated)), np.empty(len(saturated)))
     for k in range(len(saturated)):
         if not t.kinds[k].present:
@@ -141,7 +154,7 @@ def judge(t: Table, now: float) -> None:
     q = make_queues(t, now)
     n = len(q.kind)
     verdict = np.zeros(n, np.int64)
-    doubtful = 0
+    any_doubtful = False
     early = early_secs(t)
     needs_all = run.limited or run.no_edf_simulation
     if goes_beyond_text(t):
@@ -162,9 +175,9 @@ def judge(t: Table, now: float) -> None:
                 verdict[i] = MISSED
             else:
                 verdict[i] = IN_DOUBT
-                doubtful += 1
-    if doubtful:
-        _simulate_doubtful(t, q, verdict, doubtful, now)
+                any_doubtful = True
+    if any_doubtful:
+        _simulate_doubtful(t, q, verdict, now)
     if run.overcounted_misses or run.jobs_kept_by_deadline:
         _follow_quirks(t, q, verdict)
     for i in range(n):
@@ -173,24 +186,23 @@ def judge(t: Table, now: float) -> None:
 
 
 @making_arrays
-def _simulate_doubtful(t: Table, q: Queues, verdict: Ints, doubtful: int, now: float) -> None:
+def _simulate_doubtful(t: Table, q: Queues, verdict: Ints, now: float) -> None:
     run = t.run[0]
-    watched = np.empty(doubtful, np.int64)
-    place = 0
-    for i in range(len(verdict)):
-        if verdict[i] == IN_DOUBT:
-            watched[place] = i
-            place += 1
-    watched = watched[np.argsort(q.deadline_secs[watched], kind="mergesort")]
-    ends = np.empty(len(verdict))
-    early = early_secs(t)
-    ranked = run.contested != 0 or run.limited != 0
-    to_last = run.no_edf_simulation != 0
-    run.steps += slices.find_ends(q, _instances(t), run.period_secs, now, early, ranked, to_last, watched, ends)
-    for i in range(len(verdict)):
-        t.jobs[q.row[i]].sim_end_secs = np.inf if np.isnan(ends[i]) else ends[i]
-    for place in range(doubtful):
-        i = watched[place]
+    n, early = len(verdict), early_secs(t)
+    ends = np.full(n, np.nan)
+    is_simulated = np.ones(n, np.bool_)
+    for k in range(1, len(t.kinds)):
+        if not run.limited and not run.no_edf_simulation and _runs_apart(q, k):
+            _find_ends(t, q, q.kind == k, verdict, now, ends)
+            is_simulated &= q.kind != k
+    # GPU jobs take CPUs, so they are simulated, too.
+    watched_verdict = np.where(is_simulated, verdict, IN_TIME)
+    _find_ends(t, q, np.ones(n, np.bool_), watched_verdict, now, ends)
+    for i in range(n):
+        t.jobs[q.row[i]].sim_end_secs = np.inf if np.isnan(ends[i]) else now + ends[i]
+    for i in np.argsort(q.deadline_secs, kind="mergesort"):
+        if verdict[i] != IN_DOUBT:
+            continue
         end = t.jobs[q.row[i]].sim_end_secs
         if end > q.deadline_secs[i] - early + LATE:
             verdict[i] = MISSED
@@ -198,6 +210,37 @@ def _simulate_doubtful(t: Table, q: Queues, verdict: Ints, doubtful: int, now: f
             t.lists[run.margins].margin_secs = q.deadline_secs[i] - early - end
             t.lists[run.margins].margin_jobs = q.row[i]
             run.margins += 1
+
+
+@making_arrays
+def _runs_apart(q: Queues, k: int) -> bool:
+    """Whether nothing of other kinds changes which jobs run on the GPUs of a kind: these come before CPUs, and the
+    projects with jobs for them have no other jobs, which would count for their ranks."""
+    has_jobs = np.zeros(len(q.rank), np.bool_)
+    for i in range(len(q.kind)):
+        if q.kind[i] == k:
+            has_jobs[q.project[i]] = True
+    for i in range(len(q.kind)):
+        if q.kind[i] != k and has_jobs[q.project[i]]:
+            return False
+    return True
+
+
+@making_arrays
+def _find_ends(t: Table, q: Queues, is_simulated: Any, verdict: Ints, now: float, ends: Floats) -> None:
+    """Simulates those jobs until it is known of the doubtful ones among them whether they are late."""
+    chosen = np.nonzero(is_simulated)[0]
+    watched = np.nonzero(verdict[chosen] == IN_DOUBT)[0]
+    if len(watched) == 0:
+        return
+    part = queues_of(q, chosen)
+    watched = watched[np.argsort(part.deadline_secs[watched], kind="mergesort")]
+    until = part.deadline_secs[watched] - early_secs(t) - now
+    if t.run[0].no_edf_simulation:
+        until[:] = until[len(until) - 1]
+    found = np.empty(len(chosen))
+    t.run[0].steps += turns.find_ends(part, _instances(t), _slice_secs(t), watched, until, found)
+    ends[chosen[watched]] = found[watched]
 
 
 @compiled
@@ -284,8 +327,11 @@ def find_delays(t: Table, p: int, now: float) -> None:
     if may_miss_deadlines(t, now):
         judge(t, now)
         for k in range(len(t.kinds)):
-            loads = np.zeros(int(t.kinds[k].instances))
             is_piled = t.run[0].no_edf_simulation
+            if t.run[0].limited and not is_piled:
+                t.kinds[k].delay_secs = _busy_secs_within_limits(t, k, now)
+                continue
+            loads = np.zeros(int(t.kinds[k].instances))
             if is_piled:
                 _sort_by_end(t, k)
             for i in range(t.kinds[k].missed):
@@ -304,6 +350,53 @@ def find_delays(t: Table, p: int, now: float) -> None:
             t.kinds[k].delay_secs = max(t.kinds[k].delay_secs, _urgent_secs(t, p, k, now))
 
 
+@making_arrays
+def _busy_secs_within_limits(t: Table, k: int, now: float) -> float:
+    """How long the missed jobs keep all instances busy, by deadline, if no more run at once than limits allow."""
+    kind = t.kinds[k]
+    until = np.full(kind.missed, -1.0)  # of those that have an instance
+    at = 0.0
+    while True:
+        free = kind.instances
+        next_end = np.inf
+        for i in range(kind.missed):
+            if until[i] > at:
+                free -= t.jobs[t.missed[k, i]].usage
+        for i in range(kind.missed):
+            job = t.jobs[t.missed[k, i]]
+            if until[i] < 0.0 and free > NONE_FREE and _may_start(t, k, i, at, until, free):
+                until[i] = at + left_secs(t, t.missed[k, i], now) / kind.up_fraction
+                free -= job.usage
+            if until[i] > at:
+                next_end = min(next_end, until[i])
+        if free > NONE_FREE or next_end == np.inf:
+            return at
+        at = next_end
+
+
+@compiled
+def _may_start(t: Table, k: int, i: int, at: float, until: Floats, free: float) -> bool:
+    job = t.jobs[t.missed[k, i]]
+    if k and job.usage > free + NONE_FREE:
+        return False
+    same = mine = 0
+    used = job.usage
+    for place in range(len(until)):
+        other = t.jobs[t.missed[k, place]]
+        if until[place] <= at:
+            continue
+        if other.barred & job.barred == job.barred:
+            used += other.usage
+        if other.project == job.project:
+            mine += 1
+            if other.app == job.app:
+                same += 1
+    if job.barred and used > allowed_devices(t.kinds[k].instances, job.barred) + NONE_FREE:
+        return False
+    limit, of_project = t.apps[job.app].max_concurrent, t.projects[job.project].max_concurrent
+    return not (0 < limit <= same or 0 < of_project <= mine)
+
+
 @compiled
 def _sort_by_end(t: Table, k: int) -> None:
     """Puts the missed jobs in the order in which they end in the simulation."""
@@ -320,6 +413,8 @@ def _sort_by_end(t: Table, k: int) -> None:
 def _urgent_secs(t: Table, p: int, k: int, now: float) -> float:
     """How long all instances together take for the project's jobs that would be late if a new one ran first."""
     run, project, up = t.run[0], t.projects[p], t.kinds[k].up_fraction
+    if t.pairs[p, k].most_used < t.kinds[k].instances:
+        return 0.0
     first = np.inf
     for j in range(run.jobs):
         if not t.jobs[j].done and t.jobs[j].kind == k:
@@ -340,6 +435,9 @@ def _if_urgent(t: Table, j: int, p: int, k: int, now: float) -> float:
     job = t.jobs[j]
     if job.done or job.project != p or job.kind != k:
         return 0.0
+    limit = t.apps[job.app].max_concurrent
+    if 0 < limit * job.usage < t.kinds[k].instances or job.barred:
+        return 0.0  # its application never keeps all instances busy
     secs = left_secs(t, j, now)
     late = now + (t.projects[p].job_secs + secs) / t.kinds[k].up_fraction > job.deadline_secs
     return secs * job.usage if late else 0.0

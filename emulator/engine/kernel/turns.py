@@ -1,4 +1,4 @@
-"""The forecast of the work buffer.
+"""The round-robin simulation itself: the forecast of the work buffer, and when jobs end.
 
 "One-hour time slices are given to projects in turn" (client scheduling document): whenever an instance is free, the
 project that comes first by rank gets it for a slice, or up to the end of the job, for its first job in order of arrival
@@ -15,10 +15,20 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from emulator.engine.kernel.compiled import compiled, making_arrays
-from emulator.engine.kernel.queues import NONE_FREE, Queues, comes_before, is_at_limit, push, segments, sink
+from emulator.engine.kernel.queues import (
+    NONE_FREE,
+    Queues,
+    allowed_devices,
+    comes_before,
+    is_at_limit,
+    push,
+    segments,
+    sink,
+)
 from emulator.engine.table import Floats, Ints
 
 ENDED_SECS: Final = 1e-6  # a job with less left has ended: rounding
+LATE_SECS: Final = 1e-3  # one that ends later by more is late, whatever the rounding
 NOT_LOOKED_FOR: Final = -1
 NO_MORE: Final = -2
 
@@ -35,8 +45,10 @@ class Turns(NamedTuple):
     ready_of_kind: Ints
     is_given: Any  # by job: it has an instance, or has ended
     left: Floats
+    ends: Floats  # by job: NaN until it is given its last slice
     ranks: Floats
     free: Floats  # by kind
+    instances: Floats
     cramped: Any  # by kind: a job waits that is just too large for what is free
     times: Floats  # heap: up to when which job has an instance
     holders: Ints
@@ -68,8 +80,10 @@ def make_turns(q: Queues, instances: Floats, keeps_to_cpus: bool) -> Turns:
         ready_of_kind,
         np.zeros(n, np.bool_),
         q.left.copy(),
+        np.full(n, np.nan),
         q.rank.copy(),
         instances.copy(),
+        instances,
         np.zeros(kinds, np.bool_),
         np.empty(n + 1),
         np.empty(n + 1, np.int64),
@@ -97,6 +111,8 @@ def _give(s: Turns, i: int, at: float, slice_secs: float) -> float:
     secs = s.left[i] if s.left[i] < slice_secs else slice_secs
     s.is_given[i] = True
     s.left[i] -= secs
+    if s.left[i] <= ENDED_SECS:
+        s.ends[i] = at + secs
     p = q.project[i]
     s.ready[q.kind[i] * len(q.rank) + p] -= 1
     s.ready_of_kind[q.kind[i]] -= 1
@@ -115,8 +131,25 @@ def _give_out(s: Turns, k: int, at: float, slice_secs: float, cursor: Ints) -> N
         return
     count = _give_in_turns(s, k, at, slice_secs, cursor)
     for place in range(count):
-        if not is_at_limit(s.q, s.too_large[place], s.of_app, s.of_project):
+        if not _is_kept_off(s, s.too_large[place]):
             s.cramped[k] = True
+
+
+@compiled
+def _is_kept_off(s: Turns, i: int) -> bool:
+    """Whether limits of jobs at once, or jobs on all the devices that it may use, keep a job from running."""
+    q = s.q
+    if is_at_limit(q, i, s.of_app, s.of_project):
+        return True
+    barred = q.barred[i]
+    if not barred:
+        return False
+    used = q.usage[i]
+    for place in range(s.held[0]):
+        other = s.holders[place]
+        if q.kind[other] == q.kind[i] and q.barred[other] & barred == barred:
+            used += q.usage[other]
+    return used > allowed_devices(s.instances[q.kind[i]], barred) + NONE_FREE
 
 
 @compiled
@@ -142,7 +175,7 @@ def _give_in_turns(s: Turns, k: int, at: float, slice_secs: float, cursor: Ints)
     while s.free[k] > NONE_FREE:
         best = -1
         for p in range(projects):
-            if cursor[p] != NO_MORE and (best < 0 or comes_before(p, best, s.ranks, q.is_last)):
+            if cursor[p] != NO_MORE and (best < 0 or comes_before(p, best, s.ranks, q.tier)):
                 best = p
         if best < 0:
             break
@@ -152,7 +185,7 @@ def _give_in_turns(s: Turns, k: int, at: float, slice_secs: float, cursor: Ints)
             place = _next_ready(s, segment, s.first[segment])
             s.first[segment] = place
         i = s.items[place]
-        if is_at_limit(q, i, s.of_app, s.of_project):
+        if _is_kept_off(s, i):
             pass  # the next one may be of another application
         elif k and q.usage[i] > s.free[k] + NONE_FREE:
             s.too_large[count] = i
@@ -241,7 +274,7 @@ def _successor(s: Turns, i: int) -> int:
     _make_ready(s, i)
     best = -1
     for other in range(len(q.rank)):
-        if s.ready[other] and (best < 0 or comes_before(other, best, s.ranks, q.is_last)):
+        if s.ready[other] and (best < 0 or comes_before(other, best, s.ranks, q.tier)):
             best = other
     if best >= 0:
         place = _next_ready(s, best, s.first[best])
@@ -284,7 +317,6 @@ def _simulate(
     shortfall: Floats,
     idle_now: Floats,
 ) -> int:
-    q = s.q
     kinds = len(s.free)
     stop = horizon + slice_secs
     for k in range(kinds):
@@ -305,18 +337,8 @@ def _simulate(
         # Nearly all slices of a forecast are given out here.
         if _can_replace(s):
             while s.held[0] and at < stop and (at < horizon or not _all_found(saturated, stop)):
-                i = s.holders[0]
-                if s.q.kind[i] or q.usage[i] != 1.0 or s.free[0] + 1.0 <= NONE_FREE:
+                if not _replace(s, at, slice_secs):
                     break
-                if (s.held[0] > 1 and s.times[1] <= at) or (s.held[0] > 2 and s.times[2] <= at):
-                    break
-                follower = _successor(s, i)
-                if follower < 0:
-                    break
-                # As `_take_back` and `_give_out` do; the sum may be rounded.
-                s.free[0] += 1.0
-                s.free[0] -= 1.0
-                sink(s.times, s.holders, s.held[0], _give(s, follower, at, slice_secs), follower)
                 until = s.times[0]
                 for k in range(kinds):
                     _book_idle(s, k, at, until, horizon, saturated, shortfall)
@@ -324,3 +346,56 @@ def _simulate(
                 steps += 1
         _take_back(s, at)
     return steps
+
+
+@compiled
+def _replace(s: Turns, at: float, slice_secs: float) -> bool:
+    """Gives the CPU whose slice is over to the next job, where nothing else can change; returns whether it did."""
+    i = s.holders[0]
+    if s.q.kind[i] or s.q.usage[i] != 1.0 or s.free[0] + 1.0 <= NONE_FREE:
+        return False
+    if (s.held[0] > 1 and s.times[1] <= at) or (s.held[0] > 2 and s.times[2] <= at):
+        return False
+    follower = _successor(s, i)
+    if follower < 0:
+        return False
+    # As `_take_back` and `_give_out` do; the sum may be rounded.
+    s.free[0] += 1.0
+    s.free[0] -= 1.0
+    sink(s.times, s.holders, s.held[0], _give(s, follower, at, slice_secs), follower)
+    return True
+
+
+@making_arrays
+def find_ends(q: Queues, instances: Floats, slice_secs: float, watched: Ints, until: Floats, ends: Floats) -> int:
+    """When jobs end, in seconds from now (NaN where it is not found out). Goes on until it is known of all watched
+    jobs, which are in order of these times, whether they end by then; returns the steps."""
+    s = make_turns(q, instances, False)
+    steps = _simulate_to_ends(s, slice_secs, watched, until, np.empty(len(q.rank), np.int64))
+    ends[:] = s.ends
+    return steps
+
+
+@compiled
+def _simulate_to_ends(s: Turns, slice_secs: float, watched: Ints, until: Floats, cursor: Ints) -> int:
+    kinds = len(s.free)
+    pending = len(watched)
+    at = 0.0
+    steps = 0
+    while True:
+        for turn in range(kinds):
+            _give_out(s, (turn + 1) % kinds, at, slice_secs, cursor)
+        goes_on = True
+        while goes_on:
+            # That a job ends too late is known before it ends: of one that has its turn, `left` is what is left after.
+            while pending and (
+                not np.isnan(s.ends[watched[pending - 1]])
+                or at + s.left[watched[pending - 1]] > until[pending - 1] + LATE_SECS
+            ):
+                pending -= 1
+            if not pending or not s.held[0] or s.times[0] >= until[pending - 1]:
+                return steps
+            at = s.times[0]
+            steps += 1
+            goes_on = _can_replace(s) and _replace(s, at, slice_secs)
+        _take_back(s, at)

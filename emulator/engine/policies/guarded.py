@@ -102,6 +102,11 @@ class GuardedPolicy:
             if 0 < app.app.max_concurrent < number:
                 self._refuse(f"chose {number} jobs of {app.app.name}; at most {app.app.max_concurrent} may run at once")
         for kind, instances in enumerate(client.instances):
+            of_kind = [(job, client.barred(job.project, job.app, kind)) for job in jobs if job.kind == kind]
+            for job, barred in of_kind:
+                used = sum(other.usage for other, its_barred in of_kind if its_barred & barred == barred)
+                if barred and used > instances - barred.bit_count() + ROUNDING:
+                    self._refuse(f"chose too many jobs for the {client.kinds[kind]} that job {job.id} may use")
             usages = [job.usage for job in jobs if job.kind == kind]
             # The last of the CPU's jobs may need more than is left; all are slowed then.
             used = sum(usages) - (max(usages, default=0.0) if kind == 0 else 0.0)

@@ -64,8 +64,14 @@ class Rec(ArrayPolicy):
         run["adapted"], run["accrued_secs"] = self._adapted_at, self._accrued_secs
         run["growth"], run["decay"] = self._growth, self._decay
         t.projects["done_flop"], t.projects["inverse"] = self._done_flop, self._inverse
-        t.projects["is_last"] = t.projects["share"] == 0.0
-        run["any_without_share"] = bool(t.projects["is_last"].any())
+        t.projects["tier"] = self._tiers()
+        run["any_without_share"] = bool((t.projects["share"] == 0.0).any())
+
+    def _tiers(self) -> list[int]:
+        """Per project, how many priorities come before its own; projects without a share come last."""
+        keys = [(project.share == 0.0, -project.project.priority) for project in self._client.all_projects]
+        order = sorted(set(keys))
+        return [order.index(key) for key in keys]
 
     def store(self, t: Table) -> None:
         run = t.run[0]
@@ -75,7 +81,7 @@ class Rec(ArrayPolicy):
 
     def priorities(self, t: Table, order: list[int]) -> list[float]:
         """As in the client scheduling document, with REC as the policy takes it; minus infinity without a share."""
-        ranks, is_last = t.projects["rank"].tolist(), t.projects["is_last"].tolist()
+        ranks, is_last = t.projects["rank"].tolist(), (t.projects["share"] == 0.0).tolist()
         total = 1.0
         if not self._by_letter:
             total = sum([ranks[p] / self._inverse[p] for p in order if not is_last[p]]) or 1.0

@@ -37,11 +37,12 @@ class RecordedTurns:
         self._kind, self._project, self._app = q.kind.tolist(), q.project.tolist(), q.app.tolist()
         self._usage, self._cpus, self._left = q.usage.tolist(), q.cpus.tolist(), q.left.tolist()
         self._cost = (q.unit[q.project] * q.counted_flops).tolist()  # of a second, for the project's rank
-        self._ranks, self._is_last = q.rank.tolist(), q.is_last.tolist()
+        self._ranks, self._tier = q.rank.tolist(), q.tier.tolist()
         self._limits = q.app_limit.tolist(), q.project_limit.tolist()
         self._numbers = t.jobs[q.row]["id"].tolist()
         self._places = {number: place for place, number in enumerate(self._numbers)}
-        self._free = t.kinds["instances"].tolist()
+        self._instances, self._barred = t.kinds["instances"].tolist(), q.barred.tolist()
+        self._free = list(self._instances)
         self._order = [*range(1, len(self._free)), 0]
         # Per kind and project: the jobs without an instance in order of arrival.
         self._ready: list[dict[int, list[int]]] = [{} for _ in self._free]
@@ -91,10 +92,10 @@ class RecordedTurns:
     def _give_out(self, kind: int, at: float) -> None:
         """Gives out what is free of a kind. The last CPU job may take more CPUs than there are."""
         free, ready = self._free, self._ready[kind]
-        turns = [(self._is_last[project], self._ranks[project], project, 0) for project in ready]
+        turns = [(self._tier[project], self._ranks[project], project, 0) for project in ready]
         heapify(turns)
         while turns and free[kind] > NONE_FREE:
-            is_last, rank, project, place = turns[0]
+            tier, rank, project, place = turns[0]
             jobs = ready[project]
             job = jobs[place]
             if self._is_at_limit(job) or (kind and self._usage[job] > free[kind] + NONE_FREE):
@@ -103,7 +104,7 @@ class RecordedTurns:
                 del jobs[place]
                 rank = self._give(job, at)
             if place < len(jobs):
-                heapreplace(turns, (is_last, rank, project, place))
+                heapreplace(turns, (tier, rank, project, place))
             else:
                 heappop(turns)
                 if not jobs:
@@ -145,6 +146,11 @@ class RecordedTurns:
         of_app, of_project = self._limits
         if not of_app:
             return False
+        if barred := self._barred[job]:
+            held = [other for _, other in self._given if self._kind[other] == self._kind[job]]
+            used = sum([self._usage[other] for other in held if self._barred[other] & barred == barred])
+            if used + self._usage[job] > self._instances[self._kind[job]] - barred.bit_count() + NONE_FREE:
+                return True
         app, project = self._app[job], self._project[job]
         same = sum([self._app[other] == app for _, other in self._given])
         mine = sum([self._project[other] == project for _, other in self._given])

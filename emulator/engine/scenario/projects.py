@@ -38,6 +38,8 @@ JobFlop = Annotated[float, Between(MIN_JOB_FLOP, MAX_FLOP)]
 DebtSecs = Annotated[float, Between(-MAX_SECS, MAX_SECS)]
 PastSecs = Annotated[float, Between(-MAX_SECS, 0)]
 MAX_DOWNTIMES: Final = 1000  # of one project
+MAX_EXCLUDED_DEVICE: Final = 61  # the kernel keeps them as the bits of a number
+MAX_EXCLUDED_GPUS: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,8 +136,21 @@ class Backoffs:
 
 
 @dataclass(frozen=True, slots=True)
+class ExcludedGpu:
+    """A GPU that a project's jobs may not use: of which kind, the number of the device from 0, and for which
+    application ("": for all)."""
+
+    gpu: Name
+    device: Annotated[int, Between(0, MAX_EXCLUDED_DEVICE)]
+    app: Label = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Project:
     """A project, its share and how its server behaves.
+
+    Projects of higher `priority` come first, whatever the shares, under `rec` and `rec-letter`; those without a share
+    come last.
 
     `attached` is False for one that an `Attach` event brings in. A server that `has_work` always has jobs of all
     its applications. `workload_check`: the server simulates all the client's jobs before it sends one, instead
@@ -165,6 +180,8 @@ class Project:
     error_delay_secs: Secs = 60.0
     reply_delay_secs: Secs = 0.0
     downtimes: Annotated[tuple[Downtime, ...], Count(0, MAX_DOWNTIMES)] = ()
+    priority: Annotated[int, Between(-100, 100)] = 0
+    excluded_gpus: Annotated[tuple[ExcludedGpu, ...], Count(0, MAX_EXCLUDED_GPUS)] = ()
 
 
 class StartState(StrEnum):
@@ -211,6 +228,8 @@ def check_project(project: Project) -> None:
         if 0 < downtime.every_secs <= downtime.length_secs:
             raise ScenarioError(f"{at}.downtime.every_secs", "downtime_too_long")
     check_backoffs(at, project.backoffs)
+    for excluded in project.excluded_gpus:
+        check_limits(f"{at}.excluded_gpus.", excluded)
     for kind in project.not_asked:
         check_text(f"{at}.not_asked", kind, Chars(1, MAX_NAME_CHARS))
     for app in project.apps:

@@ -137,7 +137,7 @@ def project_row(row: dict[str, Any], names: Sequence[str], moment: dict[str, Any
 
 def job_row(row: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
     """A row of the table of tasks, in hours from the moment."""
-    times = {name: row[f"{name}_secs"] for name in ("begin", "end", "searched_end", "deadline")}
+    times = {name: row[f"{name}_secs"] for name in ("begin", "end", "deadline")}
     return {
         "job": row["job"],
         "project": names[row["project"]],

@@ -14,6 +14,7 @@ from emulator.engine.scenario import (
     ChangePreferences,
     ChangeProcessor,
     Downtime,
+    ExcludedGpu,
     NewApp,
 )
 from emulator.engine.scenario.limits import DayHours, Hours
@@ -54,6 +55,8 @@ def test_a_whole_scenario_is_made(page: Page) -> None:
         projects__2__name="New",
         projects__2__downtimes="2 12 7\n30 1",
         projects__2__reply_delay_secs="90",
+        projects__2__priority="-2",
+        projects__2__excluded_gpus="NVIDIA 0\nNVIDIA 1 an app",
         projects__2__apps__0__hours="2.5",
         projects__2__apps__0__spread_percent="10",
         projects__2__apps__0__error_percent="5",
@@ -69,7 +72,8 @@ def test_a_whole_scenario_is_made(page: Page) -> None:
     assert page.experiment.days == 12
     new = scenario.project("New")
     assert new.downtimes == (Downtime(2 * DAY_SECS, 43_200.0, 7 * DAY_SECS), Downtime(30 * DAY_SECS, 3600.0))
-    assert new.reply_delay_secs == 90
+    assert (new.reply_delay_secs, new.priority) == (90, -2)
+    assert new.excluded_gpus == (ExcludedGpu("NVIDIA", 0), ExcludedGpu("NVIDIA", 1, "an app"))
     first, second = new.apps
     # 2.5 hours at 4 GFLOPS, a tenth of it as deviation.
     assert (first.size.mean, first.size.std_dev) == (2.5 * 3600 * 4e9, 0.25 * 3600 * 4e9)
@@ -219,6 +223,12 @@ def test_parts_of_the_page_are_fetched_alone(page: Page) -> None:
         ({"projects__0__share": "1e304"}, "At most 1000000000.0"),
         ({"projects__0__share": "nan"}, "Enter a number"),
         ({"projects__0__downtimes": "1"}, "Line 1: enter two or three numbers."),
+        (
+            {"projects__0__excluded_gpus": "NVIDIA 61\nNVIDIA 62"},
+            "Line 2: enter a type of GPU and the number of a device from 0 to 61.",
+        ),
+        ({"projects__0__excluded_gpus": "NVIDIA"}, "Line 1: enter a type of GPU"),
+        ({"projects__0__priority": "101"}, "At most 100."),
         ({"projects__0__downtimes": "1 48 2"}, "a repetition must be longer"),
         ({"projects__0__downtimes": "nan 1"}, "Line 1: enter numbers from 0"),
         ({"projects__0__apps__0__cpus": "0"}, "needs some of it"),

@@ -185,7 +185,7 @@ def paths_of(*shown: Any) -> set[str]:
         (Host, {"processors", *paths_of(*HostRow.shown, *hour_fields.USES, *hidden.HOST)}),
         (Preferences, paths_of(*PREFERENCES, *hour_fields.PREFERENCES)),
         (ChangePreferences, paths_of(*EVENTS["ChangePreferences"][1], *hour_fields.PREFERENCES)),
-        (Project, {"apps", "downtimes", *paths_of(*PROJECT, *hidden.PROJECT)}),
+        (Project, {"apps", "downtimes", "excluded_gpus", *paths_of(*PROJECT, *hidden.PROJECT)}),
         (App, {"versions", "size", "estimate", *paths_of(*AppRow.shown, *hidden.APP)}),
     ],
     ids=lambda each: getattr(each, "__name__", ""),

@@ -8,9 +8,12 @@ from typing import Any
 
 import pytest
 
+from emulator.engine.client import Client
+from emulator.engine.events.preference_change import change_preferences
 from emulator.engine.policies.names import PolicyName
 from emulator.engine.policies.rec import Rec
 from emulator.engine.policies.registry import make_policy
+from emulator.engine.quirks import Quirks
 from emulator.engine.run import run
 from emulator.engine.scenario import (
     CPU,
@@ -35,6 +38,7 @@ from emulator.engine.scenario import (
     Version,
 )
 from emulator.engine.timeline.reasons import Reason
+from emulator.engine.timeline.recorder import DecisionLog
 from emulator.engine.timeline.results import Result
 
 HOUR_SECS = 3600.0
@@ -253,6 +257,39 @@ def test_the_cpu_limit_slows_the_tasks_that_run() -> None:
     result = happen(ChangePreferences(4.5 * HOUR_SECS, cpu_usage_percent=25.0), days=2.0)
     # 2 CPUs for 4.5 hours, then a quarter of them for 43.5: 9 + 21.75 = 30.75 CPU-hours
     assert result.projects[0].used_flop == pytest.approx(30.75 * HOUR_FLOP, rel=1e-3)
+
+
+def offers_after(event: ChangePreferences, *apps: App) -> dict[str, float]:
+    """The applications of which jobs may be sent after a change, on 8 GB, with the pace of such jobs."""
+    project = Project("A", 100, apps)
+    client = Client(Scenario(Host((CPU_2,), ram_bytes=8e9), (project,)), 1, Quirks(), None, DecisionLog(0.0, 0.0))
+    change_preferences(client, event, 0.0)
+    return {state.app.name: offer.pace for state in client.projects[0].apps for offer in state.offers}
+
+
+def test_tasks_that_just_fit_into_the_new_ram_limit_are_sent() -> None:
+    # Half of 8 GB while somebody is there, a quarter while not: the larger part counts.
+    half = ChangePreferences(0.0, ram_busy_fraction=0.5, ram_idle_fraction=0.25)
+    fits, one_byte_more = (replace(APP, name=str(ram), working_set_bytes=ram) for ram in (4e9, 4e9 + 1))
+    assert set(offers_after(half, fits, one_byte_more)) == {fits.name}
+
+
+def test_the_new_cpu_limit_slows_tasks_of_a_whole_cpu_or_more() -> None:
+    apps = [replace(APP, name=str(cpus), versions=(Version(1e9, cpus),)) for cpus in (0.9, 1.0, 2.0)]
+    half = ChangePreferences(0.0, cpu_usage_percent=50.0)
+    assert offers_after(half, *apps) == {"0.9": 1.0, "1.0": 0.5, "2.0": 0.5}
+
+
+@pytest.mark.parametrize(("cpus", "done_hours"), [(0.9, 8.0), (1.0, 6.0), (2.0, 6.0)])
+def test_the_new_cpu_limit_slows_what_runs_if_it_takes_a_whole_cpu(cpus: float, done_hours: float) -> None:
+    # Four hours at full speed, then four more, of which a task of a whole CPU has half.
+    size = Normal(100 * HOUR_FLOP)
+    app = replace(APP, versions=(Version(1e9, cpus),), size=size, estimate=size, latency_bound_secs=100 * DAY_SECS)
+    one = Project("A", 100, (app,), has_work=False)
+    jobs = (StartJob("A", "x", size.mean, size.mean, 100 * DAY_SECS),)
+    half = ChangePreferences(4 * HOUR_SECS, cpu_usage_percent=50.0)
+    result = run(Scenario(HOST, (one,), jobs=jobs, events=(half,)), Rec(), 8 / 24)
+    assert result.projects[0].instance_secs[0] == pytest.approx(done_hours * HOUR_SECS * cpus)
 
 
 def test_hours_of_the_day_hold_from_their_day_on() -> None:

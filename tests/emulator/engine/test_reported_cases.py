@@ -12,6 +12,7 @@ from emulator.engine.policies.rec import Rec
 from emulator.engine.policies.registry import make_policy
 from emulator.engine.run import Emulation
 from emulator.engine.timeline.results import Figures
+from emulator.files.reported_cases import limited_app
 from emulator.files.scenario_json import read_document
 
 CASES: Final = Path(__file__).parents[2] / "data" / "emulator" / "cases"
@@ -82,3 +83,9 @@ def test_small_tasks_run_beside_a_large_one_that_fills_the_ram() -> None:
     figures = figures_of("ram-6-of-8", 3.0)
     assert figures.idle < 0.01
     assert figures.wasted == 0.0
+
+
+def test_tasks_of_which_one_runs_at_a_time_do_not_keep_a_server_from_sending_others() -> None:
+    # More of them wait than can be in time, but they keep one of 24 CPUs busy. As if they kept all busy, the server was
+    # told to send nothing for days: idle 0.82.
+    assert Run(limited_app(), Rec(), 3.0, timeline=False).result().figures.idle < 0.01

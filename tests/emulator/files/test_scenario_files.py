@@ -10,6 +10,7 @@ from emulator.engine.scenario import (
     GPU_EFFICIENCY,
     Availability,
     DayHours,
+    ExcludedGpu,
     Hours,
     Normal,
     Processor,
@@ -158,6 +159,23 @@ def test_cc_config_limits_cpus_and_excludes_gpus() -> None:
     scenario = read_upload(files)
     assert scenario.host.processors[0].instances == 2
     assert [version.kind for version in scenario.projects[0].apps[0].versions] == ["CPU"]
+
+
+@pytest.mark.parametrize(
+    ("inside", "expected"),
+    [
+        ("<device_num>1</device_num>", (ExcludedGpu("NVIDIA", 1),)),
+        ("<device_num>1</device_num><app>b</app><type>NVIDIA</type>", (ExcludedGpu("NVIDIA", 1, "b"),)),
+        ("<device_num>1</device_num><type>ATI</type>", ()),  # the computer has none
+    ],
+)
+def test_cc_config_excludes_one_gpu(inside: str, expected: tuple[ExcludedGpu, ...]) -> None:
+    excluded = f"<exclude_gpu><url>http://a.example/</url>{inside}</exclude_gpu>"
+    files = state(GPU_HOST, PROJECT, APP, VERSION, GPU_VERSION)
+    config = f"<cc_config><options>{excluded}</options></cc_config>".encode()
+    (project,) = read_upload(files | {"cc_config.xml": config}).projects
+    assert project.excluded_gpus == expected
+    assert [version.kind for version in project.apps[0].versions] == ["CPU", "NVIDIA"]
 
 
 def test_an_app_config_changes_usage_and_limits_of_the_project_in_whose_folder_it_is() -> None:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from random import Random
 
 import pytest
 
 from emulator.engine.client import Client
 from emulator.engine.decisions import Choice
-from emulator.engine.kernel.bounds import min_saturated_secs
+from emulator.engine.kernel.bounds import DOUBT, MIN_MARGIN_SECS, min_saturated_secs
 from emulator.engine.quirks import Quirks
 from emulator.engine.scenario import (
     CPU,
     DAY_SECS,
     App,
     Availability,
+    ExcludedGpu,
     Host,
     Normal,
     Preferences,
@@ -24,23 +24,12 @@ from emulator.engine.scenario import (
     Scenario,
     Version,
 )
-from emulator.engine.state import Job
 from emulator.engine.timeline.reasons import Reason
 from emulator.engine.timeline.recorder import DecisionLog
-from tests.support.emulated_client import forecast_of, ranked_by
+from tests.support.emulated_client import RankedBy, forecast_of, late_jobs, ranked_by
+from tests.support.literal_round_robin import Case, literally
 
 GPUS = ("NVIDIA", "AMD")
-
-
-@dataclass
-class Case:
-    """A client with jobs, at a time; each project's rank, by how much it grows per FLOP, and the buffer's end."""
-
-    client: Client
-    now: float
-    ranks: dict[int, float]
-    units: dict[int, float]
-    horizon_secs: float
 
 
 def random_version(draw: Random, kinds: int) -> Version:
@@ -60,10 +49,20 @@ def random_project(number: int, draw: Random, kinds: int) -> Project:
     apps = tuple(random_app(name, draw, kinds) for name in "ab"[: draw.randint(1, 2)])
     limit = draw.choice([0, 0, 0, 1, 3]) if kinds else 0
     suspended = draw.random() < 0.15
-    return Project(f"P{number}", draw.choice([10, 50, 100]), apps, suspended=suspended, max_concurrent=limit)
+    excluded: tuple[ExcludedGpu, ...] = ()
+    if kinds and draw.random() < 0.3:
+        excluded = (ExcludedGpu(GPUS[0], draw.randint(0, 1), draw.choice(["", "a"])),)
+    return Project(
+        f"P{number}",
+        draw.choice([10, 50, 100]),
+        apps,
+        suspended=suspended,
+        max_concurrent=limit,
+        excluded_gpus=excluded,
+    )
 
 
-def random_case(seed: int) -> Case:
+def random_case(seed: int, *, latest_deadline_days: float = 100.0) -> Case:
     """Half of them with CPUs and jobs on one of them each alone, which the engine has a quick form for."""
     draw = Random(seed)
     kinds = draw.choice([0, 0, 1, 2])
@@ -79,98 +78,56 @@ def random_case(seed: int) -> Case:
     draw.shuffle(came)
     for offer in came:
         size, estimate = (draw.uniform(0.5, 1.5) * offer.app.app.size.mean for _ in range(2))
-        client.arrive(client.server.job(offer, size, estimate, 0.0, 100 * DAY_SECS))
+        deadline_secs = draw.uniform(0.01, 1.0) * latest_deadline_days * DAY_SECS
+        client.arrive(client.server.job(offer, size, estimate, 0.0, deadline_secs))
     started = [job for job in client.jobs() if not job.project.suspended and draw.random() < 0.15]
     client.apply(Choice(started, [Reason.CPU_PRIORITY] * len(started), 0.0), 0.0)
     now = 0.9 * min([job.end_secs for job in started], default=100.0)
     total = sum(project.share for project in projects)
     ranks = {p.index: draw.choice([1.0, 1e13]) * draw.random() for p in client.projects}
     units = {p.index: 0.01 * total / p.share for p in client.projects}
-    return Case(client, now, ranks, units, client.buffer_total_secs)
+    return Case(client, now, ranks, units)
 
 
-def may_run(job: Job, active: list[Job]) -> bool:
-    """Whether limits on jobs at once let it run beside those."""
-    of_app, of_project = job.app.app.max_concurrent, job.project.project.max_concurrent
-    same_app = sum(other.app is job.app for other in active)
-    same_project = sum(other.project is job.project for other in active)
-    return not (of_app and same_app >= of_app) and not (of_project and same_project >= of_project)
-
-
-@dataclass
-class Running:
-    """A job that has an instance up to a time: the end of its slice, or its own."""
-
-    job: Job
-    until: float
-
-
-def give_out(
-    case: Case, at: float, ready: list[Job], running: list[Running], left: dict[int, float], ranks: dict[int, float]
-) -> list[float]:
-    """Gives free instances to ready jobs; returns the idle instances per kind.
-
-    GPUs first: as long as an instance is free, the project with the smallest rank gets a slice for its first job that
-    fits, and its rank grows by that slice. The last CPU job may take more CPUs than there are.
-    """
-    client = case.client
-    idle = [0.0] * len(client.kinds)
-    for kind in (*range(1, len(client.kinds)), 0):
-        while True:
-            active = [each.job for each in running]
-            used = sum(job.usage if job.kind == kind else 0.0 if kind else job.cpus for job in active)
-            free = client.instances[kind] - used
-            may = [job for job in ready if job.kind == kind and may_run(job, active)]
-            fitting = [job for job in may if not kind or job.usage <= free + 1e-9]
-            if free <= 1e-9 or not fitting:
-                idle[kind] = 0.0 if may else max(0.0, free)  # none, if one waits that is too large for what is free
-                break
-            first = min(fitting, key=lambda job: (ranks[job.project.index], job.project.index, job.id))
-            secs = min(client.period_secs, left[first.id])
-            ready.remove(first)
-            running.append(Running(first, at + secs))
-            left[first.id] -= secs
-            ranks[first.project.index] += case.units[first.project.index] * first.counted_flops * secs
-    return idle
-
-
-def literally(case: Case) -> tuple[list[float], list[float], list[float]]:
-    """ "One-hour time slices are given to projects in turn": the idle instances, the saturated times up to the horizon,
-    and the shortfalls."""
-    client, ranks = case.client, dict(case.ranks)
-    ready = [job for job in client.jobs() if not job.project.suspended]
-    left = {job.id: job.left_secs(case.now) / client.up_fraction[job.kind] for job in ready}
-    running: list[Running] = []
-    kinds = range(len(client.kinds))
-    saturated, shortfall = [case.horizon_secs for _ in kinds], [0.0 for _ in kinds]
-    idle_now: list[float] = []
-    at = 0.0
-    while at < case.horizon_secs:
-        idle = give_out(case, at, ready, running, left, ranks)
-        idle_now = idle_now or idle
-        until = min([case.horizon_secs, *(each.until for each in running)])
-        for kind in kinds:
-            shortfall[kind] += idle[kind] * (until - at)
-            if idle[kind] > 1e-9:
-                saturated[kind] = min(saturated[kind], at)
-        at = until
-        ready += [each.job for each in running if each.until <= at and left[each.job.id] > 1e-6]
-        running = [each for each in running if each.until > at]
-    return idle_now, saturated, shortfall
+def policy_of(case: Case, *, by_letter: bool = False) -> RankedBy:
+    """The policy that a case is compared with."""
+    return ranked_by(case.client, case.ranks, case.units, by_letter=by_letter)
 
 
 def test_random_computers_are_as_the_documents_say() -> None:
     for seed in range(300):
         case = random_case(seed)
-        policy = ranked_by(case.client, case.ranks, case.units)
-        idle, saturated, shortfall = literally(case)
+        policy = policy_of(case)
+        told = literally(case)
         its_idle, its_saturated, its_shortfall = forecast_of(policy, case.now)
-        assert its_idle == pytest.approx(idle, abs=1e-9), seed
-        up_to_the_horizon = [min(case.horizon_secs, secs) for secs in its_saturated]
-        assert up_to_the_horizon == pytest.approx(saturated, abs=1e-3), seed
-        assert its_shortfall == pytest.approx(shortfall, abs=1e-2), seed
-        for kind, secs in enumerate(saturated):
-            assert min(case.horizon_secs, min_saturated_secs(policy.table(), kind, case.now)) <= secs + 1e-3, seed
+        assert its_idle == pytest.approx(told.idle, abs=1e-9), seed
+        horizon = case.client.buffer_total_secs
+        up_to_the_horizon = [min(horizon, secs) for secs in its_saturated]
+        assert up_to_the_horizon == pytest.approx(told.saturated, abs=1e-3), seed
+        assert its_shortfall == pytest.approx(told.shortfall, abs=1e-2), seed
+        for kind, secs in enumerate(told.saturated):
+            assert min(horizon, min_saturated_secs(policy.table(), kind, case.now)) <= secs + 1e-3, seed
+
+
+@pytest.mark.parametrize("doubt", [0.0, DOUBT])
+def test_late_jobs_are_those_that_end_late_in_the_same_simulation(doubt: float) -> None:
+    nlate = nin_time = 0
+    for seed in range(300):
+        # Some jobs end in time, some do not: a queue is an hour to three days long.
+        case = random_case(seed, latest_deadline_days=2.0)
+        policy = policy_of(case, by_letter=not doubt)
+        ends, late = literally(case).ends, set()
+        for job in case.client.jobs():
+            if not job.project.suspended:
+                left_secs = job.left_secs(case.now) / case.client.up_fraction[job.kind]
+                due_secs = job.deadline_secs - case.now - MIN_MARGIN_SECS - doubt * left_secs
+                assert abs(ends[job.id] - due_secs) > 1e-3, seed  # no tie that rounding decides
+                if ends[job.id] > due_secs:
+                    late.add(job.id)
+        assert {number for of_kind in late_jobs(policy, case.now) for number in of_kind} == late, seed
+        nlate += len(late)
+        nin_time += len(ends) - len(late)
+    assert min(nlate, nin_time) > 1000
 
 
 def test_long_jobs_of_three_projects_take_turns_on_two_cpus() -> None:

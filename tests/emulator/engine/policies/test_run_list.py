@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from emulator.engine.client import Client
@@ -177,6 +179,18 @@ def test_busy_time_is_that_of_the_missed_jobs_by_deadline() -> None:
     policy = ranked_by(with_jobs(scenario)[0], {0: 0.0}, {0: 0.0})
     assert [len(missed) for missed in late_jobs(policy, 0.0)] == [3]
     assert busy_secs(policy, 0.0) == [4 * HOUR]
+
+
+def test_jobs_of_which_one_runs_at_a_time_do_not_keep_all_cpus_busy() -> None:
+    # The same, of an application of which one job may run at once: one CPU is idle. Beside an hour's job of another
+    # application, both are busy for that hour.
+    limited = replace(app("a"), max_concurrent=1)
+    late = start_jobs("A", "a", 3, hours=4.0, deadline_hours=3.0)
+    for others, expected in ((), 0.0), (start_jobs("A", "b", 1, hours=1.0, deadline_hours=0.5), HOUR):
+        project = Project("A", 1, (limited, app("b")))
+        scenario = Scenario(Host((Processor(CPU, 2, 1e9),)), (project,), jobs=(*late, *others))
+        policy = ranked_by(with_jobs(scenario)[0], {0: 0.0}, {0: 0.0})
+        assert busy_secs(policy, 0.0) == [expected]
 
 
 @pytest.mark.parametrize(("days", "expected"), [(10.0, 100.0), (20.0, 150.0), (200.0, 200.0)])

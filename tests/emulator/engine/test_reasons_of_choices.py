@@ -1,0 +1,148 @@
+"""Why a job started, and why a server was contacted: told again from the state, without the rules of the kernel."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from emulator.engine.client import Client
+from emulator.engine.decisions import Choice
+from emulator.engine.events.contact import MAX_READY
+from emulator.engine.kernel.bounds import DOUBT, MIN_MARGIN_SECS
+from emulator.engine.kernel.queues import make_queues
+from emulator.engine.policies.in_arrays import ArrayPolicy
+from emulator.engine.policies.names import PolicyName
+from emulator.engine.policies.registry import make_policy
+from emulator.engine.run import run
+from emulator.engine.state import Job
+from emulator.engine.timeline.reasons import Reason
+from emulator.engine.timeline.results import DecisionKind
+from tests.support.emulated_client import OnObjects
+from tests.support.literal_round_robin import Case, literally
+from tests.support.random_scenarios import random_scenario
+
+DAYS = 4.0
+EVERY = 3  # the choices that are checked
+REPORT_SECS = 7200.0
+ROUNDING_SECS = 1e-6
+
+
+class Checked(OnObjects):
+    """A policy whose choices are compared with the documents' words when they are made. On plain computers each job
+    takes one CPU, so that nothing but ranks and deadlines decides."""
+
+    def __init__(self, policy: ArrayPolicy) -> None:
+        super().__init__(policy)
+        self.arrays = policy
+        self.nchoices = 0
+        self.seen: Counter[Reason] = Counter()
+
+    def begin(self, client: Client) -> None:
+        self.client = client
+        self.policy.begin(client)
+
+    def choose(self, now: float) -> Choice:
+        choice: Choice = self.policy.choose(now)
+        self.nchoices += 1
+        if self.nchoices % EVERY == 0 and choice.reasons:  # none if all go on
+            self._check(choice, now)
+        return choice
+
+    def _check(self, choice: Choice, now: float) -> None:
+        t = self.arrays.table()
+        q = make_queues(t, now)
+        case = Case(
+            self.client,
+            now,
+            dict(enumerate(q.rank.tolist())),
+            dict(enumerate(q.unit.tolist())),
+            dict(enumerate(q.tier.tolist())),
+        )
+        jobs = self.client.jobs()
+        ends = literally(case).ends
+        late = {job.id for job in jobs if ends[job.id] > self._due_secs(job, now) + ROUNDING_SECS}
+        started = [(job, reason) for job, reason in zip(choice.jobs, choice.reasons, strict=True) if not job.running]
+        for job, reason in started:
+            self.seen[reason] += 1
+            if reason == Reason.CPU_DEADLINE:
+                assert job.id in late
+                self._check_deadline(job, choice, late, now)
+            else:
+                assert reason == Reason.CPU_PRIORITY
+                assert job.id not in late
+                self._check_priority(job, choice, q, now)
+
+    def _due_secs(self, job: Job, now: float) -> float:
+        """From now; one that may take longer than estimated is due earlier."""
+        doubt = DOUBT if self.arrays.name == PolicyName.REC else 0.0
+        return job.deadline_secs - now - MIN_MARGIN_SECS - doubt * job.left_secs(now) / self.client.up_fraction[0]
+
+    def _check_deadline(self, job: Job, choice: Choice, late: set[int], now: float) -> None:
+        """No late job that is due earlier waits, but for those that nothing can save."""
+        chosen = {other.id for other in choice.jobs}
+        is_lost = self._is_lost(job, now)
+        for other in self.client.jobs():
+            if other.id in late - chosen and self._is_lost(other, now) <= is_lost:
+                assert other.deadline_secs >= job.deadline_secs
+
+    def _is_lost(self, job: Job, now: float) -> bool:
+        return self.arrays.name == PolicyName.REC and now + job.left_secs(now) > job.deadline_secs
+
+    def _check_priority(self, job: Job, choice: Choice, q: Any, now: float) -> None:
+        """With what was chosen before it, no project that has a job to offer comes before its own; and no preempted job
+        of its own project waits."""
+        units = dict(enumerate(q.unit.tolist()))
+        ranks = dict(enumerate(q.rank.tolist()))
+        if self.arrays.name == PolicyName.LTD:  # debts take shares into account already
+            ranks = {index: rank / units[index] for index, rank in ranks.items()}
+            units = dict.fromkeys(units, 1.0)
+        place = [other.id for other in choice.jobs].index(job.id)
+        before = choice.jobs[:place]
+        for other in before:
+            index = other.project.index
+            ranks[index] += units[index] * other.counted_flops * self.client.period_secs
+        its = job.project.index
+        taken = {other.id for other in before}
+        for other in self.client.jobs():
+            if other.id not in taken:
+                index = other.project.index
+                rounding = 1e-9 * abs(ranks[index])
+                assert (q.tier[its], ranks[its], its) <= (q.tier[index], ranks[index] + rounding, index)
+                if other.project is job.project and other.started:
+                    assert job.started
+
+
+@pytest.mark.parametrize("name", [PolicyName.REC, PolicyName.REC_LETTER, PolicyName.LTD])
+def test_a_job_starts_for_its_deadline_or_for_its_projects_turn(name: PolicyName) -> None:
+    seen: Counter[Reason] = Counter()
+    for seed in range(4):
+        scenario = random_scenario(seed, is_plain=True)
+        checked = Checked(make_policy(name, scenario, {}))
+        run(scenario, checked, DAYS, seed=seed, timeline=False)
+        seen.update(checked.seen)
+    assert set(seen) == {Reason.CPU_DEADLINE, Reason.CPU_PRIORITY}
+    assert min(seen.values()) > 10
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_reports_are_made_when_their_reason_says(seed: int) -> None:
+    """From the decisions alone: which finished jobs waited when a server was contacted to report."""
+    scenario = random_scenario(seed)
+    made = run(scenario, make_policy(PolicyName.REC, scenario, {}), DAYS, seed=seed).decisions
+    waiting: dict[int, list[float]] = {}
+    nreports = 0
+    for at, kind, reason, project in zip(made.at_secs, made.kind, made.reason, made.project, strict=True):
+        if kind == DecisionKind.END and reason in (Reason.JOB_MET, Reason.JOB_LATE):
+            waiting.setdefault(project, []).append(at)
+        elif kind == DecisionKind.ASK:
+            ends = waiting.pop(project, [])
+            if reason == Reason.REPORT_HOUR:
+                assert ends and at >= ends[0] + REPORT_SECS
+            elif reason == Reason.REPORT_DEADLINE:
+                assert ends and at < ends[0] + REPORT_SECS
+            elif reason == Reason.REPORT_MANY:
+                assert len(ends) >= MAX_READY
+            nreports += reason in (Reason.REPORT_HOUR, Reason.REPORT_DEADLINE, Reason.REPORT_MANY)
+    assert nreports > 3
