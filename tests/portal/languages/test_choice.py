@@ -134,7 +134,7 @@ def test_texts_of_scripts_are_kept_for_good_under_an_address_of_their_own(client
     found = client.get(f"/script-texts/{address}")
     assert "immutable" in found.headers["Cache-Control"] and "gettext" in found.content.decode()
     assert client.get("/script-texts/de/old.js").headers["Cache-Control"] == "no-store"
-    assert client.get("/script-texts/fr/x.js").status_code == 404
+    assert client.get("/script-texts/it/x.js").status_code == 404
 
 
 def test_times_are_in_the_zone_of_the_account_or_of_the_browser(signed_in: Client, alice: User) -> None:
