@@ -349,8 +349,8 @@ class UserProjectAdmin(AuditedAdmin):
         super().delete_model(request, obj)
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[UserProject]) -> None:
-        for each in queryset:
-            self._record(each, each, None)
+        for project in queryset:
+            self._record(project, project, None)
         super().delete_queryset(request, queryset)
 
     def _record(self, row: UserProject, before: UserProject | None, after: UserProject | None) -> None:
@@ -451,8 +451,8 @@ class SettlementAdmin(ReadOnlyAdmin):
 
     @admin.display(description=_("expected"))
     def expected(self, row: Settlement) -> str:
-        known = getattr(row.project, "ratio", None)
-        low, high = expected_range(known.median, known.computers) if known else expected_range(None, 0)
+        ratio = getattr(row.project, "ratio", None)
+        low, high = expected_range(ratio.median, ratio.computers) if ratio else expected_range(None, 0)
         return gettext("%(low)s to %(high)s") % {"low": significant(low), "high": significant(high)}
 
     @admin.display(description=_("granted"), ordering="granted")

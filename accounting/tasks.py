@@ -69,7 +69,7 @@ def learn_addresses() -> None:
 
 @shared_task
 def send_mails() -> None:
-    """Once an hour: computers that fell silent, and the summary of the week that is over.
+    """Once an hour: computers that fell silent, the summary of the week that is over, statuses, first steps.
 
     Ends where the mail server does not answer; what was not told is told by the next run.
     """
@@ -77,6 +77,8 @@ def send_mails() -> None:
     with suppress(MailServerDown):
         send.send_silences(now)
         send.send_summaries(now)
+        send.send_statuses(now)
+        send.send_first_steps(now)
 
 
 @shared_task

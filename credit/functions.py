@@ -1,14 +1,17 @@
-"""The functions that apps may name: what a server's own operators registered, and nothing else.
+"""The functions that apps may name: what a server's own operators registered, and what apps of the site make.
 
 An app's settings are in the database, so whoever may change them in the admin chooses among these names; they cannot
 have the server call `os.system`. A name is imported only after it was found in the list.
+
+A function may be slow (`SlowFunction`): then it is called while no row is locked, many times in a session.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from enum import StrEnum
-from typing import Any
+from typing import Any, Protocol, TypeGuard
 
 from django.conf import settings
 from django.utils.module_loading import import_string
@@ -25,18 +28,43 @@ class FunctionKind(StrEnum):
     TRICKLE = "trickle_function"
 
 
+class Session(Protocol):
+    """Calls of a slow function. ``is_over``: after too many failures no more are made, and nobody is at fault."""
+
+    is_over: bool
+
+    def __call__(self, *arguments: Any) -> Any: ...
+
+
+class SlowFunction(Protocol):
+    """A function that takes longer than locks should last. It is called in sessions, each by one worker."""
+
+    def session(self) -> AbstractContextManager[Session]: ...
+
+
+def is_slow(function: object) -> TypeGuard[SlowFunction]:
+    return hasattr(function, "session")
+
+
 class UnregisteredFunction(Exception):
     """The name is not in the list; the message says how it gets there."""
 
 
 def registered(kind: FunctionKind) -> list[str]:
-    """The dotted names that an app may have in this field, in alphabetical order."""
-    return sorted({*(name for app in site_apps() for name in app.functions().get(kind, ())), *settings.APP_FUNCTIONS})
+    """The names that an app may have in this field, in alphabetical order."""
+    return sorted({*_of_modules(kind), *(name for app in site_apps() for name in app.made_functions(kind))})
+
+
+def _of_modules(kind: FunctionKind) -> set[str]:
+    return {*(name for app in site_apps() for name in app.functions().get(kind, ())), *settings.APP_FUNCTIONS}
 
 
 def load(kind: FunctionKind, name: str) -> Callable[..., Any]:
     """The registered function of this name. Raises UnregisteredFunction, or whatever importing its module raises."""
-    if name not in registered(kind):
+    for app in site_apps():
+        if (made := app.made_function(kind, name)) is not None:
+            return made
+    if name not in _of_modules(kind):
         raise UnregisteredFunction(
             gettext("the function %(name)s is not registered on this server: add it to APP_FUNCTIONS") % {"name": name}
         )

@@ -48,14 +48,14 @@ class PortalConfig(extras.SiteApp):
                 import_module(f"{app.name}.messages")
         del celery, checks, heartbeats, login_events, object_storage_checks
         # Each app's signal makes its permissions: after the last one all are there.
-        last = [each for each in apps.get_app_configs() if each.models_module][-1]
+        last = [app for app in apps.get_app_configs() if app.models_module][-1]
         post_migrate.connect(roles.keep_groups, sender=last, dispatch_uid="roles")
         # Forms, filters, histories and lists of the admin all ask str(), and Django's two models cannot be replaced by
         # ones of ours; so the functions take the place of the models' own.
         Group.add_to_class("__str__", rights_texts.role_text)
         Permission.add_to_class("__str__", rights_texts.permission_text)
         for app in extras.apps_in_use():
-            entries = {name: (each.task, each.every_secs) for name, each in app.periodic_tasks().items()}
+            entries = {name: (task.task, task.every_secs) for name, task in app.periodic_tasks().items()}
             settings.CELERY_BEAT_SCHEDULE.update(as_celery(entries))
         for app in extras.site_apps():
             for table in app.audited():

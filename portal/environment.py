@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Any, NoReturn
@@ -81,6 +82,15 @@ def _is_address(text: str) -> bool:
     return is_plain and parts.scheme in ("http", "https") and text.endswith("/")
 
 
+def former_paths(name: str) -> list[str]:
+    """Paths that a project had on another server: its own, with a slash at the end, its scheduler's, its handler's."""
+    given = words(name, [])
+    for part in given:
+        if not re.fullmatch(r"/([\w.~-]+/)*([\w.~-]+)?", part, re.ASCII) or ".." in part or len(part) > 200:
+            refuse(name, part, "give paths such as /fold/, /fold_cgi/cgi and /fold_cgi/file_upload_handler")
+    return given
+
+
 def contact(name: str) -> str:
     """The link by which somebody can be reached, of an e-mail address or a page with https; empty: none."""
     given = text(name)
@@ -149,10 +159,10 @@ def secret(name: str) -> str:
     if not file:
         return text(name)
     try:
-        found = Path(file).read_text().strip()
+        content = Path(file).read_text().strip()
     except (OSError, UnicodeDecodeError) as error:
         refuse(f"{name}_FILE", file, f"the file cannot be read ({type(error).__name__})")
-    return found or refuse(f"{name}_FILE", file, "the file is empty")
+    return content or refuse(f"{name}_FILE", file, "the file is empty")
 
 
 def database(url: str, name: str = "DATABASE_URL") -> dict[str, Any]:

@@ -247,6 +247,14 @@ class SiteApp(AppConfig):
         """Dotted names of functions that apps of the project may name, by field (`credit.functions.FunctionKind`)."""
         return {}
 
+    def made_functions(self, kind: str) -> Sequence[str]:
+        """Names of functions of a kind that apps of the project may name, too, and that no module has."""
+        return ()
+
+    def made_function(self, kind: str, name: str) -> Callable[..., Any] | None:
+        """The one of this name."""
+        return None
+
     def ask_data_copy(self, user: User) -> object:
         """Have a copy of the user's data made, which only they can fetch; None: this app makes none."""
         return None

@@ -7,12 +7,12 @@ from csp.constants import NONE, SELF, UNSAFE_EVAL, UNSAFE_INLINE
 # In this order their pages stand in menus.
 ALL_EXTRAS = [
     *("alerts", "badges", "certificates", "signature_image", "win_back_mails"),
-    *("top_lists", "laboratory", "scenario_editor", "central_factors", "remote_jobs"),
+    *("top_lists", "laboratory", "scenario_editor", "central_factors", "remote_jobs", "scripts", "moving_in"),
 ]
 INSTALLED_APPS = [
     "portal.operators.site.SiteConfig",
     "portal.people.replaced",
-    "django.contrib.admin",
+    "portal.operators.site.AdminConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.messages",
@@ -33,6 +33,11 @@ INSTALLED_APPS = [
     *(f"extras.{name}" for name in ALL_EXTRAS),
     # Commands of those who work on the site; a deployment has no such folder.
     *(["tools"] if find_spec("tools") else []),
+]
+# The first makes them. What a BOINC project's PHP made of them (bcrypt) is checked, and made again at a login.
+PASSWORD_HASHERS = [
+    "django.contrib.auth.hashers.PBKDF2PasswordHasher",
+    "django.contrib.auth.hashers.BCryptPasswordHasher",
 ]
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}

@@ -25,6 +25,7 @@ from portal.fixed_settings import AUTH_PASSWORD_VALIDATORS as AUTH_PASSWORD_VALI
 from portal.fixed_settings import CONTENT_SECURITY_POLICY as CONTENT_SECURITY_POLICY
 from portal.fixed_settings import INSTALLED_APPS as INSTALLED_APPS
 from portal.fixed_settings import MFA_FORMS as MFA_FORMS
+from portal.fixed_settings import PASSWORD_HASHERS as PASSWORD_HASHERS
 from portal.fixed_settings import REST_FRAMEWORK as REST_FRAMEWORK
 from portal.languages.sources import APPS as catalogue_apps
 from portal.object_storage import options as object_storage
@@ -50,6 +51,8 @@ CSRF_TRUSTED_ORIGINS = [SITE_URL.rstrip("/")]
 # New accounts on the web and, separately, from the BOINC Manager (create_account.php).
 SIGNUP_OPEN = env.switch("SIGNUP_OPEN", True)
 CLIENT_SIGNUP_OPEN = env.switch("CLIENT_SIGNUP_OPEN", True)
+# Whether people may log in by a user name, too, which BOINC's Manager then asks for.
+LOGIN_BY_USER_NAME = env.switch("LOGIN_BY_USER_NAME", False)
 # Whether account keys at projects are handed out only after the person has confirmed their address.
 CONFIRMED_EMAIL_FOR_PROJECTS = env.switch("CONFIRMED_EMAIL_FOR_PROJECTS", False)
 # Shown before sign-up, which then needs consent; empty: there are none.
@@ -114,7 +117,13 @@ SECURITY_ALERTS_PER_CHANNEL_DAY = env.integer("SECURITY_ALERTS_PER_CHANNEL_DAY",
 
 # --- the project server ---------------------------------------------------------------------------
 # Not the account manager's own address: a client takes an address for one or the other (docs/explanation/scheduler.md).
-PROJECT_URL = f"{SITE_URL}project/"
+# Unless the project was at another path of this host before it moved here: clients keep that one.
+FORMER_PATHS = env.former_paths("FORMER_PATHS")
+if "/" in FORMER_PATHS and "account_manager" in ROOMS:
+    env.refuse(
+        "FORMER_PATHS", "/", "clients take the site's own address for its account manager; leave that out of ROOMS"
+    )
+PROJECT_URL = f"{SITE_URL}{next((path for path in FORMER_PATHS if path.endswith('/')), '/project/').removeprefix('/')}"
 # Jobs that a computer may have at once for each processor, and for each GPU.
 MAX_JOBS_IN_PROGRESS = env.integer("MAX_JOBS_IN_PROGRESS", 20, low=1, high=10_000)
 MAX_GPU_JOBS_IN_PROGRESS = env.integer("MAX_GPU_JOBS_IN_PROGRESS", 20, low=0, high=10_000)
@@ -162,6 +171,8 @@ PAIR_WAIT = dt.timedelta(days=env.integer("PAIR_WAIT_DAYS", 14, low=1, high=365)
 VALIDATORS_PER_APP = env.integer("VALIDATORS_PER_APP", 1, low=1, high=64)
 # Apps whose validators have a separate queue, validator.<short name of the app>: start workers for them.
 VALIDATOR_QUEUES = env.words("VALIDATOR_QUEUES", [])
+# A folder in which each script of the project has one of its own, seen as /data; empty: none.
+SCRIPT_DATA_DIR = env.text("SCRIPT_DATA_DIR")
 # Granted workunits of each app whose facts are kept, so that operators can replay them under other settings.
 PREVIEW_WORKUNITS = env.integer("PREVIEW_WORKUNITS", 20_000, low=100, high=1_000_000)
 # Whether volunteers may use the credit laboratory, and whoever has a link read its results; of an experiment there, the
@@ -228,10 +239,10 @@ def _kept_secret(name: str, make: Callable[[], str] = _new_secret) -> str:
     path = VAR_DIR / "keys" / name.lower()
     if not path.exists():
         make_file(path, make())
-    if not (found := path.read_text().strip()):
+    if not (secret := path.read_text().strip()):
         # Nothing is kept secret by an empty text.
         raise env.SettingError(f"{path} is empty. Put it back from a backup or, if the site was never used, remove it.")
-    return found
+    return secret
 
 
 SECRET_KEY = _kept_secret("SECRET_KEY")

@@ -16,6 +16,7 @@ from portal.people.fresh_login import needs_fresh_login
 from portal.people.pages.consent_views import consent_history
 from portal.people.pages.event_views import events
 from portal.people.pages.language_views import switch_language
+from portal.people.pages.login_name_views import login_name
 from portal.people.pages.login_token_views import login_token
 from portal.people.pages.token_views import replace, revoke, tokens
 from portal.people.pages.views import change_email, keys, profile, revoke_key, revoke_keys, sessions
@@ -23,6 +24,8 @@ from portal.public_pages.boinc_addresses import boinc_page
 from portal.public_pages.views import enter, leave, site_text
 from portal.public_pages.well_known import change_password, favicon, robots, security, sitemap, web_app_manifest
 from portal.web.rest_api import unknown_address
+
+admin.autodiscover()
 
 handler500 = "portal.web.unavailable.server_error"
 urlpatterns = [
@@ -52,6 +55,7 @@ urlpatterns = [
     path("account/tokens/<int:pk>/revoke/", revoke, name="revoke_token"),
     path("account/tokens/<int:pk>/replace/", replace, name="replace_token"),
     path("account/login-token/", login_token, name="login_token"),
+    path("account/user-name/", login_name, name="login_name"),
     path("account/events/", events, name="security_events"),
     path("account/consents/", consent_history, name="consents"),
     path("account/sessions/", sessions, name="sessions"),

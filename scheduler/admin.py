@@ -13,12 +13,12 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from unfold.widgets import UnfoldAdminFileFieldWidget, UnfoldAdminTextInputWidget
 
-from credit.models import AppVersion, ProcessorType
+from credit.models import App, AppVersion, ProcessorType
 from portal.admin import ReadOnlyAdmin
 from portal.audit.admin import AuditedAdmin, AuditedForm
 from portal.languages.sentences import sentence
 from scheduler.files.store import StoringError, store_file
-from scheduler.models import AppKeyword, KeyChange, PlanClass, ReleaseDraft, RetryEntry, StoredFile, Trickle
+from scheduler.models import AppKeyword, KeyChange, PlanClass, ReleaseDraft, RetryEntry, StoredFile, Submitter, Trickle
 from scheduler.releases.admin import ReleasePages
 from scheduler.releases.key_pages import KeyPages
 from scheduler.submission.drafts import MAX_UPLOAD_NBYTES
@@ -120,6 +120,42 @@ class AppKeywordAdmin(AuditedAdmin):
     list_display = ("app", "keyword")
     list_filter = ("app",)
     list_select_related = ("app",)
+
+
+class SubmitterForm(AuditedForm):
+    """The share and the limits of somebody who submits jobs."""
+
+    class Meta:
+        model = Submitter
+        fields = ("user", "share", "max_priority", "max_jobs", "max_fpops", "app_names")
+        help_texts = {
+            "share": _(
+                "Compared with the other submitters’: with 2, jobs of an app get twice the computing time that they "
+                "get with 1, as long as others have jobs waiting, too. Holds for jobs that are submitted from now on."
+            ),
+            "max_priority": _("Jobs of a higher priority go before everybody’s jobs of a lower one."),
+            "max_jobs": _("Jobs at a time without a result. Empty: any number."),
+            "max_fpops": _("Of all copies of these jobs, as estimated. Empty: any number."),
+            "app_names": _(
+                "The short names of the apps of which they may submit jobs, separated by spaces. Empty: all."
+            ),
+        }
+
+    def clean_app_names(self) -> str:
+        names = self.cleaned_data["app_names"].split()
+        missing = sorted(set(names) - set(App.objects.filter(name__in=names).values_list("name", flat=True)))
+        if missing:
+            raise forms.ValidationError(gettext("There is no app called %(name)s.") % {"name": missing[0]})
+        return " ".join(names)
+
+
+@admin.register(Submitter)
+class SubmitterAdmin(AuditedAdmin):
+    """Who submits jobs: which part of the computers they get, and what they may do."""
+
+    form = SubmitterForm
+    list_display = ("user", "share", "max_priority", "max_jobs", "max_fpops", "app_names")
+    list_select_related = ("user",)
 
 
 @admin.register(ReleaseDraft)

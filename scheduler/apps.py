@@ -31,9 +31,9 @@ class SchedulerConfig(extras.SiteApp):
 
     def audited(self) -> Sequence[Audited]:
         from portal.audit.register import Audited
-        from scheduler.models import AppKeyword, PlanClass
+        from scheduler.models import AppKeyword, PlanClass, Submitter
 
-        return [Audited(PlanClass), Audited(AppKeyword)]
+        return [Audited(PlanClass), Audited(AppKeyword), Audited(Submitter)]
 
     def operations(self) -> Mapping[str, Operation]:
         from scheduler.releases.steps import OPERATIONS

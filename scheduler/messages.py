@@ -51,6 +51,17 @@ MESSAGES: Final = declare(
             "at most %(number)s letters (A to Z, a to z), digits, _ . # @ and -, not starting with - and without two "
             "dots in a row"
         ),
+        "app_not_yours": _("your account may not submit jobs of %(app)s; ask the operators of this site"),
+        "priority_limit": _("at most %(most)s for your account; a lower one puts a job behind your others"),
+        "deadline_limit": _("at least %(least_secs)s s for a job of this size"),
+        "open_jobs_limit": _(
+            "your account’s open jobs (%(number)s) and these (%(added)s) would be more than %(most)s; submit them when "
+            "some have ended"
+        ),
+        "open_fpops_limit": _(
+            "your account’s open jobs (%(fpops)s FLOPs) and these (%(added)s) would need more than %(most)s FLOPs; "
+            "submit them when some have ended"
+        ),
         "request_id_reserved": _("must not begin with %(prefix)s; the site uses such ids itself"),
         "batch_closed": _("batch %(number)s is cancelled or retired, and takes no more jobs"),
         "batch_unfinished": _("Batch %(number)s still has jobs to do."),

@@ -7,6 +7,8 @@ from typing import Final
 
 from celery import shared_task
 
+from credit.models import App
+from portal.celery import is_full
 from portal.databases.clocks import database_now
 from scheduler.examples import demo
 from scheduler.files import leftovers
@@ -29,6 +31,17 @@ def finish() -> None:
     """Keep what finished workunits found. A function of an app that hangs is interrupted."""
     now = database_now()
     if assimilator.run(now, monotonic() + assimilator.BEGIN_SECS):
+        transitioner.run(now)
+    for app in assimilator.apps_with_slow_functions():
+        if not is_full(finish_slowly.app.conf.task_default_queue):
+            finish_slowly.delay(app.pk)
+
+
+@shared_task(soft_time_limit=FINISH_SECS)
+def finish_slowly(app_id: int) -> None:
+    """The same for an app whose function is slow, beside those of others. One beside another run of it ends at once."""
+    app, now = App.objects.filter(pk=app_id).first(), database_now()
+    if app is not None and assimilator.run_slow(app, now, monotonic() + assimilator.BEGIN_SECS):
         transitioner.run(now)
 
 

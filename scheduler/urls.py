@@ -1,7 +1,7 @@
 """Addresses of the project server, below /project/; the front page too where there is no account manager."""
 
 from django.conf import settings
-from django.urls import URLPattern, URLResolver, path
+from django.urls import URLPattern, URLResolver, path, re_path
 from django.views.generic import RedirectView
 
 from scheduler.files.views import download
@@ -14,6 +14,8 @@ from scheduler.submission import views as submission_views
 urlpatterns: list[URLPattern | URLResolver] = [
     path("project/", master_page.master_page, name="project_page"),
     path("project/download/<str:name>", download, name="download"),
+    # As BOINC's servers spread files over folders
+    re_path(r"^project/download/[0-9a-f]{1,8}/(?P<name>[^/]+)$", download),
     path("project/batches/", submission_views.batch_list, name="batches"),
     path("project/batches/new/", draft_views.new_batch, name="new_batch"),
     path("project/batches/drafts/<int:pk>/", draft_views.batch_draft, name="batch_draft"),
@@ -32,6 +34,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("tasks/archived/<int:pk>/", lifecycle_views.archived_task, name="archived_task"),
     path("api/v1/batches/", rest.BatchesView.as_view(), name="api_batches"),
     path("api/v1/batches/<int:pk>/", rest.BatchView.as_view(), name="api_batch"),
+    path("api/v1/batches/<int:pk>/forecast/", rest.ForecastView.as_view(), name="api_batch_forecast"),
     path("api/v1/batches/<int:pk>/cancel/", rest.CancelView.as_view(), name="api_cancel_batch"),
     path("api/v1/batches/<int:pk>/retire/", rest.RetireView.as_view(), name="api_retire_batch"),
     path("api/v1/batches/<int:pk>/outputs/", rest.OutputsView.as_view(), name="api_outputs"),

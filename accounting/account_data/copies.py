@@ -107,8 +107,8 @@ def ask_copy(user: User) -> tuple[DataCopy, bool]:
 
 def read_copy(user: User) -> tuple[DataCopy | None, Standing | None]:
     """The user's copy and, while it is not finished, where it stands. One that was given up is shown as failed."""
-    found = made_files.with_standings(KIND, _copies(user)[:1])
-    return found[0] if found else (None, None)
+    copies = made_files.with_standings(KIND, _copies(user)[:1])
+    return copies[0] if copies else (None, None)
 
 
 def find_ready(user: User, pk: int) -> DataCopy | None:
@@ -131,14 +131,14 @@ def write(copy: DataCopy, target: IO[bytes]) -> None:
     site = settings.SITE_NAME
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
         others = list(_of_other_apps(user))
-        lines = "".join(f"{name}    {found.model._meta.verbose_name_plural}\n" for name, found in others)
+        lines = "".join(f"{name}    {rows.model._meta.verbose_name_plural}\n" for name, rows in others)
         about = "".join(f"{file.name:<19} {file.about}\n" for file in _files_of_apps(user))
         archive.writestr("README.txt", _README.format(site=site, now=timezone.now(), files=about, others=lines))
         for name, content in documents(user):
             archive.writestr(name, json.dumps(content, cls=DjangoJSONEncoder, ensure_ascii=False, indent=1))
-        for name, found in others:
+        for name, rows in others:
             with archive.open(name, "w", force_zip64=True) as rows_file:
-                _write_rows(rows_file, found)
+                _write_rows(rows_file, rows)
         with archive.open("history.csv", "w", force_zip64=True) as history:
             for chunk in as_csv(made_files.counted_pages(copy), read_names(user)):
                 history.write(chunk)
@@ -207,7 +207,7 @@ def documents(user: User) -> Iterator[tuple[str, object]]:
         },
     )
     for file in _files_of_apps(user):
-        yield file.name, {key: _rows(found) for key, found in file.rows.items()}
+        yield file.name, {key: _rows(rows) for key, rows in file.rows.items()}
 
 
 def _files_of_apps(user: User) -> list[CopiedFile]:
@@ -249,19 +249,19 @@ def _parts_of_theirs(model: type[Model], user: User) -> Q:
     return theirs
 
 
-def _write_rows(file: IO[bytes], found: QuerySet[Any]) -> None:
+def _write_rows(file: IO[bytes], rows: QuerySet[Any]) -> None:
     """A list of rows, written one by one, as there may be very many."""
     separator = "[\n"
-    for row in found.iterator(chunk_size=PAGE_ROWS):
+    for row in rows.iterator(chunk_size=PAGE_ROWS):
         text = json.dumps(_row(row, ()), cls=DjangoJSONEncoder, ensure_ascii=False)
         file.write(f"{separator}{text}".encode())
         separator = ",\n"
     file.write(b"\n]\n" if separator != "[\n" else b"[]\n")
 
 
-def _rows(found: QuerySet[Any], *left_out: str) -> list[dict[str, Any]]:
+def _rows(rows: QuerySet[Any], *left_out: str) -> list[dict[str, Any]]:
     """All columns of the rows but secrets and bytes."""
-    return [_row(row, left_out) for row in found]
+    return [_row(row, left_out) for row in rows]
 
 
 def _row(row: Model, left_out: tuple[str, ...]) -> dict[str, Any]:

@@ -39,12 +39,12 @@ def refresh(now: dt.datetime) -> bool:
 
 
 def _refresh_troubles(now: dt.datetime) -> None:
-    known = {(row.project_id, row.kind, row.processor_type): row for row in ProjectTrouble.objects.all()}
+    troubles = {(row.project_id, row.kind, row.processor_type): row for row in ProjectTrouble.objects.all()}
     asked = set()
     for project_id, kind, type_, says, of in _rows(sql.TROUBLES_SAID, {"since": now - FRESH}):
         key = project_id, kind, type_
         asked.add(key)
-        row = known.get(key)
+        row = troubles.get(key)
         if says >= MIN_VOLUNTEERS and 2 * says > of:
             row = row or ProjectTrouble(project_id=project_id, kind=kind, processor_type=type_, since=now)
             row.last_at, row.volunteers, row.of_volunteers = now, says, of
@@ -52,7 +52,7 @@ def _refresh_troubles(now: dt.datetime) -> None:
         elif row is not None and of > 0:
             row.delete()
     # No computer is left that could report its end.
-    for key, row in known.items():
+    for key, row in troubles.items():
         if key not in asked and now - row.last_at > FRESH:
             row.delete()
 

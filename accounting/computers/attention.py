@@ -404,7 +404,7 @@ def _second_records(hosts: Sequence[Host], now: dt.datetime) -> list[Attention]:
         if host.domain_name and host.os_name and host.p_model:
             key = host.domain_name.casefold(), os_family(host.os_name), host.p_vendor, host.p_model
             alike.setdefault(key, []).append(host)
-    found = []
+    second_records = []
     for several in alike.values():
         *before, newest = several
         older = max(before, key=lambda host: host.last_contact_at, default=None)
@@ -413,7 +413,7 @@ def _second_records(hosts: Sequence[Host], now: dt.datetime) -> list[Attention]:
             and newest.created_at > now - dt.timedelta(days=WEEK_DAYS)
             and older.last_contact_at <= min(newest.created_at, now - SECOND_RECORD_AFTER)
         ):
-            found.append(
+            second_records.append(
                 Attention(
                     Concern.SECOND_RECORD,
                     newest.pk,
@@ -428,4 +428,4 @@ def _second_records(hosts: Sequence[Host], now: dt.datetime) -> list[Attention]:
                     page="host_merge",
                 )
             )
-    return found
+    return second_records

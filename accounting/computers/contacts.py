@@ -66,8 +66,8 @@ class Contacts:
 def read_contacts(host: Host, projects: Mapping[int, Project]) -> Contacts:
     """The latest contacts of a computer, with those of the records that were merged into it; one statement."""
     rows: dict[int, list[Answer]] = {}
-    found = Answer.objects.filter(Q(host=host) | Q(host__merged_into=host)).select_related("host__ledger")
-    for row in found.order_by("at", "slot").only(*_COLUMNS):
+    answers = Answer.objects.filter(Q(host=host) | Q(host__merged_into=host)).select_related("host__ledger")
+    for row in answers.order_by("at", "slot").only(*_COLUMNS):
         rows.setdefault(row.host_id, []).append(row)
     lines = [line for of_one in rows.values() for line in _lines(of_one, projects)]
     lines.sort(key=lambda line: line.last_at, reverse=True)
@@ -93,11 +93,11 @@ def are_two_clients(ids: Sequence[str]) -> bool:
     """Whether an id comes back after another one. A single client that got a new id never reports its old one."""
     seen: set[str] = set()
     before = ""
-    for each in filter(None, ids):
-        if each != before and each in seen:
+    for id_ in filter(None, ids):
+        if id_ != before and id_ in seen:
             return True
-        seen.add(each)
-        before = each
+        seen.add(id_)
+        before = id_
     return False
 
 
@@ -116,28 +116,28 @@ def _line(row: Answer, times: int, last_at: dt.datetime | None, projects: Mappin
 
 
 _ORDERS: Final[tuple[tuple[str, Callable[[dict[str, Any]], bool]], ...]] = (
-    (_("Attach %(names)s"), lambda said: said.get("order") == "attach"),
-    (_("Continue with %(names)s"), lambda said: said.get("order") == "keep"),
-    (_("Detach %(names)s when its tasks are finished"), lambda said: said.get("order") == "detach_when_done"),
-    (_("No new tasks from %(names)s"), lambda said: bool(said.get("no_new_work"))),
-    (_("Drop tasks of %(names)s that have not started"), lambda said: bool(said.get("drop_waiting"))),
-    (_("Suspend %(names)s"), lambda said: said.get("suspend") is True),
-    (_("Resume %(names)s"), lambda said: said.get("suspend") is False),
-    (_("Contact %(names)s now"), lambda said: bool(said.get("update"))),
+    (_("Attach %(names)s"), lambda account: account.get("order") == "attach"),
+    (_("Continue with %(names)s"), lambda account: account.get("order") == "keep"),
+    (_("Detach %(names)s when its tasks are finished"), lambda account: account.get("order") == "detach_when_done"),
+    (_("No new tasks from %(names)s"), lambda account: bool(account.get("no_new_work"))),
+    (_("Drop tasks of %(names)s that have not started"), lambda account: bool(account.get("drop_waiting"))),
+    (_("Suspend %(names)s"), lambda account: account.get("suspend") is True),
+    (_("Resume %(names)s"), lambda account: account.get("suspend") is False),
+    (_("Contact %(names)s now"), lambda account: bool(account.get("update"))),
 )
 
 
 def _orders(accounts: list[dict[str, Any]], left_out: int, projects: Mapping[int, Project]) -> list[str]:
     orders = []
     for text, applies in _ORDERS:
-        if names := [_name(said, projects) for said in accounts if applies(said)]:
+        if names := [_name(account, projects) for account in accounts if applies(account)]:
             orders.append(gettext(text) % {"names": _named(names)})
-    kept: dict[tuple[str, ...], list[str]] = {}
-    for said in accounts:
-        if types := tuple(map(str, said.get("no_rsc", ()))):
-            kept.setdefault(types, []).append(_name(said, projects))
+    names_by_order: dict[tuple[str, ...], list[str]] = {}
+    for account in accounts:
+        if types := tuple(map(str, account.get("no_rsc", ()))):
+            names_by_order.setdefault(types, []).append(_name(account, projects))
     text = gettext("Do not use the %(types)s for %(names)s")
-    orders += [text % {"types": types_text(types), "names": _named(names)} for types, names in kept.items()]
+    orders += [text % {"types": types_text(types), "names": _named(names)} for types, names in names_by_order.items()]
     if left_out:
         text = ngettext(
             "and instructions for %(number)s more project", "and instructions for %(number)s more projects", left_out
@@ -148,10 +148,10 @@ def _orders(accounts: list[dict[str, Any]], left_out: int, projects: Mapping[int
 
 def _said(accounts: list[dict[str, Any]], projects: Mapping[int, Project]) -> list[str]:
     met: dict[tuple[str, str], list[str]] = {}
-    for said in accounts:
-        for kind, type_ in said.get("met", ()):
+    for account in accounts:
+        for kind, type_ in account.get("met", ()):
             of = type_ if kind == TroubleKind.NO_WORK else ""
-            met.setdefault((kind, of), []).append(_name(said, projects))
+            met.setdefault((kind, of), []).append(_name(account, projects))
     return [_trouble(kind, type_, names) for (kind, type_), names in met.items()]
 
 
@@ -165,9 +165,9 @@ def _trouble(kind: str, type_: str, names: list[str]) -> str:
     return text % {"types": types_text((type_,)), "names": _named(names)}
 
 
-def _name(said: dict[str, Any], projects: Mapping[int, Project]) -> str:
+def _name(account: dict[str, Any], projects: Mapping[int, Project]) -> str:
     """The project's name; the URL of one that this site never knew."""
-    project = said.get("project")
+    project = account.get("project")
     if isinstance(project, int):
         return (
             projects[project].name

@@ -111,12 +111,12 @@ def candidates(host: Host) -> list[Candidate]:
     """The owner's other computers, those that can be merged with this one first, then by name."""
     records = records_of(host.owner_id)
     mine = records[host.pk][1]
-    found = [
+    possible = [
         Candidate(other, record.lifetimes[0], refusal(mine, record))
         for other, record in records.values()
         if other.pk != host.pk and other.merged_into_id is None
     ]
-    return sorted(found, key=lambda c: (c.refusal is not None, c.host.name.casefold(), c.host.pk))
+    return sorted(possible, key=lambda c: (c.refusal is not None, c.host.name.casefold(), c.host.pk))
 
 
 def preview(owner_id: int, host_id: int, other_id: int) -> Preview:
@@ -151,8 +151,8 @@ def _judge(owner_id: int, host_id: int, other_id: int) -> tuple[Host, Host, Life
     if host_id not in records or other_id not in records:
         raise MergeRefused(Refusal(Rule.UNKNOWN))
     a, b = records[host_id][1], records[other_id][1]
-    if found := refusal(a, b):
-        raise MergeRefused(found)
+    if reason := refusal(a, b):
+        raise MergeRefused(reason)
     older, newer = in_order(a, b)
     return records[older.id][0], records[newer.id][0], older.lifetimes[0], newer.lifetimes[0]
 
@@ -199,8 +199,8 @@ def merge(owner_id: int, host_id: int, other_id: int) -> Host:
 
 def _move_clients(older: Host, newer: Host) -> None:
     """What is known of clients that reported as the older record, but not of those that are one computer now."""
-    known = HostClient.objects.filter(host=newer).values("cpid")
-    HostClient.objects.filter(host=older).exclude(cpid__in=known).exclude(cpid=newer.host_cpid).update(host=newer)
+    cpids = HostClient.objects.filter(host=newer).values("cpid")
+    HostClient.objects.filter(host=older).exclude(cpid__in=cpids).exclude(cpid=newer.host_cpid).update(host=newer)
     gone = Q(host=older) | Q(host=newer, record=newer) | Q(host=newer, record__merged_into=newer)
     HostClient.objects.filter(gone).delete()
 
@@ -211,11 +211,11 @@ def _move_totals(older: Host, newer: Host) -> None:
     What the client reported last belongs to the record in use, so nothing else of its rows changes. A
     project that it does not have yet comes with the owner's wishes.
     """
-    kept = {row.project_id: row for row in HostProject.objects.filter(host=newer)}
+    by_project = {row.project_id: row for row in HostProject.objects.filter(host=newer)}
     moved = list(HostProject.objects.filter(host=older))
     sums = []
     for old in moved:
-        row = kept.get(old.project_id) or HostProject(
+        row = by_project.get(old.project_id) or HostProject(
             host=newer,
             project_id=old.project_id,
             suspended=old.suspended,
@@ -243,7 +243,7 @@ def _added(one: Sequence[_Amount], other: Sequence[_Amount]) -> list[_Amount]:
 
 def _joined_already(owner_id: int, host_id: int, other_id: int) -> Host | None:
     """The record that stays if one of the two was merged into the other."""
-    for kept, gone in ((host_id, other_id), (other_id, host_id)):
-        if Host.objects.filter(owner_id=owner_id, pk=gone, merged_into_id=kept).exists():
-            return Host.objects.get(owner_id=owner_id, pk=kept)
+    for remaining, gone in ((host_id, other_id), (other_id, host_id)):
+        if Host.objects.filter(owner_id=owner_id, pk=gone, merged_into_id=remaining).exists():
+            return Host.objects.get(owner_id=owner_id, pk=remaining)
     return None

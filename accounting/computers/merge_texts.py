@@ -25,7 +25,9 @@ def refusal_text(refusal: Refusal) -> str:
         case Rule.PROCESSOR:
             return _processor_text(refusal, values)
         case Rule.LIFETIMES:
-            times = {f"{key}_time": lifetime_text(each) for key, each in zip("ab", refusal.lifetimes, strict=True)}
+            times = {
+                f"{key}_time": lifetime_text(lifetime) for key, lifetime in zip("ab", refusal.lifetimes, strict=True)
+            }
             text = gettext(
                 "They were active at the same time, so they are two computers: %(a)s from %(a_time)s, "
                 "%(b)s from %(b_time)s."

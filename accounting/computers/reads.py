@@ -273,8 +273,8 @@ class HostPage:
     def resources(self) -> list[str]:
         """What can be kept from a project on this computer, by BOINC's names."""
         devices = [str(device["type"]) for device in self.host.coprocs if device.get("type")]
-        kept = [name for line in self.lines for name in line.wish.no_rsc]
-        return list(dict.fromkeys([CPU, *devices, *kept, *self.excluded_types]))
+        unused = [name for line in self.lines for name in line.wish.no_rsc]
+        return list(dict.fromkeys([CPU, *devices, *unused, *self.excluded_types]))
 
 
 def read_host_page(user: User, host: Host, now: dt.datetime) -> HostPage:
@@ -334,20 +334,20 @@ def read_host_page(user: User, host: Host, now: dt.datetime) -> HostPage:
 
 def _other_clients(host: Host, rows: Mapping[int, HostProject], projects: Mapping[int, Project]) -> list[OtherClient]:
     clients = HostClient.objects.filter(host=host).exclude(cpid__in=keys_of_present(host, rows.values()))
-    found = []
+    others = []
     for client in clients.select_related("record").order_by("-seen_at"):
         number = number_of(client.cpid)
         project = projects.get(number[0]) if number is not None else None
         place = project.name if project is not None else gettext("a deleted project")
         text = gettext("Computer %(number)s at %(project)s") % {"number": number[1], "project": place} if number else ""
-        found.append(OtherClient(client, text))
-    return found
+        others.append(OtherClient(client, text))
+    return others
 
 
 def _sum(totals: Iterable[Totals]) -> Totals:
     result = NO_WORK
-    for each in totals:
-        result = result.plus(each)
+    for amounts in totals:
+        result = result.plus(amounts)
     return result
 
 

@@ -60,11 +60,11 @@ ACTION_NAMES: Final = {
 def client_facts(contact: Mapping[str, Any]) -> list[ClientFact]:
     """The known values; a value that the client did not send, or that is impossible, is left out."""
     times, net = _mapping(contact, "time_stats"), _mapping(contact, "net_stats")
-    found = []
+    facts = []
     if mode := _RUN_MODES.get(str(contact.get("run_mode"))):
-        found.append(ClientFact(gettext("Mode"), gettext(mode)))
+        facts.append(ClientFact(gettext("Mode"), gettext(mode)))
     if (on := _fraction(times, "on_frac")) is not None:
-        found.append(ClientFact(gettext("BOINC runs"), gettext("%(part)s of the time") % {"part": percent(on)}))
+        facts.append(ClientFact(gettext("BOINC runs"), gettext("%(part)s of the time") % {"part": percent(on)}))
     if (active := _fraction(times, "active_frac")) is not None:
         gpu = _fraction(times, "gpu_active_frac")
         more = (
@@ -72,18 +72,18 @@ def client_facts(contact: Mapping[str, Any]) -> list[ClientFact]:
             if gpu is not None and percent(gpu) != percent(active)
             else ""
         )
-        found.append(
+        facts.append(
             ClientFact(gettext("May run tasks"), gettext("%(part)s of that") % {"part": percent(active)}, more)
         )
     if (connected := _fraction(times, "connected_frac")) is not None:
-        found.append(ClientFact(gettext("Connected"), gettext("%(part)s of that") % {"part": percent(connected)}))
+        facts.append(ClientFact(gettext("Connected"), gettext("%(part)s of that") % {"part": percent(connected)}))
     if down := _positive(net, "bwdown"):
         up = _positive(net, "bwup")
         more = gettext("%(amount)s per second up") % {"amount": nbytes(up)} if up else ""
-        found.append(
+        facts.append(
             ClientFact(gettext("Network"), gettext("%(amount)s per second down") % {"amount": nbytes(down)}, more)
         )
-    return found
+    return facts
 
 
 def _mapping(contact: Mapping[str, Any], name: str) -> Mapping[str, Any]:

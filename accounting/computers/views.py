@@ -135,36 +135,36 @@ def _tell_changed(request: HttpRequest, action: Action, changed: int) -> None:
 @login_required
 def host(request: HttpRequest, pk: int) -> HttpResponse:
     """The page of one computer: its hardware, its state and the owner's wishes."""
-    found = get_own_host(signed_in(request), pk)
-    if found.merged_into_id is not None:
-        return redirect("host", found.merged_into_id)
-    return _host_page(request, found)
+    own_host = get_own_host(signed_in(request), pk)
+    if own_host.merged_into_id is not None:
+        return redirect("host", own_host.merged_into_id)
+    return _host_page(request, own_host)
 
 
 def _host_page(
     request: HttpRequest,
-    found: Host,
+    own_host: Host,
     *,
     host_form: HostForm | None = None,
     wishes: list[WishForm] | None = None,
 ) -> HttpResponse:
     """The page of a computer, with the form that has mistakes, if one has."""
     now = timezone.now()
-    page = reads.read_host_page(signed_in(request), found, now)
-    granted = granted_to_host(found) if "project" in settings.ROOMS else None
+    page = reads.read_host_page(signed_in(request), own_host, now)
+    granted = granted_to_host(own_host) if "project" in settings.ROOMS else None
     context = {
         "page": page,
-        "sections": [section for app in site_apps() for section in app.host_sections(found, now)],
-        "host": found,
-        "tasks": read_host_tasks(found, now),
-        "host_form": host_form or HostForm.of(found),
+        "sections": [section for app in site_apps() for section in app.host_sections(own_host, now)],
+        "host": own_host,
+        "tasks": read_host_tasks(own_host, now),
+        "host_form": host_form or HostForm.of(own_host),
         "wish_forms": wishes or wish_forms(page),
         "types_form": TypesForm(page),
         "wishes_are_wrong": bool(wishes),
         **card(
             page.settled,
             _("Granted and estimated credit, last %(number)s days") % {"number": reads.DAYS_SHOWN},
-            of=found,
+            of=own_host,
             granted=granted,
         ),
     }
@@ -174,58 +174,58 @@ def _host_page(
 def _in_use(request: HttpRequest, pk: int) -> Host:
     """The visitor's computer; for a merged record, the one that it was merged into."""
     user = signed_in(request)
-    found = get_own_host(user, pk)
-    return found if found.merged_into_id is None else get_own_host(user, found.merged_into_id)
+    own_host = get_own_host(user, pk)
+    return own_host if own_host.merged_into_id is None else get_own_host(user, own_host.merged_into_id)
 
 
 @require_POST
 @login_required
 def host_settings(request: HttpRequest, pk: int) -> HttpResponse:
     """Rename a computer and set its venue."""
-    found = _in_use(request, pk)
+    own_host = _in_use(request, pk)
     form = HostForm(request.POST)
     if form.is_valid():
         try:
             with transaction.atomic():
-                rename_host(found, form.cleaned_data["name"])
-                set_venue(found, form.cleaned_data["venue"])
-                set_groups(found, form.cleaned_data["groups"])
+                rename_host(own_host, form.cleaned_data["name"])
+                set_venue(own_host, form.cleaned_data["venue"])
+                set_groups(own_host, form.cleaned_data["groups"])
         except HostChangeRefused as refusal:
             form.add_error(refusal.field, str(refusal))
         else:
-            messages.success(request, _("Saved. This computer is now called %(name)s.") % {"name": found.name})
-            return redirect("host", found.pk)
-    return _host_page(request, found, host_form=form)
+            messages.success(request, _("Saved. This computer is now called %(name)s.") % {"name": own_host.name})
+            return redirect("host", own_host.pk)
+    return _host_page(request, own_host, host_form=form)
 
 
 @require_POST
 @login_required
 def host_wishes(request: HttpRequest, pk: int) -> HttpResponse:
     """Save what a computer should do with its projects."""
-    found = _in_use(request, pk)
-    page = reads.read_host_page(signed_in(request), found, timezone.now())
+    own_host = _in_use(request, pk)
+    page = reads.read_host_page(signed_in(request), own_host, timezone.now())
     forms = wish_forms(page, request.POST)
     types_form = TypesForm(page, request.POST)
     if not all([form.is_valid() for form in (types_form, *forms)]):
-        return _host_page(request, found, wishes=forms)
+        return _host_page(request, own_host, wishes=forms)
     try:
         if types_form.is_useful:
-            exclude_types(found, types_form.cleaned_data["excluded_types"])
-        save_wishes(found, {form.line.project.pk: form.wish() for form in forms})
+            exclude_types(own_host, types_form.cleaned_data["excluded_types"])
+        save_wishes(own_host, {form.line.project.pk: form.wish() for form in forms})
     except ChoiceRefused as refusal:
         messages.error(request, str(refusal))
     else:
-        messages.success(request, _("Saved. This takes effect at the next sync of %(name)s.") % {"name": found.name})
-    return redirect("host", found.pk)
+        messages.success(request, _("Saved. This takes effect at the next sync of %(name)s.") % {"name": own_host.name})
+    return redirect("host", own_host.pk)
 
 
 @require_POST
 @login_required
 def host_retire(request: HttpRequest, pk: int) -> HttpResponse:
     """Retire a computer."""
-    found = _in_use(request, pk)
-    retire_host(found, timezone.now())
-    messages.success(request, _("%(name)s has been retired. Its history is kept.") % {"name": found.name})
+    own_host = _in_use(request, pk)
+    retire_host(own_host, timezone.now())
+    messages.success(request, _("%(name)s has been retired. Its history is kept.") % {"name": own_host.name})
     return redirect("computers")
 
 
@@ -233,22 +233,22 @@ def host_retire(request: HttpRequest, pk: int) -> HttpResponse:
 @login_required
 def host_unretire(request: HttpRequest, pk: int) -> HttpResponse:
     """Take a retired computer back."""
-    found = _in_use(request, pk)
-    unretire_host(found)
-    messages.success(request, _("%(name)s has been restored.") % {"name": found.name})
-    return redirect("host", found.pk)
+    own_host = _in_use(request, pk)
+    unretire_host(own_host)
+    messages.success(request, _("%(name)s has been restored.") % {"name": own_host.name})
+    return redirect("host", own_host.pk)
 
 
 @require_POST
 @login_required
 def host_split(request: HttpRequest, pk: int) -> HttpResponse:
     """Give another client that reported as this computer a record of its own."""
-    found = _in_use(request, pk)
-    if split(found.owner_id, found.pk, request.POST.get("cpid", ""), timezone.now()):
+    own_host = _in_use(request, pk)
+    if split(own_host.owner_id, own_host.pk, request.POST.get("cpid", ""), timezone.now()):
         messages.success(request, _("Split off. The other computer gets its own page at its next sync."))
     else:
         messages.error(request, _("Nothing was changed. No other computer has reported as this one with that id."))
-    return redirect("host", found.pk)
+    return redirect("host", own_host.pk)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -256,27 +256,27 @@ def host_split(request: HttpRequest, pk: int) -> HttpResponse:
 def host_merge(request: HttpRequest, pk: int) -> HttpResponse:
     """Choose another record of the same computer, see a preview, and merge the two."""
     user = signed_in(request)
-    found = get_own_host(user, pk)
+    own_host = get_own_host(user, pk)
     chosen = request.POST.get("with") or request.GET.get("with")
     if chosen is None:
-        if found.merged_into_id is not None:
-            return redirect("host", found.merged_into_id)
-        return render(request, "accounting/host_merge.html", {"host": found, **_sorted_out(found)})
+        if own_host.merged_into_id is not None:
+            return redirect("host", own_host.merged_into_id)
+        return render(request, "accounting/host_merge.html", {"host": own_host, **_sorted_out(own_host)})
     other = get_own_host(user, _number(chosen))
     try:
         if request.method == "POST":
-            kept = merge(user.pk, found.pk, other.pk)
-            messages.success(request, _("Merged. %(name)s now has the history of both.") % {"name": kept.name})
-            return redirect("host", kept.pk)
-        context = {"host": found, "preview": preview(user.pk, found.pk, other.pk)}
+            remaining = merge(user.pk, own_host.pk, other.pk)
+            messages.success(request, _("Merged. %(name)s now has the history of both.") % {"name": remaining.name})
+            return redirect("host", remaining.pk)
+        context = {"host": own_host, "preview": preview(user.pk, own_host.pk, other.pk)}
     except MergeRefused as refused:
-        context = {"host": found, "other": other, "refusal": str(refused)}
+        context = {"host": own_host, "other": other, "refusal": str(refused)}
     return render(request, "accounting/host_merge.html", context)
 
 
-def _sorted_out(found: Host) -> dict[str, list[Candidate]]:
+def _sorted_out(own_host: Host) -> dict[str, list[Candidate]]:
     """The owner's other computers: those that can be merged with this one, and the others."""
-    others = candidates(found)
+    others = candidates(own_host)
     return {
         "fitting": [other for other in others if other.refusal is None],
         "others": [other for other in others if other.refusal is not None],

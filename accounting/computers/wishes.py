@@ -43,7 +43,7 @@ def save_wishes(host: Host, wishes: Mapping[int, HostWishes]) -> None:
             raise ChoiceRefused(_("This computer has been merged into another one. Go to that computer’s page."))
         if unknown := wishes.keys() - set(Project.objects.values_list("pk", flat=True)):
             raise ChoiceRefused(_("There is no such project. Reload the page."), min(unknown))
-        known = set(HostProject.objects.filter(host=host).values_list("project_id", flat=True))
+        projects_here = set(HostProject.objects.filter(host=host).values_list("project_id", flat=True))
         HostProject.objects.bulk_create(
             [
                 HostProject(
@@ -57,7 +57,7 @@ def save_wishes(host: Host, wishes: Mapping[int, HostWishes]) -> None:
                     drop_waiting=wish.drop_waiting,
                 )
                 for project_id, wish in sorted(wishes.items())
-                if project_id in known or wish != NO_WISHES
+                if project_id in projects_here or wish != NO_WISHES
             ],
             update_conflicts=True,
             unique_fields=["host", "project"],

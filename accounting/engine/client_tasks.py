@@ -64,8 +64,8 @@ def task_state(
     result_state: int, process_state: int | None, scheduler_state: int | None, *, is_suspended: bool
 ) -> TaskState:
     """``process_state``, ``scheduler_state``: of its process; None: it has none, so it was not begun."""
-    if (known := _RESULT_STATES.get(result_state)) is not None:
-        return known
+    if (state := _RESULT_STATES.get(result_state)) is not None:
+        return state
     if process_state is None and scheduler_state is None:
         return TaskState.PAUSED if is_suspended else TaskState.READY
     if process_state == _EXECUTING and scheduler_state == _SCHEDULED and not is_suspended:

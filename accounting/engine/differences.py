@@ -31,19 +31,19 @@ def in_part(
     """
     unread, lasting = _unreadable_kinds(report)
     broken = unread & (lasting | state.broken)
-    known = state.reported if intake.is_same_client and state.listed else None
-    totals = _with(totals, unread, known or (intake.honours_handed and state.handed) or NO_WORK)
+    last_totals = state.reported if intake.is_same_client and state.listed else None
+    totals = _with(totals, unread, last_totals or (intake.honours_handed and state.handed) or NO_WORK)
     begun = state.broken - unread
-    if begun and known is not None:
+    if begun and last_totals is not None:
         state = _begun_again(state, begun, totals)
         for kind in sorted(begun):
             _note(intake, state.project_id, DayFlag.SUM_BROKEN, NoteKind.SUM_RESTARTED, detail=kind)
-    for each in report.unreadable:
-        if each.kind in broken:
-            _note(intake, state.project_id, DayFlag.SUM_BROKEN, NoteKind.SUM_BROKEN, detail=each.kind)
+    for unreadable in report.unreadable:
+        if unreadable.kind in broken:
+            _note(intake, state.project_id, DayFlag.SUM_BROKEN, NoteKind.SUM_BROKEN, detail=unreadable.kind)
         else:
-            intake.notes.append(ReportNote(NoteKind.INVALID, state.project_id, detail=each.fault))
-    has_unknown_start = known is None and _starts_from_reported(intake, state)
+            intake.notes.append(ReportNote(NoteKind.INVALID, state.project_id, detail=unreadable.fault))
+    has_unknown_start = last_totals is None and _starts_from_reported(intake, state)
     delta, earlier, restart = difference(intake, state, totals)
     if has_unknown_start or intake.flags.get(state.project_id, 0) & (DayFlag.RESET | DayFlag.RETURNED):
         broken = unread
@@ -56,8 +56,8 @@ def _unreadable_kinds(report: Report) -> tuple[frozenset[str], frozenset[str]]:
     Credit stands still with its run time. Run time waits for credit that may yet be read, as it would else be gone when
     the credit comes.
     """
-    unread = {each.kind for each in report.unreadable}
-    lasting = {each.kind for each in report.unreadable if each.is_lasting}
+    unread = {unreadable.kind for unreadable in report.unreadable}
+    lasting = {unreadable.kind for unreadable in report.unreadable if unreadable.is_lasting}
     for credit, time in _CREDIT_AND_TIME:
         if time in unread:
             unread.add(credit)
@@ -74,7 +74,7 @@ def _begun_again(state: ProjectState, kinds: Collection[str], totals: Totals) ->
     return replace(
         state,
         reported=_with(state.reported, kinds, totals),
-        earlier=tuple(_with(each, kinds, totals) for each in state.earlier),
+        earlier=tuple(_with(state_before, kinds, totals) for state_before in state.earlier),
         restart=None if state.restart is None else _with(state.restart, kinds, totals),
     )
 
@@ -123,7 +123,7 @@ def _returned_to(
         return ()
     if _is_too_much(intake, totals.minus(last)):
         return ahead
-    return tuple(each for each in ahead if is_return(totals, last, each, restart))
+    return tuple(totals_before for totals_before in ahead if is_return(totals, last, totals_before, restart))
 
 
 def _baseline(intake: Intake, state: ProjectState, totals: Totals) -> Totals:

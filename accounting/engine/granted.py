@@ -35,7 +35,7 @@ class StoredCredit:
 
 
 def apply(
-    kept: StoredCredit | None, said: ReportedCredit, *, read_since: int | None, known_since: int
+    stored: StoredCredit | None, reported: ReportedCredit, *, read_since: int | None, known_since: int
 ) -> tuple[StoredCredit, int]:
     """What is kept after an export, and what it grants on its day: 0 or more.
 
@@ -49,16 +49,16 @@ def apply(
     * A record with the same number that was made later is another one: the project started again. An export that does
       not say when it was made, or says an earlier time, means the same one.
     """
-    if kept is not None and said.as_of <= kept.as_of:
-        return kept, 0
-    if kept is None or 0 < kept.made_at < said.made_at:
-        is_ours = read_since is not None and said.made_at >= max(read_since, known_since)
-        grant = said.total if is_ours else 0
-        highest = said.total
+    if stored is not None and reported.as_of <= stored.as_of:
+        return stored, 0
+    if stored is None or 0 < stored.made_at < reported.made_at:
+        is_ours = read_since is not None and reported.made_at >= max(read_since, known_since)
+        grant = reported.total if is_ours else 0
+        highest = reported.total
     else:
-        grant = max(0, said.total - kept.highest)
-        highest = max(said.total, kept.highest)
-    counted = (kept.counted if kept is not None else 0) + grant
+        grant = max(0, reported.total - stored.highest)
+        highest = max(reported.total, stored.highest)
+    counted = (stored.counted if stored is not None else 0) + grant
     # Exports that leave it out now and then, or say it earlier, do not make the same record a new one each time.
-    made_at = max(said.made_at, kept.made_at if kept is not None else 0)
-    return StoredCredit(said.total, highest, counted, made_at, said.as_of), grant
+    made_at = max(reported.made_at, stored.made_at if stored is not None else 0)
+    return StoredCredit(reported.total, highest, counted, made_at, reported.as_of), grant

@@ -121,7 +121,7 @@ def settle(
     level = NO_ALLOWANCE if host.last_at_us is None else _grown(host.level, machine, since_us, now_us)
     own_us = now_us - (since_us if own_last_at_us is None else min(own_last_at_us, since_us))
     intake = Intake(machine, own_us, is_same_client, honours_handed, dict(projects))
-    intake.has_replaced_gpu = any(each.processor is Processor.GPU for each in replaced)
+    intake.has_replaced_gpu = any(gpu.processor is Processor.GPU for gpu in replaced)
     _take_reports(intake, reports)
     level, credits = distribute(intake, level)
     _tell_replaced(intake, replaced, credits)
@@ -144,8 +144,8 @@ def _tell_replaced(intake: Intake, replaced: Sequence[Replaced], credits: Mappin
         return
     for project_id in credits:
         intake.flag(project_id, DayFlag.SPEED_REPLACED)
-    for each in replaced:
-        detail = f"{each.processor.value}|{each.reported}|{each.assumed}|{each.model}"
+    for gpu in replaced:
+        detail = f"{gpu.processor.value}|{gpu.reported}|{gpu.assumed}|{gpu.model}"
         intake.notes.append(ReportNote(NoteKind.SPEED_REPLACED, None, detail=detail))
 
 

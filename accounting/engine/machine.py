@@ -30,7 +30,6 @@ class Allowance(NamedTuple):
     jobs: int
 
 
-ALLOWANCE_KINDS = Allowance._fields
 NO_ALLOWANCE = Allowance(0, 0, 0, 0, 0)
 
 

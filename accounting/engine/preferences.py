@@ -104,12 +104,12 @@ def days_of(chosen: Mapping[str, object]) -> dict[int, dict[str, float]]:
     days = chosen.get("days")
     if not isinstance(days, Mapping):
         return {}
-    found = {}
+    own_days = {}
     for day in WEEKDAYS:
         own = days.get(str(day))
         if isinstance(own, Mapping) and (hours := _hours(own)):
-            found[day] = hours
-    return found
+            own_days[day] = hours
+    return own_days
 
 
 def _hours(own: Mapping[str, object]) -> dict[str, float]:
@@ -147,56 +147,56 @@ def complete(chosen: Mapping[str, object]) -> dict[str, float]:
 
 def faults(chosen: Mapping[str, object]) -> list[str]:
     """What is wrong with a chosen set, a sentence for each element."""
-    found = []
+    problems = []
     for name, value in chosen.items():
         if name == "venues":
-            found += _venue_faults(value)
+            problems += _venue_faults(value)
             continue
         if name == "days":
-            found += _day_faults(value)
+            problems += _day_faults(value)
             continue
         limits = PREFERENCES.get(name)
         if limits is None:
-            found.append(f"{name} is no preference that clients know")
+            problems.append(f"{name} is no preference that clients know")
         elif not _is_number(value):
-            found.append(f"{name} must be a number")
+            problems.append(f"{name} must be a number")
         elif not limits.low <= value <= limits.high:
-            found.append(f"{name} must be from {limits.low:g} to {limits.high:g}")
-    return found
+            problems.append(f"{name} must be from {limits.low:g} to {limits.high:g}")
+    return problems
 
 
 def _day_faults(days: object) -> list[str]:
     if not isinstance(days, Mapping):
         return ["days must be hours by the number of the day"]
-    found = [f"{day} is no day: 0 is Sunday, 6 is Saturday" for day in days if day not in map(str, WEEKDAYS)]
+    problems = [f"{day} is no day: 0 is Sunday, 6 is Saturday" for day in days if day not in map(str, WEEKDAYS)]
     hours = {name for pair in DAY_HOURS for name in pair}
     for day in WEEKDAYS:
         own = days.get(str(day), {})
         if not isinstance(own, Mapping):
-            found.append(f"day {day} must have hours")
+            problems.append(f"day {day} must have hours")
             continue
-        found += [f"day {day}: {name} is none of a day's hours" for name in own if name not in hours]
-        found += [
+        problems += [f"day {day}: {name} is none of a day's hours" for name in own if name not in hours]
+        problems += [
             f"day {day}: {start} and {end} must be set together"
             for start, end in DAY_HOURS
             if (start in own) != (end in own)
         ]
-        found += [f"day {day}: {fault}" for fault in faults({name: own[name] for name in own if name in hours})]
-    return found
+        problems += [f"day {day}: {fault}" for fault in faults({name: own[name] for name in own if name in hours})]
+    return problems
 
 
 def _venue_faults(venues: object) -> list[str]:
     if not isinstance(venues, Mapping):
         return ["venues must be sets of preferences by place"]
-    found = [f"{name} is no place that clients know" for name in venues if name not in VENUES]
+    problems = [f"{name} is no place that clients know" for name in venues if name not in VENUES]
     for name in VENUES:
         if name in venues:
             own = venues[name]
             is_set = isinstance(own, Mapping) and "venues" not in own
-            found += (
+            problems += (
                 [f"{name}: {fault}" for fault in faults(own)] if is_set else [f"{name} must be a set of preferences"]
             )
-    return found
+    return problems
 
 
 def _within(value: object, limits: Preference) -> float:

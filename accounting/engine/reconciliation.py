@@ -99,14 +99,14 @@ def stand(
     seen: SettledCredit | None, estimates: Mapping[dt.date, int], grants: Mapping[dt.date, int], today: dt.date
 ) -> dict[dt.date, DayStand]:
     """What each day's credit counts as, in the order of days; ``seen`` None: no statistics have had the computer."""
-    found = {}
+    stands = {}
     for day in sorted({*estimates, *grants}):
         stays = seen is None or seen.is_estimated(day)
-        found[day] = DayStand(grants.get(day, 0), estimates.get(day, 0) if stays else 0)
+        stands[day] = DayStand(grants.get(day, 0), estimates.get(day, 0) if stays else 0)
     if seen is not None:
         for day, unpaid in open_days(seen, estimates, grants, today).items():
-            found[day] = found[day].plus(unpaid)
-    return found
+            stands[day] = stands[day].plus(unpaid)
+    return stands
 
 
 def _pay(open_: deque[list[int]], grant: int) -> None:

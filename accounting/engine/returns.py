@@ -24,7 +24,7 @@ def shortfall(reported: Totals, earlier: Totals) -> Totals:
 
 def not_reached(reported: Totals, earlier: Iterable[Totals]) -> Earlier:
     """Those that a client is below, in one kind of amount at least."""
-    return tuple(each for each in earlier if min(reported.minus(each)) < 0)
+    return tuple(totals for totals in earlier if min(reported.minus(totals)) < 0)
 
 
 def with_last(earlier: Earlier, last: Totals) -> Earlier:
@@ -36,7 +36,7 @@ def with_last(earlier: Earlier, last: Totals) -> Earlier:
     """
     if last == NO_WORK or last in earlier:
         return earlier
-    ordered = sorted((*earlier, last), key=lambda each: (each.run_time, each.njobs))
+    ordered = sorted((*earlier, last), key=lambda totals: (totals.run_time, totals.njobs))
     if len(ordered) > EARLIER_KEPT:
         near = (k for k in range(1, EARLIER_KEPT) if ordered[k + 1].run_time <= 2 * ordered[k - 1].run_time)
         del ordered[next(near, 0)]
@@ -57,7 +57,7 @@ def smallest_remaining(row: ProjectState) -> int:
     if row.reported is None or row.restart is None:
         return 0
     done = row.reported.minus(row.restart).run_time
-    ways = (shortfall(row.reported, each).run_time for each in row.earlier)
+    ways = (shortfall(row.reported, totals).run_time for totals in row.earlier)
     return min((way for way in ways if way > done), default=0)
 
 

@@ -87,11 +87,11 @@ def _split(deltas: list[int], waiting: list[int], level: int, most_pending: int)
     pending = [old + new - paid for old, new, paid in zip(waiting, deltas, credited, strict=True)]
     late = _scaled(pending, level - sum(credited))
     pending = [amount - paid for amount, paid in zip(pending, late, strict=True)]
-    kept = _fit(pending, most_pending)
+    pending_kept = _fit(pending, most_pending)
     return _Split(
         [now + later for now, later in zip(credited, late, strict=True)],
-        kept,
-        [amount - rest for amount, rest in zip(pending, kept, strict=True)],
+        pending_kept,
+        [amount - rest for amount, rest in zip(pending, pending_kept, strict=True)],
         [min(old, paid) for old, paid in zip(waiting, late, strict=True)],
     )
 

@@ -28,6 +28,7 @@ class DayFlag(IntFlag):
     SUM_BROKEN = 64
     SEVERAL_GPUS = 128
     SPEED_REPLACED = 256
+    SPANS_DAYS = 512
 
 
 class NoteKind(StrEnum):

@@ -156,10 +156,10 @@ def _of_app(user: User, wanted: DayRange, after: Place | None, limit: int | None
 def _places(rows: QuerySet[Any], user: User, wanted: DayRange, after: Place | None) -> QuerySet[Any]:
     """The rows of the range after a place, in their order."""
     first = max(wanted.first, after[0]) if after else wanted.first
-    found = rows.filter(user=user, day__range=(first, wanted.last), **wanted.only)
+    places = rows.filter(user=user, day__range=(first, wanted.last), **wanted.only)
     if after is not None:
-        found = found.filter(pk__gt=(user.pk, *after))
-    return found.order_by(*_PLACE)
+        places = places.filter(pk__gt=(user.pk, *after))
+    return places.order_by(*_PLACE)
 
 
 def read_pages(user: User, wanted: DayRange, page_rows: int = PAGE_ROWS) -> Iterator[list[DayRow]]:

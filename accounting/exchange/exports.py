@@ -47,14 +47,14 @@ def ask(user: User, content: DataCopy.Content, wanted: DayRange) -> DataCopy:
     """
     with transaction.atomic():
         User.objects.select_for_update(no_key=True).only("pk").get(pk=user.pk)
-        found = read(user)
-        unfinished = [copy for copy, _ in found if copy.state in made_files.UNFINISHED]
+        export = read(user)
+        unfinished = [copy for copy, _ in export if copy.state in made_files.UNFINISHED]
         for copy in unfinished:
             if copy.content == content and range_of(copy) == wanted:
                 return copy
         if len(unfinished) >= MAX_KEPT:
             raise TooManyAtOnce
-        finished = [copy.pk for copy, _ in found if copy.state not in made_files.UNFINISHED]
+        finished = [copy.pk for copy, _ in export if copy.state not in made_files.UNFINISHED]
         _exports(user).filter(pk__in=finished[MAX_KEPT - 1 - len(unfinished) :]).delete()
         copy = DataCopy.objects.create(
             user=user,

@@ -36,16 +36,16 @@ def standing(kind: str, copy: DataCopy) -> Standing | None:
 
 def with_standings(kind: str, copies: Iterable[DataCopy]) -> list[tuple[DataCopy, Standing | None]]:
     """Each with where it stands, while it is not finished. One that was given up is shown as failed."""
-    found = list(copies)
-    unfinished = [copy.pk for copy in found if copy.state in UNFINISHED]
+    files = list(copies)
+    unfinished = [copy.pk for copy in files if copy.state in UNFINISHED]
     standings = queue.standings(kind, unfinished, timezone.now()) if unfinished else {}
-    for copy in found:
+    for copy in files:
         if copy.state in UNFINISHED and copy.pk not in standings:
             # It may have been finished between the two statements.
             copy.refresh_from_db(fields=["state", "percent", "size_bytes", "finished_at"])
             if copy.state in UNFINISHED:
                 copy.state = DataCopy.State.FAILED
-    return [(copy, standings.get(copy.pk)) for copy in found]
+    return [(copy, standings.get(copy.pk)) for copy in files]
 
 
 def make(copy_id: int, write: Callable[[DataCopy, IO[bytes]], None]) -> None:

@@ -117,7 +117,7 @@ def read_choices(user: User, params: Mapping[str, str], period: Period) -> Choic
     """The choices of an address. Two statements, three where there are apps to choose from."""
     problems: list[str] = []
     places = _read_places(user)
-    found = Choices(
+    choices = Choices(
         show=_choice(params, "show", Show.CREDIT, problems),
         by=_choice(params, "by", By.PROJECT, problems),
         compare=_choice(params, "compare", Compare.NOTHING, problems),
@@ -129,23 +129,23 @@ def read_choices(user: User, params: Mapping[str, str], period: Period) -> Choic
         problems=problems,
     )
     refusals: list[Refusal] = []
-    found.only = _only(params, places, refusals)
+    choices.only = _only(params, places, refusals)
     problems += [f"{refusal.reason} {refusal.instead}" for refusal in refusals]
-    if found.only.processor and (found.show is Show.JOBS or found.by is By.PROCESSOR):
+    if choices.only.processor and (choices.show is Show.JOBS or choices.by is By.PROCESSOR):
         problems.append(
             gettext(
                 "Clients do not report which processors each task ran on. Tasks on CPUs and GPUs are shown together."
             )
-            if found.show is Show.JOBS
+            if choices.show is Show.JOBS
             else gettext("Only the work of CPUs or only that of GPUs is shown, so it is not split by processor type.")
         )
-    if period.first.year < _OLDEST_YEAR and found._drawn:
+    if period.first.year < _OLDEST_YEAR and choices._drawn:
         problems.append(gettext("Nothing before %(year)s can be compared.") % {"year": _OLDEST_YEAR})
-        found.compare, found.curve = Compare.NOTHING, Overlay.EACH
-    if found.curve is Overlay.MEAN and period.step is not Step.DAY:
+        choices.compare, choices.curve = Compare.NOTHING, Overlay.EACH
+    if choices.curve is Overlay.MEAN and period.step is not Step.DAY:
         problems.append(gettext("The 7-day average is available by day only, so it is not shown."))
-        found.curve = Overlay.EACH
-    return found
+        choices.curve = Overlay.EACH
+    return choices
 
 
 class Refusal(NamedTuple):
@@ -160,9 +160,9 @@ def read_only(user: User, params: Mapping[str, str], problems: list[str]) -> His
     if not any(params.get(name) for name in PART_PARAMETERS):
         return HistoryFilter()
     refusals: list[Refusal] = []
-    found = _only(params, _read_places(user), refusals)
+    only = _only(params, _read_places(user), refusals)
     problems += [refusal.reason for refusal in refusals]
-    return found
+    return only
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,10 +179,10 @@ def _read_places(user: User) -> _Places:
     hosts = Host.objects.filter(owner=user, merged_into=None).only("pk", "given_name", "domain_name")
     mine = HostProject.objects.filter(host__owner=user).values("project_id")
     projects = Project.objects.filter(pk__in=mine).order_by("name").values_list("pk", "name", "is_own")
-    found = [(pk, name) for pk, name, _ in projects]
+    places = [(pk, name) for pk, name, _ in projects]
     own = next((pk for pk, _, is_own in projects if is_own and "project" in settings.ROOMS), None)
-    names = sorted(((host.pk, host.name) for host in hosts), key=lambda each: each[1].casefold())
-    return _Places(names, found, [] if own is None else read_apps(), own)
+    names = sorted(((host.pk, host.name) for host in hosts), key=lambda pair: pair[1].casefold())
+    return _Places(names, places, [] if own is None else read_apps(), own)
 
 
 def _only(params: Mapping[str, str], places: _Places, refusals: list[Refusal]) -> HistoryFilter:
@@ -212,12 +212,14 @@ def _choice(params: Mapping[str, str], name: str, default: _Choice, problems: li
         return default
 
 
-def _number(params: Mapping[str, str], name: str, known: list[tuple[int, str]], refusals: list[Refusal]) -> int | None:
+def _number(
+    params: Mapping[str, str], name: str, choices: list[tuple[int, str]], refusals: list[Refusal]
+) -> int | None:
     """An id from the address that is among the known ones."""
     text = params.get(name, "").strip()
     if not text:
         return None
-    for pk, _ in known:
+    for pk, _ in choices:
         if text == str(pk):
             return pk
     refusals.append(_refusal(name, text))

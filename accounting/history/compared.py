@@ -57,20 +57,20 @@ class Comparison:
 
 def read_comparison(user: User, shown: History, compare: Compare, curve: Overlay, only: HistoryFilter) -> Comparison:
     """What was asked for; a statement (by months up to three) for the other range, and one for the mean."""
-    found = Comparison()
+    comparison = Comparison()
     totals = [line.total for line in shown.lines]
     if compare is not Compare.NOTHING:
         other = other_period(shown.period, compare)
-        found.first, found.last = other.first, other.last
+        comparison.first, comparison.last = other.first, other.last
         amounts = _amounts(user, shown, other, only)
-        found.other, found.other_total = amounts[: len(totals)], sum(amounts)
+        comparison.other, comparison.other_total = amounts[: len(totals)], sum(amounts)
     if curve is Overlay.MEAN:
         first = shown.period.first
         earlier = Period(first - (MEAN_DAYS - 1) * _ONE_DAY, first - _ONE_DAY, "", Step.DAY)
-        found.means = means(_amounts(user, shown, earlier, only), totals)
+        comparison.means = means(_amounts(user, shown, earlier, only), totals)
     if curve is Overlay.TOTAL:
-        found.running = list(accumulate(totals))
-    return found
+        comparison.running = list(accumulate(totals))
+    return comparison
 
 
 def _amounts(user: User, shown: History, period: Period, only: HistoryFilter) -> list[int]:

@@ -83,10 +83,10 @@ def read_notes(
     user: User, first: dt.date, last: dt.date, only: HistoryFilter = NO_FILTER, limit: int = MAX_NOTES
 ) -> list[NoteLine]:
     """The latest notes of these days in sentences; one statement."""
-    found = Note.objects.filter(host__owner=user, day__range=(first, last), **only.rows).select_related(
+    notes = Note.objects.filter(host__owner=user, day__range=(first, last), **only.rows).select_related(
         "host", "project"
     )
     return [
         NoteLine(note, note.project, explain(note, note.project.name if note.project else ""))
-        for note in found.order_by("-day", "-last_at", "-pk")[:limit]
+        for note in notes.order_by("-day", "-last_at", "-pk")[:limit]
     ]

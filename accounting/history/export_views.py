@@ -60,10 +60,10 @@ def files(request: HttpRequest) -> HttpResponse:
     """The files that were made, and those that are being made; the range that the address names can be asked for."""
     user, params = signed_in(request), request.GET.dict()
     is_fragment = request.headers.get("HX-Request") == "true"
-    found = exports.read(user)
+    exported = exports.read(user)
     context: dict[str, object] = {
-        "files": found,
-        "is_waiting": any(copy.state in made_files.UNFINISHED for copy, _ in found),
+        "files": exported,
+        "is_waiting": any(copy.state in made_files.UNFINISHED for copy, _ in exported),
         "kept_days": made_files.KEPT.days,
         "most_kept": exports.MAX_KEPT,
         "most_running": settings.REQUESTED_WORK_PER_PERSON,
@@ -112,7 +112,7 @@ def download_made(request: HttpRequest, pk: int) -> HttpResponseBase:
     return made_files.sent(copy, exports.file_name(made_files.range_of(copy), f"{copy.content}.zip"))
 
 
-def _read_wanted(user: User, params: Mapping[str, str], known: Sequence[str]) -> tuple[DayRange, list[str]]:
+def _read_wanted(user: User, params: Mapping[str, str], parameters: Sequence[str]) -> tuple[DayRange, list[str]]:
     """The days and the part of their work that an address names, and what of it cannot be had; ``known``: the
     parameters that it may have.
     """
@@ -120,7 +120,7 @@ def _read_wanted(user: User, params: Mapping[str, str], known: Sequence[str]) ->
     named = {name: value for name, value in params.items() if name in RANGE_PARAMETERS}
     earliest = read_first_day(user, today) if named.get("range") == "all" else None
     period = read_period(named, today, earliest)
-    problems = unknown_parameters(params, known) + [refusal_text(each) for each in period.problems]
+    problems = unknown_parameters(params, parameters) + [refusal_text(problem) for problem in period.problems]
     only = read_only(user, params, problems)
     return DayRange(period.first, period.last, only.project_id, only.host_id, only.processor, only.app_id), problems
 

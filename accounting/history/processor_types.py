@@ -36,20 +36,20 @@ class GpuKinds:
 def read_gpu_kinds(user: User) -> GpuKinds:
     """The kinds of the user's GPUs; one statement, and one more if a computer has several kinds."""
     types = {pk: device_types(coprocs) for pk, coprocs in Host.objects.filter(owner=user).values_list("pk", "coprocs")}
-    known = list(dict.fromkeys(type_ for found in types.values() for type_ in found))
-    numbers = {type_: number for number, type_ in enumerate(known, 1)}
+    all_kinds = list(dict.fromkeys(type_ for kinds in types.values() for type_ in kinds))
+    numbers = {type_: number for number, type_ in enumerate(all_kinds, 1)}
     cases: list[When] = []
     of_hosts: dict[int, int] = {}
     of_places: dict[tuple[int, int], int] = {}
-    several = {pk: found for pk, found in types.items() if len(found) > 1}
+    several = {pk: kinds for pk, kinds in types.items() if len(kinds) > 1}
     programs = _programs() if several else {}
-    for pk, found in several.items():
-        for type_ in found:
-            if projects := [id_ for id_, served in programs.items() if set(found) & served == {type_}]:
+    for pk, kinds in several.items():
+        for type_ in kinds:
+            if projects := [id_ for id_, served in programs.items() if set(kinds) & served == {type_}]:
                 cases.append(When(host_id=pk, project_id__in=projects, then=Value(numbers[type_])))
                 of_places |= {(pk, id_): numbers[type_] for id_ in projects}
     for type_, number in numbers.items():
-        if hosts := [pk for pk, found in types.items() if found == (type_,)]:
+        if hosts := [pk for pk, kinds in types.items() if kinds == (type_,)]:
             cases.append(When(host_id__in=hosts, then=Value(number)))
             of_hosts |= dict.fromkeys(hosts, number)
     if several:

@@ -93,14 +93,14 @@ def read_records(user: User, today: dt.date) -> Records | None:
     years: dict[int, int] = {}
     for month, ec in months.items():
         years[month.year] = years.get(month.year, 0) + ec
-    best_day, best_ec, _ = max(best, key=lambda each: each[1])
+    best_day, best_ec, _ = max(best, key=lambda record: record[1])
     return Records(
         first=first,
         active_days=sum(active for _, _, active in best),
         ec=sum(months.values()),
         best_day=(best_day, best_ec),
-        best_month=max(months.items(), key=lambda each: each[1]),
-        best_year=max(years.items(), key=lambda each: each[1]),
+        best_month=max(months.items(), key=lambda record: record[1]),
+        best_year=max(years.items(), key=lambda record: record[1]),
         milestones=_milestones(user, months),
         week=read_week(user, first, today),
     )
@@ -120,7 +120,7 @@ def read_week(user: User, first: dt.date, today: dt.date) -> LatestWeek:
 
 def _days(user: User, ranges: Sequence[tuple[dt.date, dt.date]]) -> list[tuple[dt.date, int]]:
     """Days with credit and how much, in order; one statement."""
-    wanted = reduce(or_, [Q(day__range=each) for each in ranges])
+    wanted = reduce(or_, [Q(day__range=days) for days in ranges])
     rows = Day.objects.filter(wanted, user=user).values("day").order_by("day")
     rows = rows.annotate(ec=Cast(Sum(F("cpu_ec") + F("gpu_ec")), BigIntegerField())).filter(ec__gt=0)
     return list(rows.values_list("day", "ec"))
@@ -143,7 +143,7 @@ def _milestones(user: User, months: dict[dt.date, int]) -> list[Milestone]:
         return []
     ranges = [(month, next_month(month) - _ONE_DAY) for month in sorted(set(when.values()))]
     days = _days(user, ranges)
-    found = []
+    milestones = []
     for goal, month in when.items():
         so_far = reached[month] - months[month]
         for day, ec in days:
@@ -151,6 +151,6 @@ def _milestones(user: User, months: dict[dt.date, int]) -> list[Milestone]:
                 continue
             so_far += ec
             if so_far >= goal:
-                found.append(Milestone(goal, day))
+                milestones.append(Milestone(goal, day))
                 break
-    return found[::-1]
+    return milestones[::-1]

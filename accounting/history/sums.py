@@ -104,9 +104,9 @@ def read_sums(
         closed = Month.objects.filter(month__range=(months[0], months[-1]))
         cells += _sums(closed, user, F("month"), expression, only, limit)
     if days:
-        found = Day.objects.filter(reduce(or_, [Q(day__range=each) for each in days]))
+        rows = Day.objects.filter(reduce(or_, [Q(day__range=span) for span in days]))
         start = F("day") if period.step is Step.DAY else Trunc("day", period.step, output_field=DateField())
-        cells += _sums(found, user, start, expression, only, limit)
+        cells += _sums(rows, user, start, expression, only, limit)
         cells.sort(key=attrgetter("start"))
     return cells[:limit]
 
@@ -127,7 +127,7 @@ def _of_app(user: User, period: Period, key: Key | None, only: HistoryFilter) ->
 def _sums(
     rows: QuerySet[Any], user: User, start: Any, key: F | Case | None, only: HistoryFilter, limit: int | None
 ) -> list[Cell]:
-    found = (
+    day_sums = (
         rows.filter(user=user, **only.rows)
         .annotate(start=start, key=key or Value(0))
         .values(*_PLACE)
@@ -144,7 +144,7 @@ def _sums(
             amounts=only.part(Totals(*(row[f"sum_{kind}"] for kind in KINDS))),
             flags=row["all_flags"] or 0,
         )
-        for row in (found if limit is None else found[:limit])
+        for row in (day_sums if limit is None else day_sums[:limit])
     ]
 
 

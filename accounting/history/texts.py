@@ -83,7 +83,7 @@ def words(period: Period, by: By) -> dict[str, str]:
     """The words of the page for its step, and for what it is split by."""
     step = period.step
     group, each_group, groups_table, more_groups = _GROUPS.get(by, _NO_GROUP)
-    found = {
+    texts = {
         "step": STEPS[step],
         "best": _BEST[step],
         "earlier": _EARLIER[step],
@@ -93,7 +93,7 @@ def words(period: Period, by: By) -> dict[str, str]:
         "groups_table": groups_table,
         "more_groups": more_groups,
     }
-    return {name: gettext(text) if text else "" for name, text in found.items()}
+    return {name: gettext(text) if text else "" for name, text in texts.items()}
 
 
 def chart_title(show: Show, step: Step, *, is_running: bool, is_granted: bool) -> str:

@@ -61,7 +61,7 @@ def history(request: HttpRequest) -> HttpResponse:
         context |= {
             "problems": [
                 *unknown_parameters(params, PAGE_PARAMETERS),
-                *(texts.problem_text(each) for each in period.problems),
+                *(texts.problem_text(problem) for problem in period.problems),
                 *choices.problems,
             ],
             "chart": chart_data(shown, choices, beside),
@@ -95,7 +95,7 @@ def _settled(user: User, shown: History, choices: Choices, today: dt.date) -> di
         return {}
     period = shown.period
     starts = [(start, line.title) for start, line in zip(period.starts(), shown.lines, strict=True)]
-    found = read_reconciled(
+    settled = read_reconciled(
         user,
         starts,
         (period.first, period.last),
@@ -104,7 +104,7 @@ def _settled(user: User, shown: History, choices: Choices, today: dt.date) -> di
         project_id=choices.only.project_id,
         by_months=period.step is Step.MONTH,
     )
-    return card(found, gettext(texts.SETTLED_TITLES[period.step]), per=period.step)
+    return card(settled, gettext(texts.SETTLED_TITLES[period.step]), per=period.step)
 
 
 def _recent_average(user: User, choices: Choices) -> float | None:
@@ -132,8 +132,8 @@ def _history_tables(
     }
     lines = Paginator(shown.lines[::-1], ROWS_A_PAGE).get_page(params.get("days_page", "1"))
     # If each has a colour of its own, the legend shows the sums.
-    found = shown.groups if len(shown.groups) > MAX_SERIES else []
-    groups = Paginator(found, ROWS_A_PAGE).get_page(params.get("groups_page", "1"))
+    shown_groups = shown.groups if len(shown.groups) > MAX_SERIES else []
+    groups = Paginator(shown_groups, ROWS_A_PAGE).get_page(params.get("groups_page", "1"))
     # The days themselves: "the last 30 days" would be different ones tomorrow.
     here = {"from": period.first, "to": period.last, "step": period.step, **choices.query}
     name = {By.PROJECT: "project", By.COMPUTER: "host"}.get(shown.by, "")
@@ -199,17 +199,17 @@ def _range_query(period: Period) -> dict[str, object]:
 
 def _history_controls(period: Period, choices: Choices, today: dt.date) -> dict[str, object]:
     """The choices of the page, each with the address that it leads to."""
-    kept = choices.query
+    query = choices.query
     before, after = neighbours(period, today)
 
     def range_url(days: tuple[dt.date, dt.date] | None) -> str:
         if days is None:
             return ""
-        return "?" + urlencode({"from": days[0], "to": days[1], "step": period.step, **kept})
+        return "?" + urlencode({"from": days[0], "to": days[1], "step": period.step, **query})
 
     return {
         "presets": [
-            {"name": gettext(name), "url": "?" + urlencode({"range": key, **kept}), "is_current": key == period.preset}
+            {"name": gettext(name), "url": "?" + urlencode({"range": key, **query}), "is_current": key == period.preset}
             for key, name in texts.PRESETS.items()
         ],
         "before_url": range_url(before),
@@ -223,9 +223,9 @@ def _history_controls(period: Period, choices: Choices, today: dt.date) -> dict[
             (By.COMPUTER, gettext("computer")),
             (By.PROCESSOR, gettext("outcome") if choices.show is Show.JOBS else gettext("processor type")),
         ],
-        "kept": kept.items(),
+        "kept": query.items(),
         "all_url": "?"
-        + urlencode({**_range_query(period), **{name: kept[name] for name in kept if name not in choices.filters}}),
+        + urlencode({**_range_query(period), **{name: query[name] for name in query if name not in choices.filters}}),
         "compare_choices": [
             (Compare.NOTHING, gettext("nothing")),
             (Compare.BEFORE, gettext(texts.BEFORE[period.step])),

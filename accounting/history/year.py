@@ -103,17 +103,17 @@ def read_year(user: User, year: int, today: dt.date) -> Year | None:
         return None
     days = Period(dt.date(year, 1, 1), min(dt.date(year, 12, 31), today), "", Step.DAY)
     months = replace(days, step=Step.MONTH)
-    found = {cell.start: cell.amounts for cell in read_sums(user, days, None)}
-    limits = _limits([amounts.credit for amounts in found.values()])
+    by_day = {cell.start: cell.amounts for cell in read_sums(user, days, None)}
+    limits = _limits([amounts.credit for amounts in by_day.values()])
     totals = NO_WORK
-    for amounts in found.values():
+    for amounts in by_day.values():
         totals = totals.plus(amounts)
     end = days.last.replace(year=year - 1, day=min(days.last.day, 28 if days.last.month == 2 else 31))
     before = read_sums(user, Period(dt.date(year - 1, 1, 1), end, "", Step.MONTH), None)
     return Year(
         first=days.first,
         last=days.last,
-        months=[_month(start, min(days.last, _end_of(start)), found, limits) for start in months.starts()],
+        months=[_month(start, min(days.last, _end_of(start)), by_day, limits) for start in months.starts()],
         limits=limits,
         totals=totals,
         before=sum(cell.amounts.credit for cell in before),
@@ -128,12 +128,12 @@ def _end_of(month: dt.date) -> dt.date:
     return month.replace(day=calendar.monthrange(month.year, month.month)[1])
 
 
-def _month(first: dt.date, last: dt.date, found: dict[dt.date, Totals], limits: Sequence[int]) -> YearMonth:
+def _month(first: dt.date, last: dt.date, by_day: dict[dt.date, Totals], limits: Sequence[int]) -> YearMonth:
     days = []
     totals = NO_WORK
     for number in range((last - first).days + 1):
         day = first + number * _ONE_DAY
-        amounts = found.get(day, NO_WORK)
+        amounts = by_day.get(day, NO_WORK)
         totals = totals.plus(amounts)
         place = first.weekday() + number
         days.append(CalendarDay(day, amounts.credit, _level(amounts.credit, limits), place // 7, place % 7))

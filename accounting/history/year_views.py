@@ -29,9 +29,11 @@ def year(request: HttpRequest, number: int) -> HttpResponse:
         told = _("%(year)s is not a year from %(first)s to %(last)s. This year is shown.")
         problem = told % {"year": str(number)[:_SHOWN_CHARS], "first": FIRST_YEAR, "last": today.year}
         number = today.year
-    found = read_year(signed_in(request), number, today)
+    year_shown = read_year(signed_in(request), number, today)
     return render(
-        request, "accounting/history_year.html", {"year": found, "number": number, "today": today, "problem": problem}
+        request,
+        "accounting/history_year.html",
+        {"year": year_shown, "number": number, "today": today, "problem": problem},
     )
 
 
@@ -40,6 +42,6 @@ def year(request: HttpRequest, number: int) -> HttpResponse:
 def records(request: HttpRequest) -> HttpResponse:
     """My best day, what I reached when, and how the last week compares."""
     today = timezone.now().date()
-    found = read_records(signed_in(request), today)
-    context = {"records": found, "weeks_needed": LEAST_USUAL_WEEKS + 1, "today": today}
+    best = read_records(signed_in(request), today)
+    context = {"records": best, "weeks_needed": LEAST_USUAL_WEEKS + 1, "today": today}
     return render(request, "accounting/history_records.html", context)

@@ -26,8 +26,8 @@ class Work:
 
     def add(self, other: Work, part: float = 1.0) -> None:
         """Add a part of other work to this."""
-        for each in fields(self):
-            setattr(self, each.name, getattr(self, each.name) + round(part * getattr(other, each.name)))
+        for column in fields(self):
+            setattr(self, column.name, getattr(self, column.name) + round(part * getattr(other, column.name)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -155,6 +155,7 @@ _FLAG_WORDS: Final = {
     DayFlag.PENDING_PAID: _("waiting work was credited"),
     DayFlag.SEVERAL_GPUS: _("the client counted the credit of several GPUs too often; the surplus was left out"),
     DayFlag.SPEED_REPLACED: _("the reported speed could not be right, so the usual speed of the model was used"),
+    DayFlag.SPANS_DAYS: _("several days together, of which this is the last: before the move nobody noted each day"),
     DayFlag.SUM_BROKEN: _("a sum that the client keeps is or was not a number"),
 }
 
@@ -167,7 +168,7 @@ def flag_words(flags: int) -> list[str]:
 def explain(note: Note, project_name: str = "") -> NoteText:
     """The note in sentences; ``project_name`` is the note's project's, if it is about one."""
     text = _TEXTS.get(note.kind, _UNKNOWN)
-    said = gettext(text.happened) % {
+    happened = gettext(text.happened) % {
         "project": project_name or gettext("A project"),
         "amount": _amount(note),
         "detail": unpacked(note.detail) or note.kind,
@@ -175,7 +176,7 @@ def explain(note: Note, project_name: str = "") -> NoteText:
         "sum": gettext(_SUMS[note.detail]) if note.detail in _SUMS else "",
     }
     to_do = gettext(text.to_do) if text.to_do else ""
-    return NoteText(said, gettext(text.meaning), to_do, text.is_loss)
+    return NoteText(happened, gettext(text.meaning), to_do, text.is_loss)
 
 
 def _replaced_speed(detail: str) -> dict[str, str]:

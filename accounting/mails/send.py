@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from django.db.models import Q
+from django.db.models import F, OuterRef, Q, Subquery
 from django.utils.translation import gettext, ngettext
 
 from accounting.computers.attention import Attention, Concern, read_attention
@@ -29,6 +29,8 @@ _TOLD_FOR: Final = dt.timedelta(days=7)
 # The summary of a week is sent from Monday to Wednesday.
 _LAST_WEEKDAY: Final = 2
 _SHOWN: Final = 20
+_SILENT_IN_STATUS: Final = dt.timedelta(days=7)
+_FIRST_STEPS_AFTER: Final = dt.timedelta(days=2)
 
 
 def send_silences(now: dt.datetime) -> int:
@@ -89,20 +91,22 @@ def send_concerns(now: dt.datetime) -> int:
     for choice in choices.select_related("user").iterator():
         hosts = list(own_hosts(choice.user).filter(retired_at=None))
         with written_for(choice.user):
-            found = read_attention(choice.user, hosts, now, dt.timedelta(days=choice.silent_days))
+            concerns = read_attention(choice.user, hosts, now, dt.timedelta(days=choice.silent_days))
         if choice.no_work:
-            mails += _send(choice.user, Mail.NO_WORK, "no_work", _told(found, Concern.NO_WORK, now))
+            mails += _send(choice.user, Mail.NO_WORK, "no_work", _told(concerns, Concern.NO_WORK, now))
         if choice.failing_jobs:
-            mails += _send(choice.user, Mail.FAILING_JOBS, "failing_jobs", _told(found, Concern.FAILING_JOBS, now))
+            mails += _send(choice.user, Mail.FAILING_JOBS, "failing_jobs", _told(concerns, Concern.FAILING_JOBS, now))
     return mails
 
 
-def _told(found: Iterable[Attention], concern: Concern, now: dt.datetime) -> dict[str, str]:
+def _told(concerns: Iterable[Attention], concern: Concern, now: dt.datetime) -> dict[str, str]:
     """The lines of a concern by computer and week."""
     lines: dict[str, list[str]] = {}
-    for each in found:
-        if each.concern is concern:
-            lines.setdefault(f"{each.host_id} {_week(now.date())}", []).append(f"{each.host_name} {each.text}")
+    for attention in concerns:
+        if attention.concern is concern:
+            lines.setdefault(f"{attention.host_id} {_week(now.date())}", []).append(
+                f"{attention.host_name} {attention.text}"
+            )
     return {key: "\n  ".join(texts) for key, texts in list(lines.items())[:_SHOWN]}
 
 
@@ -112,7 +116,7 @@ def _week(day: dt.date) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What a volunteer's computers did in a week, in words: all, by project, by computer, and the week before."""
+    """What a volunteer's computers did in some days, in words: all, by project, by computer, and before these days."""
 
     first: dt.date
     last: dt.date
@@ -133,16 +137,16 @@ def send_summaries(now: dt.datetime) -> int:
     for choice in MailChoice.objects.filter(weekly_summary=True, user__in=recipients()).exclude(user__in=told):
         user = User.objects.get(pk=choice.user_id)
         with written_for(user):
-            summary = summarise_week(user, first)
+            summary = summarise(user, first)
         if summary is not None:
             mails += _send(user, Mail.WEEKLY_SUMMARY, "week", {_week(first): summary})
     return mails
 
 
-def summarise_week(user: User, first: dt.date) -> Summary | None:
-    """The seven days from a Monday on; None if nothing was done. Five statements."""
-    week = Period(first, first + dt.timedelta(days=6), "", Step.WEEK)
-    before = Period(first - dt.timedelta(days=7), first - dt.timedelta(days=1), "", Step.WEEK)
+def summarise(user: User, first: dt.date, ndays: int = 7) -> Summary | None:
+    """So many days from this one on; None if nothing was done. Five statements."""
+    week = Period(first, first + dt.timedelta(days=ndays - 1), "", Step.WEEK)
+    before = Period(first - dt.timedelta(days=ndays), first - dt.timedelta(days=1), "", Step.WEEK)
     by_project = {cell.key: cell.amounts for cell in read_cells(user, week, By.PROJECT)}
     total = _sum(by_project.values())
     if not any(total):
@@ -160,16 +164,61 @@ def summarise_week(user: User, first: dt.date) -> Summary | None:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Status:
+    """How a volunteer's computers are, in words; ``did``: None if nothing was reported in these days."""
+
+    ndays: int
+    did: str | None
+    silent: list[str]
+
+
+def send_statuses(now: dt.datetime) -> int:
+    """Send how their computers are to those who want to know every so many days; return how many mails.
+
+    Those without a computer get none: there is another mail for their first week.
+    """
+    last = SentMail.objects.filter(user=OuterRef("user"), kind=Mail.STATUS).order_by("-sent_at").values("sent_at")
+    # An hour less, so that a mail does not come later each time.
+    is_due = Q(told_at__lte=now + dt.timedelta(hours=1) - F("status_days") * dt.timedelta(days=1))
+    choices = MailChoice.objects.filter(status_days__gt=0, user__in=recipients()).annotate(told_at=Subquery(last[:1]))
+    mails = 0
+    for choice in choices.filter(Q(told_at=None) | is_due).select_related("user").iterator():
+        hosts = list(own_hosts(choice.user).filter(retired_at=None).order_by("last_contact_at"))
+        if not hosts:
+            continue
+        with written_for(choice.user):
+            status = _status(choice.user, hosts, choice.status_days, now)
+        mails += _send(choice.user, Mail.STATUS, "status", {now.date().isoformat(): status})
+    return mails
+
+
+def _status(user: User, hosts: Iterable[Host], ndays: int, now: dt.datetime) -> Status:
+    summary = summarise(user, now.astimezone(dt.UTC).date() - dt.timedelta(days=ndays), ndays)
+    silent = [_silence_line(host, now) for host in hosts if now - host.last_contact_at > _SILENT_IN_STATUS]
+    return Status(ndays, summary.all if summary is not None else None, silent[:_SHOWN])
+
+
+def send_first_steps(now: dt.datetime) -> int:
+    """Write once to those of whom no computer has reported two days after they joined; return how many mails."""
+    new = recipients().filter(created_at__range=(now - _TOLD_FOR, now - _FIRST_STEPS_AFTER), hosts=None)
+    told = SentMail.objects.filter(kind=Mail.NO_COMPUTER).values("user_id")
+    return sum(
+        _send(user, Mail.NO_COMPUTER, "no_computer", {"first week": None})
+        for user in new.exclude(mail_choice__no_computer=False).exclude(pk__in=told).iterator()
+    )
+
+
 def _sum(amounts: Iterable[Totals]) -> Totals:
     total = NO_WORK
-    for each in amounts:
-        total = total.plus(each)
+    for part in amounts:
+        total = total.plus(part)
     return total
 
 
 def _ranked(amounts: dict[int, Totals], names: dict[int, str]) -> list[str]:
     ranked = sorted(amounts.items(), key=lambda item: (-item[1].credit, item[0]))
-    return [f"{names.get(key) or gettext('Deleted')}: {_words(each)}" for key, each in ranked[:_SHOWN]]
+    return [f"{names.get(key) or gettext('Deleted')}: {_words(amounts)}" for key, amounts in ranked[:_SHOWN]]
 
 
 def _words(amounts: Totals) -> str:

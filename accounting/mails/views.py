@@ -38,6 +38,14 @@ _WORDS = {
         _("You get a weekly summary of what your computers did."),
         _("You no longer get a weekly summary of what your computers did."),
     ),
+    Mail.STATUS: (
+        _("You get e-mails about how your computers are, every so many days."),
+        _("You no longer get e-mails about how your computers are, every so many days."),
+    ),
+    Mail.NO_COMPUTER: (
+        _("You get an e-mail if no computer of yours has reported in your first week."),
+        _("You get no e-mail if no computer of yours has reported in your first week."),
+    ),
     Mail.LAPSED: (
         _("You get news by e-mail after your computers have been away for a long time."),
         _("You no longer get news by e-mail after your computers have been away for a long time."),
@@ -50,12 +58,17 @@ class MailChoiceForm(forms.ModelForm):
 
     class Meta:
         model = MailChoice
-        fields = ("silence", "silent_days", "no_work", "failing_jobs", "weekly_summary", "lapsed")
+        fields = (
+            *("silence", "silent_days", "no_work", "failing_jobs", "weekly_summary", "status_days", "no_computer"),
+            "lapsed",
+        )
         labels = {
             "silence": _("A computer that has not synced for several days"),
             "no_work": _("A computer that gets no work"),
             "failing_jobs": _("A computer whose tasks fail"),
             "weekly_summary": _("What my computers did, every Monday"),
+            "status_days": _("How my computers are"),
+            "no_computer": _("No computer has reported in my first week"),
             "lapsed": _("News when my computers have been away for a long time"),
         }
         help_texts = {
@@ -65,6 +78,8 @@ class MailChoiceForm(forms.ModelForm):
                 "Three or more in a week, and at least a fifth of all; at most once a week per computer."
             ),
             "weekly_summary": _("Credit, run time and tasks, by project and by computer."),
+            "status_days": _("What they did since, and which are silent."),
+            "no_computer": _("Once, with what to check."),
             "lapsed": _("Written by the operators, a few times a year at most."),
         }
 
@@ -108,10 +123,10 @@ def mail_preferences(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def unsubscribe_here(request: HttpRequest, token: str) -> HttpResponse:
     """End mails of one kind, signed in or not. Opening the address only asks: mail scanners open every link."""
-    found = read_token(token)
-    if found is None:
+    choice = read_token(token)
+    if choice is None:
         raise Http404
-    user_id, kind = found
+    user_id, kind = choice
     if request.method == "POST" and not unsubscribe(user_id, kind):
         raise Http404
     question, ended = _WORDS[kind]

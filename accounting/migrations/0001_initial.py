@@ -97,6 +97,7 @@ class Migration(migrations.Migration):
                 ("url_signature", models.TextField(blank=True)),
                 ("takes_platforms", models.BooleanField(default=False)),
                 ("is_own", models.BooleanField(default=False, editable=False)),
+                ("is_before_move", models.BooleanField(default=False, editable=False)),
                 ("colour", models.PositiveSmallIntegerField(default=0, editable=False)),
                 ("created_at", models.DateTimeField(default=django.utils.timezone.now, editable=False)),
             ],
@@ -109,6 +110,15 @@ class Migration(migrations.Migration):
                     ),
                     models.UniqueConstraint(
                         condition=models.Q(("is_own", True)), fields=("is_own",), name="project_own_once"
+                    ),
+                    models.UniqueConstraint(
+                        condition=models.Q(("is_before_move", True)),
+                        fields=("is_before_move",),
+                        name="project_before_move_once",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("is_before_move", False), ("is_active", False), _connector="OR"),
+                        name="project_before_move_takes_none",
                     ),
                 ],
             },

@@ -101,6 +101,8 @@ class Project(models.Model):
     )
     # The project server of this very site, whatever its address is at the moment (accounting/projects/own_project.py)
     is_own = models.BooleanField(default=False, editable=False)
+    # No project: what volunteers did before this account manager moved here, of which nobody knows at which projects
+    is_before_move = models.BooleanField(default=False, editable=False)
     # The project's colour on every page; it never changes. `data_colour` keeps it within the palette.
     colour = models.PositiveSmallIntegerField(default=0, editable=False)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
@@ -114,6 +116,12 @@ class Project(models.Model):
                 condition=Q(default_share__gte=0, default_share__lte=MAX_SHARE), name="project_share_range"
             ),
             models.UniqueConstraint(fields=["is_own"], condition=Q(is_own=True), name="project_own_once"),
+            models.UniqueConstraint(
+                fields=["is_before_move"], condition=Q(is_before_move=True), name="project_before_move_once"
+            ),
+            CheckConstraint(
+                condition=Q(is_before_move=False) | Q(is_active=False), name="project_before_move_takes_none"
+            ),
         ]
 
     def __str__(self) -> str:

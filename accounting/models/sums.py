@@ -30,7 +30,10 @@ class ProjectDay(Amounts):
 
 
 class ErasedDay(Amounts):
-    """The work of all erased accounts at a project on one UTC day, so that the sums of projects keep it."""
+    """Work at a project on one UTC day that is no account's, so that the sums of projects keep it.
+
+    It is that of all erased accounts, and what an account manager that moved here noted of the project.
+    """
 
     project = models.ForeignKey(Project, models.CASCADE, related_name="+", db_index=False)
     day = models.DateField()

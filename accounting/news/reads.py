@@ -41,12 +41,12 @@ def latest(now: dt.datetime) -> list[Announcement]:
 
 def for_computer(host: Host, now: dt.datetime) -> list[Announcement]:
     """The items of a computer's feed: what is for it and not for everybody. At most three statements."""
-    found = list(shown(now).exclude(PUBLIC).filter(published_at__gte=now - KEPT))
-    if not found or not host.owner.is_active:
+    items = list(shown(now).exclude(PUBLIC).filter(published_at__gte=now - KEPT))
+    if not items or not host.owner.is_active:
         return []
     listed = HostProject.objects.filter(host=host, listed=True).values_list("project_id", flat=True)
     programs: frozenset[tuple[str, int]] = frozenset()
-    if any(each.app_name for each in found):
+    if any(item.app_name for item in items):
         programs = frozenset(program for app in site_apps() for program in app.programs_run(host.pk))
     reader = Reader(frozenset(listed), host.platform_name, version_of(host.client_version), programs)
-    return [each for each in found if each.audience.may_fit(reader)][:MOST]
+    return [item for item in items if item.audience.may_fit(reader)][:MOST]

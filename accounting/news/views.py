@@ -18,5 +18,5 @@ PAGE: Final = 10
 @require_safe
 def news(request: HttpRequest) -> HttpResponse:
     """What do the operators say?"""
-    found = Paginator(reads.public(timezone.now()), PAGE).get_page(request.GET.get("page"))
-    return render(request, "accounting/news.html", {"page": found})
+    page = Paginator(reads.public(timezone.now()), PAGE).get_page(request.GET.get("page"))
+    return render(request, "accounting/news.html", {"page": page})

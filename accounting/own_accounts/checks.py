@@ -80,20 +80,20 @@ def check(account_id: int, now: dt.datetime) -> None:
         return
     try:
         if account.can_check:
-            found = _described(account, key)
+            finding = _described(account, key)
         else:
             # Whatever was said since of another key that was entered
             state = State.WORKS if account.state == State.WORKS else State.UNCHECKED
-            found = Finding(state, credit=accounts.account_credit(account.project, account.number))
+            finding = Finding(state, credit=accounts.account_credit(account.project, account.number))
     except AccountProblem:
-        found = Finding(State.UNREACHABLE)
-    if found.state == State.UNREACHABLE:
+        finding = Finding(State.UNREACHABLE)
+    if finding.state == State.UNREACHABLE:
         # A project that is down for an hour has forgotten nobody. Nor is it asked for all others meanwhile.
         soon = now + UNREACHABLE_FOR
         waiting = OwnAccount.objects.filter(project=account.project_id).exclude(state=State.ASKING)
         waiting.filter(Q(check_after__lt=soon) | Q(pk=account.pk)).update(check_after=soon)
         return
-    _note(account, found, now)
+    _note(account, finding, now)
 
 
 def look_after(now: dt.datetime) -> list[int]:
@@ -171,7 +171,7 @@ def _credit(account: OwnAccount, number: int) -> tuple[float, float] | None:
     return None
 
 
-def _note(asked: OwnAccount, found: Finding, now: dt.datetime) -> None:
+def _note(asked: OwnAccount, finding: Finding, now: dt.datetime) -> None:
     """Store a finding, unless something else was asked for meanwhile, or the account was removed.
 
     Locks the volunteer and the project, as erasure and removal do first; then the volunteer's row of the project and
@@ -188,25 +188,25 @@ def _note(asked: OwnAccount, found: Finding, now: dt.datetime) -> None:
         account = same.select_for_update().first()
         if account is None:
             return
-        if found.key:
-            choice.account_key = account_keys.seal_own(account.user_id, asked.project, found.key)
+        if finding.key:
+            choice.account_key = account_keys.seal_own(account.user_id, asked.project, finding.key)
             choice.save(update_fields=["account_key"])
-            account.can_check = found.can_check
-        if found.state != account.state:
+            account.can_check = finding.can_check
+        if finding.state != account.state:
             account.state_at = now
-        is_broken = found.state == State.KEY_REFUSED and account.state not in _TOLD
-        is_refused = asked.state == State.ASKING and not found.key
-        account.state, account.reason = found.state, found.reason
+        is_broken = finding.state == State.KEY_REFUSED and account.state not in _TOLD
+        is_refused = asked.state == State.ASKING and not finding.key
+        account.state, account.reason = finding.state, finding.reason
         account.check_after = now + OUTCOME_STANDS if is_refused else _next_check(now)
-        if found.info is not None:
-            account.number, account.name = found.info.id, found.info.name
-        if found.credit is not None:
-            account.total_credit, account.avg_credit = int(found.credit[0] * MICRO), found.credit[1]
+        if finding.info is not None:
+            account.number, account.name = finding.info.id, finding.info.name
+        if finding.credit is not None:
+            account.total_credit, account.avg_credit = int(finding.credit[0] * MICRO), finding.credit[1]
             account.credit_at = now
         account.save()
         if is_broken:
             transaction.on_commit(lambda: _tell(asked))
-    log.info("own_account_asked", project=asked.project_id, user=asked.user_id, state=str(found.state))
+    log.info("own_account_asked", project=asked.project_id, user=asked.user_id, state=str(finding.state))
 
 
 def _tell(account: OwnAccount) -> None:

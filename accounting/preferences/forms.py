@@ -224,7 +224,7 @@ class DaysForm(forms.Form):
             for kind in _KINDS:
                 field = f"d{day}_{kind}"
                 hours.append((str(_LABELS[kind]), Hours(self[field], self[f"{field}_from"], self[f"{field}_until"])))
-            lines.append(DayLine(str(name), any(each.mode.value() for _mode, each in hours), hours))
+            lines.append(DayLine(str(name), any(field.mode.value() for _mode, field in hours), hours))
         return lines
 
     @property

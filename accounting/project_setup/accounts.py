@@ -79,9 +79,11 @@ def web_rpc_base(project: Project) -> str:
     Passwords and keys are sent there, so another address is used only when an operator has seen it.
     """
     profile: ProjectProfile | None = getattr(project, "profile", None)
-    said = from_json(profile.seen).web_rpc_url_base if profile is not None and profile.seen else ""
-    is_safe = said.startswith("https://") or (said.startswith("http://") and project.master_url.startswith("http://"))
-    base = said if is_safe else project.master_url
+    stated = from_json(profile.seen).web_rpc_url_base if profile is not None and profile.seen else ""
+    is_safe = stated.startswith("https://") or (
+        stated.startswith("http://") and project.master_url.startswith("http://")
+    )
+    base = stated if is_safe else project.master_url
     return base if base.endswith("/") else f"{base}/"
 
 

@@ -42,7 +42,7 @@ class NewProject:
 
 
 @transaction.atomic
-def add_project(chosen: NewProject, found: ConfigAnswer, now: dt.datetime) -> Project:
+def add_project(chosen: NewProject, answer: ConfigAnswer, now: dt.datetime) -> Project:
     """Add it, signed if the private key is here. No computer is attached yet: that is the last step of the set-up.
 
     Raises AlreadyThere if somebody else was faster.
@@ -54,16 +54,16 @@ def add_project(chosen: NewProject, found: ConfigAnswer, now: dt.datetime) -> Pr
         raise AlreadyThere(_("A project with this URL or name has been added in the meantime.")) from error
     set_versions(project, chosen.versions)
     set_keywords(project, chosen.keywords)
-    said = found.config.to_json() if found.config is not None else {}
+    config = answer.config.to_json() if answer.config is not None else {}
     learn(project, chosen.asked_url, ProjectAddress.Source.OPERATOR)
     ProjectProfile.objects.create(
         project=project,
-        said=said,
-        seen=said,
+        said=config,
+        seen=config,
         said_at=now,
         asked_at=now,
-        etag=found.version.etag,
-        last_modified=found.version.last_modified,
+        etag=answer.version.etag,
+        last_modified=answer.version.last_modified,
     )
     transaction.on_commit(catalogue.forget)
     return project

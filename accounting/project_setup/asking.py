@@ -61,8 +61,8 @@ class ConfigAnswer:
 def ask(url: str, known: Version | None = None) -> ConfigAnswer:
     """What the project at this master URL says. Blocks. Raises AskFailed."""
     try:
-        found = fetch(f"{url}get_project_config.php", known=known)
-        config = None if found.is_unchanged else parse_project_config(found.body)
+        answer = fetch(f"{url}get_project_config.php", known=known)
+        config = None if answer.is_unchanged else parse_project_config(answer.body)
     except FetchError as error:
         raise AskFailed(error.message) from error
     except ProtocolError as error:
@@ -72,7 +72,7 @@ def ask(url: str, known: Version | None = None) -> ConfigAnswer:
         what = ", ".join(filter(None, [str(config.error_num or ""), config.error_msg]))
         message = Message("ask_error", host=urlsplit(url).hostname, words=what)
         raise AskFailed(message, says_down=config.error_num == ERR_PROJECT_DOWN)
-    return ConfigAnswer(config, found.version)
+    return ConfigAnswer(config, answer.version)
 
 
 def ask_status(url: str) -> ServerStatus | None:
@@ -88,9 +88,9 @@ def ask_again(project: Project, now: dt.datetime) -> bool:
     profile = ProjectProfile.objects.filter(project=project).first() or ProjectProfile(project=project)
     # After a change of the URL here, the version would be that of another document.
     is_same = profile.said.get("master_url") == project.master_url
-    known = Version(profile.etag, profile.last_modified) if is_same else None
+    version = Version(profile.etag, profile.last_modified) if is_same else None
     try:
-        answer = ask(project.master_url, known)
+        answer = ask(project.master_url, version)
     except AskFailed as error:
         _note(project.pk, now, partial(_note_problem, problem=error.message, says_down=error.says_down))
         log.info("project_not_asked", project=project.name, reason=str(error))
@@ -140,21 +140,21 @@ def _note(project_id: int, now: dt.datetime, change: _Change) -> None:
         profile = ProjectProfile.objects.select_for_update().filter(project=project).first()
         profile = profile or ProjectProfile(project=project)
         profile.asked_at = now
-        found = change(project, profile, now)
+        lines = change(project, profile, now)
         profile.ask_after = _next_time(now, profile.failures)
         profile.save()
-        said_history.note(project, now, found)
+        said_history.note(project, now, lines)
 
 
 def _note_problem(
     project: Project, profile: ProjectProfile, now: dt.datetime, *, problem: Message, says_down: bool
 ) -> _Said:
-    found: _Said = [] if profile.problem else [(changes.ANSWERS, "yes", str(problem))]
+    lines: _Said = [] if profile.problem else [(changes.ANSWERS, "yes", str(problem))]
     profile.problem = problem
     profile.problem_since = profile.problem_since or now
     profile.failures += 1
     # One that cannot be reached has not said that it is up again.
-    return found + (_note_state(profile, now, says_down=True) if says_down else [])
+    return lines + (_note_state(profile, now, says_down=True) if says_down else [])
 
 
 def _note_answer(
@@ -166,26 +166,26 @@ def _note_answer(
     status: ServerStatus | None,
     stated: str,
 ) -> _Said:
-    found: _Said = [(changes.ANSWERS, str(profile.problem), "yes")] if profile.problem else []
+    lines: _Said = [(changes.ANSWERS, str(profile.problem), "yes")] if profile.problem else []
     profile.problem, profile.problem_since, profile.said_at, profile.failures = None, None, now, 0
     profile.etag, profile.last_modified = answer.version.etag, answer.version.last_modified
     if answer.config is not None:
-        said = answer.config.to_json()
+        config = answer.config.to_json()
         # What this site has only just learnt to read is no change.
-        found += said_history.between(said | profile.said, said)
-        profile.said, profile.seen = said, said | profile.seen
+        lines += said_history.between(config | profile.said, config)
+        profile.said, profile.seen = config, config | profile.seen
         if project.takes_platforms and answer.config.versions:
             if set_versions(project, answer.config.versions):
                 transaction.on_commit(catalogue.forget)
             profile.seen = profile.seen | {"versions": profile.said["versions"]}
     if stated:
         learn(project, stated, ProjectAddress.Source.CONFIG)
-    found += _note_state(profile, now, says_down=is_down(from_json(profile.said)))
+    lines += _note_state(profile, now, says_down=is_down(from_json(profile.said)))
     before, profile.status = profile.status, {} if status is None else status.to_json()
-    stopped = [", ".join(each.get("stopped", [])) for each in (before, profile.status)]
+    stopped = [", ".join(status.get("stopped", [])) for status in (before, profile.status)]
     if stopped[0] != stopped[1] and before and profile.status:
-        found.append((changes.DAEMONS_STOPPED, stopped[0], stopped[1]))
-    return found
+        lines.append((changes.DAEMONS_STOPPED, stopped[0], stopped[1]))
+    return lines
 
 
 def _note_state(profile: ProjectProfile, now: dt.datetime, *, says_down: bool) -> _Said:

@@ -68,11 +68,11 @@ class ConfigChange:
         return self.field in TAKEN_OVER
 
 
-def changes(seen: dict[str, Any], said: dict[str, Any]) -> list[ConfigChange]:
+def changes(seen: dict[str, Any], config: dict[str, Any]) -> list[ConfigChange]:
     """What changed between two stored answers."""
-    if not seen or not said:
+    if not seen or not config:
         return []
-    before, now = from_json(seen), from_json(said)
+    before, now = from_json(seen), from_json(config)
     return [
         ConfigChange(field, label, in_words(before, field), in_words(now, field))
         for field, label in _LABELS.items()
@@ -82,16 +82,16 @@ def changes(seen: dict[str, Any], said: dict[str, Any]) -> list[ConfigChange]:
 
 def unseen(profile: ProjectProfile) -> list[ConfigChange]:
     """All that changed at a project since an operator looked."""
-    found = changes(profile.seen, profile.said)
+    unseen_changes = changes(profile.seen, profile.said)
     if profile.code_key != profile.code_key_seen:
-        found.append(ConfigChange(CODE_KEY, CODE_KEY_LABEL, profile.code_key_seen, profile.code_key))
-    return found
+        unseen_changes.append(ConfigChange(CODE_KEY, CODE_KEY_LABEL, profile.code_key_seen, profile.code_key))
+    return unseen_changes
 
 
 def fingerprint(profile: ProjectProfile) -> str:
     """Names what a project said last, so that a form can say which answer it is about."""
-    said = [profile.said, profile.code_key]
-    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+    parts = [profile.said, profile.code_key]
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
 def described(config: ProjectConfig) -> list[tuple[str, str]]:
@@ -136,20 +136,20 @@ def is_down(config: ProjectConfig) -> bool:
 
 def states(config: ProjectConfig, status: ServerStatus | None = None) -> list[str]:
     """What stands in the way for now, by the project's own word."""
-    found = []
+    shown_states = []
     if status is not None and status.stopped:
         names = ", ".join((*status.stopped[:10], *(["…"] if len(status.stopped) > 10 else [])))
-        found.append(gettext("Some of its daemons are not running: %(names)s.") % {"names": names})
+        shown_states.append(gettext("Some of its daemons are not running: %(names)s.") % {"names": names})
     if config.error_num or config.error_msg:
         error = config.error_msg or gettext("No. %(number)s") % {"number": config.error_num}
-        found.append(gettext("It answers with an error: %(error)s.") % {"error": error})
+        shown_states.append(gettext("It answers with an error: %(error)s.") % {"error": error})
     if config.web_stopped:
-        found.append(gettext("Its website is stopped."))
+        shown_states.append(gettext("Its website is stopped."))
     if config.sched_stopped:
-        found.append(gettext("Its scheduler is stopped, so it sends no work."))
+        shown_states.append(gettext("Its scheduler is stopped, so it sends no work."))
     if config.account_manager:
-        found.append(gettext("It is an account manager, not a project."))
-    return found
+        shown_states.append(gettext("It is an account manager, not a project."))
+    return shown_states
 
 
 def master_url_problem(here: str, config: ProjectConfig) -> str:
@@ -157,14 +157,14 @@ def master_url_problem(here: str, config: ProjectConfig) -> str:
     if not config.master_url:
         return gettext("The project does not state its master URL.")
     try:
-        said = canonical_url(config.master_url)
+        reported = canonical_url(config.master_url)
     except URLError as error:
         text = gettext("The project states %(url)s as its master URL, which clients would refuse: %(error)s.")
         return text % {"url": config.master_url, "error": sentence(error.message)}
-    if address_key(said) == address_key(here):
+    if address_key(reported) == address_key(here):
         return ""
     text = gettext(
         "The project states %(said)s as its master URL, not %(here)s. Computers that have it at either address are "
         "recognised. If the project has moved, change its master URL here, so that new computers attach to the new one."
     )
-    return text % {"said": said, "here": here}
+    return text % {"said": reported, "here": here}

@@ -169,14 +169,14 @@ def _warnings(project: Project, profile: ProjectProfile | None) -> list[str]:
 
 
 def _reported(now: dt.datetime) -> tuple[list[list[Any]], list[list[Any]]]:
-    found = cache.get(_KEY)
-    if found is None:
-        found = [
+    reports = cache.get(_KEY)
+    if reports is None:
+        reports = [
             _rows(sql.REPORTED, {"since": now - REPORTS_COUNT_FOR}),
             _rows(sql.REFUSED, {"first": (now - REFUSED_WITHIN).date()}),
         ]
-        cache.set(_KEY, found, _KEPT_SECS)
-    reported, refused = found
+        cache.set(_KEY, reports, _KEPT_SECS)
+    reported, refused = reports
     return reported, refused
 
 

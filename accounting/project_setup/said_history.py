@@ -20,10 +20,10 @@ _CHARS_BEFORE: Final = 50
 """That are kept of what is the same in both before they differ."""
 
 
-def note(project: Project, at: dt.datetime, found: Iterable[tuple[str, str, str]]) -> None:
+def note(project: Project, at: dt.datetime, lines: Iterable[tuple[str, str, str]]) -> None:
     """Keep (label, before, now), and drop the oldest. Inside a transaction that has the project locked."""
     rows = []
-    for label, *texts in found:
+    for label, *texts in lines:
         before, after = _cut(*texts)
         rows.append(ProjectChange(project=project, at=at, label=label, before=before, now=after))
     if not rows:

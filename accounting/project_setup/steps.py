@@ -103,12 +103,12 @@ def account_key(project: Project, user: User) -> str:
 
 def obstacles(project: Project) -> list[str]:
     """Why no computer could be attached to the project."""
-    found = []
+    reasons = []
     if not is_signed(project):
-        found.append(gettext("Its URL is not signed, so clients would refuse it."))
+        reasons.append(gettext("Its URL is not signed, so clients would refuse it."))
     if project.account_mode == Project.Account.SHARED and not project.shared_account_key:
-        found.append(gettext("There is no account key, so volunteers would have to enter their own."))
-    return found
+        reasons.append(gettext("There is no account key, so volunteers would have to enter their own."))
+    return reasons
 
 
 def set_active(project_id: int, is_active: bool) -> None:
@@ -138,15 +138,15 @@ def take_over(project_id: int, fields: Collection[str], shown: str) -> None:
 
     def change(project: Project) -> None:
         profile = _shown(project.pk, shown)
-        said = from_json(profile.said)
-        if NAME in fields and said.name:
-            if Project.objects.filter(name=said.name).exclude(pk=project.pk).exists():
+        config = from_json(profile.said)
+        if NAME in fields and config.name:
+            if Project.objects.filter(name=config.name).exclude(pk=project.pk).exists():
                 raise StepRefused(gettext("Another project on this site has that name. Change it by hand."))
-            project.name = said.name
+            project.name = config.name
         if VERSIONS in fields:
-            set_versions(project, said.versions)
+            set_versions(project, config.versions)
         if KEYWORDS in fields:
-            set_keywords(project, said.keywords)
+            set_keywords(project, config.keywords)
         profile.seen = profile.seen | {name: profile.said[name] for name in fields if name in profile.said}
         profile.save()
 

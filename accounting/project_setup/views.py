@@ -147,17 +147,17 @@ def _step(what: str) -> Callable[[Callable[[HttpRequest, Project], str | HttpRes
         def view(request: HttpRequest, pk: int) -> HttpResponse:
             project = get_object_or_404(Project, pk=pk)
             try:
-                said = step(request, project)
+                message = step(request, project)
             except steps.StepRefused as problem:
                 messages.error(request, str(problem))
                 return _to_set_up(pk)
             except accounts.AccountProblem as problem:
                 messages.error(request, sentence(problem.message))
                 return _to_set_up(pk)
-            if isinstance(said, HttpResponse):
-                return said
-            if said:
-                messages.success(request, said)
+            if isinstance(message, HttpResponse):
+                return message
+            if message:
+                messages.success(request, message)
             if what:
                 admin.site._registry[Project].log_change(request, project, what)
             return _to_set_up(pk)

@@ -96,4 +96,4 @@ PROJECTS: Final = (
         platforms=(LINUX, WINDOWS),
     ),
 )
-TEXTS: Final = [text for each in PROJECTS for text in (each.summary, each.description)]
+TEXTS: Final = [text for demo_project in PROJECTS for text in (demo_project.summary, demo_project.description)]

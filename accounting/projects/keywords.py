@@ -58,7 +58,7 @@ def read_keywords(user: User) -> KeywordPage:
     row = AccountSettings.objects.filter(user=user).first()
     yes, no = (frozenset(row.keywords_yes), frozenset(row.keywords_no)) if row else (frozenset(), frozenset())
     kin = {
-        project.name: keywords.kin(each.keyword for each in project.keywords.all())
+        project.name: keywords.kin(choice.keyword for choice in project.keywords.all())
         for project in Project.objects.filter(is_active=True).prefetch_related("keywords")
     }
     forbidden = [name for name, ids in kin.items() if ids & no]
@@ -82,7 +82,7 @@ def _tree(
         id_ = keyword.id
         answer = YES if id_ in yes else NO if id_ in no else MAYBE
         subject = by_id[id_] = KeywordLine(keyword, answer, [name for name, ids in kin.items() if id_ in ids])
-        above = [keyword_name(each) for each in keyword.kin[1:] if each in no]
+        above = [keyword_name(id_) for id_ in keyword.kin[1:] if id_ in no]
         subject.forbidden_by = above[0] if above else ""
         (by_id[keyword.kin[1]].parts if keyword.level else roots).append(subject)
     return roots
@@ -90,5 +90,7 @@ def _tree(
 
 def answers_of_form(form: Mapping[str, object]) -> tuple[list[int], list[int]]:
     """The numbers that a submitted form says yes to, and no to."""
-    said = {id_: form.get(f"k{id_}") for id_ in KEYWORDS}
-    return [id_ for id_, answer in said.items() if answer == YES], [id_ for id_, answer in said.items() if answer == NO]
+    answers = {id_: form.get(f"k{id_}") for id_ in KEYWORDS}
+    return [id_ for id_, answer in answers.items() if answer == YES], [
+        id_ for id_, answer in answers.items() if answer == NO
+    ]

@@ -36,8 +36,8 @@ class Across:
 
 def read_across(user: User) -> Across:
     """The totals of a person's own accounts, largest first. One statement."""
-    found = AccountTotal.objects.filter(user=user).select_related("project").order_by("-total_credit", "pk")
-    return Across(list(found))
+    totals = AccountTotal.objects.filter(user=user).select_related("project").order_by("-total_credit", "pk")
+    return Across(list(totals))
 
 
 def read_settled_parts(user: User) -> dict[int, ProjectWork]:
@@ -105,7 +105,7 @@ def _keywords(project: Project, selection: Selection) -> list[tuple[str, float, 
     for id_ in KEYWORDS:
         if id_ in weights:
             kin = KEYWORDS[id_].kin
-            path = ", ".join(keyword_name(each) for each in kin)
+            path = ", ".join(keyword_name(id_) for id_ in kin)
             volunteer = selection.volunteer
             answer = NO if volunteer.no.intersection(kin) else YES if volunteer.yes.intersection(kin) else MAYBE
             lines.append((path, weights[id_], answer))
@@ -120,6 +120,6 @@ def _platforms(project: Project) -> list[tuple[str, str]]:
     # Processors before GPUs
     order = {type_: number for number, type_ in enumerate(PROCESSOR_TYPES)}
     return [
-        (platform, types_text(tuple(sorted(each, key=lambda type_: order.get(type_, len(order))))))
-        for platform, each in types.items()
+        (platform, types_text(tuple(sorted(type_names, key=lambda type_: order.get(type_, len(order))))))
+        for platform, type_names in types.items()
     ]

@@ -38,23 +38,23 @@ def _merge_one(
     today: dt.date,
 ) -> None:
     keys = [(older.pk, project_id), (newer.pk, project_id)]
-    found = [rows[key] for key in keys if key in rows]
+    present = [rows[key] for key in keys if key in rows]
     # What no statistics have had is estimated up to today.
     unseen = sum(estimates.get(key, 0) for key in keys if key not in rows)
-    total = unseen + sum(_seen(row).settled for row in found)
-    kept = rows.get(keys[1], found[0])
-    kept.host = newer
-    kept.seen_on = max([row.seen_on for row in found] + ([today] if unseen else []))
-    kept.read_on = max(row.read_on for row in found)
-    kept.granted = min(sum(row.granted for row in found), MOST_CREDIT)
-    kept.granted_last = min(sum(row.granted_last for row in found), MOST_CREDIT)
-    kept.is_whole = not unseen and all(row.is_whole for row in found)
-    estimated = total if kept.is_whole else total - kept.granted
-    kept.estimated_before = estimated - _estimated_on(kept.seen_on, [older, newer], project_id)
-    kept.compared_from = unseen + sum(row.compared_from for row in found)
-    kept.estimated = sum(row.estimated for row in found)
-    Settlement.objects.filter(pk__in=[row.pk for row in found if row is not kept]).delete()
-    kept.save()
+    total = unseen + sum(_seen(row).settled for row in present)
+    remaining = rows.get(keys[1], present[0])
+    remaining.host = newer
+    remaining.seen_on = max([row.seen_on for row in present] + ([today] if unseen else []))
+    remaining.read_on = max(row.read_on for row in present)
+    remaining.granted = min(sum(row.granted for row in present), MOST_CREDIT)
+    remaining.granted_last = min(sum(row.granted_last for row in present), MOST_CREDIT)
+    remaining.is_whole = not unseen and all(row.is_whole for row in present)
+    estimated = total if remaining.is_whole else total - remaining.granted
+    remaining.estimated_before = estimated - _estimated_on(remaining.seen_on, [older, newer], project_id)
+    remaining.compared_from = unseen + sum(row.compared_from for row in present)
+    remaining.estimated = sum(row.estimated for row in present)
+    Settlement.objects.filter(pk__in=[row.pk for row in present if row is not remaining]).delete()
+    remaining.save()
 
 
 def _seen(row: Settlement) -> SettledCredit:
@@ -64,5 +64,5 @@ def _seen(row: Settlement) -> SettledCredit:
 
 def _estimated_on(day: dt.date, hosts: list[Host], project_id: int) -> int:
     days = Day.objects.filter(user_id=hosts[0].owner_id, day=day, project=project_id, host__in=hosts)
-    found: dict[str, int | None] = days.aggregate(ec=Cast(Sum(F("cpu_ec") + F("gpu_ec")), BigIntegerField()))
-    return found["ec"] or 0
+    estimate: dict[str, int | None] = days.aggregate(ec=Cast(Sum(F("cpu_ec") + F("gpu_ec")), BigIntegerField()))
+    return estimate["ec"] or 0

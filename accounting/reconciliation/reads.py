@@ -90,10 +90,10 @@ class Reconciled:
     @property
     def sums(self) -> DayStand:
         """What the range counts as."""
-        found = DayStand()
-        for _, each in self.lines:
-            found = found.plus(each)
-        return found
+        total = DayStand()
+        for _, stand in self.lines:
+            total = total.plus(stand)
+        return total
 
     @property
     def has_parts(self) -> bool:
@@ -106,22 +106,22 @@ def read_standings(user: User) -> list[ReconciledHost]:
     """Every computer at every project; one statement, and one more for the days on which statistics first had them."""
     with connection.cursor() as cursor:
         cursor.execute(sql.STANDINGS, {"user": user.pk})
-        found = [_standing(*row) for row in cursor]
-        seen_on = {each.seen.seen_on for each in found if each.seen is not None}
+        standings = [_standing(*row) for row in cursor]
+        seen_on = {standing.seen.seen_on for standing in standings if standing.seen is not None}
         if not seen_on:
-            return found
+            return standings
         cursor.execute(sql.SEEN_DAYS, {"user": user.pk, "days": sorted(seen_on)})
         days = {(host, project, day): estimated for host, project, day, estimated in cursor}
-    return [_with_seen_day(each, days) for each in found]
+    return [_with_seen_day(standing, days) for standing in standings]
 
 
-def _with_seen_day(each: ReconciledHost, days: Mapping[tuple[int, int, dt.date], int]) -> ReconciledHost:
+def _with_seen_day(standing: ReconciledHost, days: Mapping[tuple[int, int, dt.date], int]) -> ReconciledHost:
     """With what was estimated on the day on which it was first seen."""
-    seen = each.seen
+    seen = standing.seen
     if seen is None:
-        return each
-    more = days.get((each.host_id, each.project_id, seen.seen_on), 0)
-    return replace(each, seen=replace(seen, estimated=seen.estimated + more))
+        return standing
+    more = days.get((standing.host_id, standing.project_id, seen.seen_on), 0)
+    return replace(standing, seen=replace(seen, estimated=seen.estimated + more))
 
 
 def _standing(
@@ -145,18 +145,18 @@ def _standing(
 
 def total_of(standings: Iterable[ReconciledHost]) -> int:
     """The total, which never goes down."""
-    return sum(each.settled for each in standings)
+    return sum(standing.settled for standing in standings)
 
 
 def ratio_of(standings: Iterable[ReconciledHost]) -> Ratio | None:
     """The long-run ratio over projects; what is expected is weighed by what was estimated at each."""
-    compared = [each for each in standings if each.seen is not None and each.compared]
-    estimated = sum(each.compared for each in compared)
-    value = ratio(sum(each.granted for each in compared), estimated)
+    compared = [standing for standing in standings if standing.seen is not None and standing.compared]
+    estimated = sum(standing.compared for standing in compared)
+    value = ratio(sum(standing.granted for standing in compared), estimated)
     if value is None:
         return None
-    low = sum(each.low * each.compared for each in compared) / estimated
-    return Ratio(value, low, sum(each.high * each.compared for each in compared) / estimated)
+    low = sum(standing.low * standing.compared for standing in compared) / estimated
+    return Ratio(value, low, sum(standing.high * standing.compared for standing in compared) / estimated)
 
 
 def read_reconciled(
@@ -176,34 +176,38 @@ def read_reconciled(
     grants are known.
     """
     standings = [
-        each
-        for each in read_standings(user)
-        if host_id in (None, each.host_id) and project_id in (None, each.project_id)
+        standing
+        for standing in read_standings(user)
+        if host_id in (None, standing.host_id) and project_id in (None, standing.project_id)
     ]
-    found = Reconciled(
+    reconciled = Reconciled(
         settled=total_of(standings),
-        granted=sum(each.granted for each in standings),
+        granted=sum(standing.granted for standing in standings),
         provisional=0,
-        has_grants=any(each.seen is not None for each in standings),
+        has_grants=any(standing.seen is not None for standing in standings),
         ratio=ratio_of(standings),
     )
-    if not found.has_grants:
-        return found
+    if not reconciled.has_grants:
+        return reconciled
     first, last = days
     steps = [DayStand() for _ in starts]
     begins = [day for day, _ in starts]
-    seen_first = {month_of(each.seen.seen_on) for each in standings if each.seen is not None and not each.seen.is_whole}
+    seen_first = {
+        month_of(standing.seen.seen_on)
+        for standing in standings
+        if standing.seen is not None and not standing.seen.is_whole
+    }
     ranges, months = split(first, last, closed_until() if by_months else None, seen_first)
     params: dict[str, Any] = {"user": user.pk, "host": host_id, "project": project_id}
     for day, granted, estimated in _read_settled(params, ranges, months):
         _add(steps, begins, day, DayStand(int(granted), int(estimated)))
     for day, unpaid in _read_open(user, standings, today):
-        found.provisional += unpaid.provisional
+        reconciled.provisional += unpaid.provisional
         if first <= day <= last:
             _add(steps, begins, day, unpaid)
-    found.begins = begins
-    found.lines = [(title, step) for (_, title), step in zip(starts, steps, strict=True)]
-    return found
+    reconciled.begins = begins
+    reconciled.lines = [(title, step) for (_, title), step in zip(starts, steps, strict=True)]
+    return reconciled
 
 
 def _read_settled(
@@ -225,7 +229,7 @@ def _read_settled(
 def last_days(today: dt.date, count: int) -> tuple[list[tuple[dt.date, str]], tuple[dt.date, dt.date]]:
     """The last days as steps, and their range."""
     shown = [today - dt.timedelta(days=back) for back in range(count - 1, -1, -1)]
-    return [(each, day_text(each)) for each in shown], (shown[0], today)
+    return [(day, day_text(day)) for day in shown], (shown[0], today)
 
 
 def _add(steps: list[DayStand], begins: Sequence[dt.date], day: dt.date, more: DayStand) -> None:
@@ -235,8 +239,10 @@ def _add(steps: list[DayStand], begins: Sequence[dt.date], day: dt.date, more: D
 
 def _read_open(user: User, standings: Iterable[ReconciledHost], today: dt.date) -> Iterable[tuple[dt.date, DayStand]]:
     """What of each open day no grant has paid, of each computer at each project; one statement."""
-    seen = {(each.host_id, each.project_id): each.seen for each in standings if each.seen is not None}
-    closed = {key: each.closed_through(today) for key, each in seen.items()}
+    seen = {
+        (standing.host_id, standing.project_id): standing.seen for standing in standings if standing.seen is not None
+    }
+    closed = {key: seen_credit.closed_through(today) for key, seen_credit in seen.items()}
     estimates: dict[tuple[int, int], dict[dt.date, int]] = {}
     grants: dict[tuple[int, int], dict[dt.date, int]] = {}
     with connection.cursor() as cursor:

@@ -45,9 +45,9 @@ def refresh(project_id: int, now: dt.datetime) -> None:
         params["new"] = [host_id for (host_id,) in cursor]
         for statement in (sql.LOCK_NEW, sql.LOCK, sql.BEGIN, sql.ADD_GRANTS, sql.MEDIAN):
             cursor.execute(statement, params)
-        found = cursor.fetchone()
-        assert found is not None  # an aggregate always has a row
-        params["median"], params["computers"] = found
+        state = cursor.fetchone()
+        assert state is not None  # an aggregate always has a row
+        params["median"], params["computers"] = state
         params["low"], params["high"] = expected_range(params["median"], params["computers"])
         cursor.execute(sql.MARK, params)
         cursor.execute(sql.KEEP_RATIO, params)

@@ -25,16 +25,16 @@ class CreditStep:
     sentence: str
 
 
-def steps_of(found: CreditDifferences) -> list[CreditStep]:
+def steps_of(differences: CreditDifferences) -> list[CreditStep]:
     """The steps that change anything, from what was estimated to what was granted; empty without jobs."""
-    if not found.jobs:
+    if not differences.jobs:
         return []
     between = [
-        CreditStep(gettext("Not validated yet"), -found.unchecked, _unchecked(found.unchecked_jobs)),
-        CreditStep(gettext("Failed"), -found.failed, _failed(found.failed_jobs)),
+        CreditStep(gettext("Not validated yet"), -differences.unchecked, _unchecked(differences.unchecked_jobs)),
+        CreditStep(gettext("Failed"), -differences.failed, _failed(differences.failed_jobs)),
         CreditStep(
             gettext("GPUs counted in full"),
-            found.gpu,
+            differences.gpu,
             gettext(
                 "Clients count a GPU at %(percent)s %% of its peak speed. The project starts from the full peak speed."
             )
@@ -42,29 +42,29 @@ def steps_of(found: CreditDifferences) -> list[CreditStep]:
         ),
         CreditStep(
             gettext("App version scale"),
-            found.version,
+            differences.version,
             gettext("Makes all versions of an app grant the same credit for the same work."),
         ),
         CreditStep(
             gettext("Computer scale"),
-            found.host,
+            differences.host,
             gettext("Makes all computers get the same credit for the same work."),
         ),
         CreditStep(
             gettext("Limits and defaults"),
-            found.rest,
+            differences.rest,
             gettext("Claims beyond a task’s limits are replaced by its usual credit."),
         ),
         CreditStep(
             gettext("Agreed with others"),
-            found.agreed,
+            differences.agreed,
             gettext("All computers that worked on the same workunit get the same: the average of their claims."),
         ),
     ]
     return [
-        CreditStep(gettext("Estimated"), found.estimated, _estimated(found.jobs)),
+        CreditStep(gettext("Estimated"), differences.estimated, _estimated(differences.jobs)),
         *(step for step in between if abs(step.credit) >= 0.0005),
-        CreditStep(gettext("Granted"), found.granted, gettext("What the project granted for these tasks.")),
+        CreditStep(gettext("Granted"), differences.granted, gettext("What the project granted for these tasks.")),
     ]
 
 

@@ -48,6 +48,7 @@ from portal.people.accounts import (
     authenticate_client,
     issue_client_key,
     make_client_key,
+    note_key_use,
     refuse_key_if_blocked,
 )
 from portal.people.join_tokens import authenticate_join, check_usable, is_join_login
@@ -72,11 +73,13 @@ Listed = dict[int, ReportedProject]
 class Caller:
     """An authenticated client: its user, and its key. A client that came with a password or a join token has none yet.
 
-    ``user``: whose password that was, as it was read for the check.
+    ``user``: whose password that was, as it was read for the check. ``is_key_shared``: all clients of the person have
+    the key, as the site gave them that moved in here; this one is given its own.
     """
 
     user_id: int
     key_id: int | None = None
+    is_key_shared: bool = False
     user: User | None = None
     join_token: JoinToken | None = None
 
@@ -88,6 +91,10 @@ class Caller:
             # It may have been revoked since it was looked at.
             check_usable(token, timezone.now())
             return make_client_key(self.join_token.user, ClientKey.Origin.JOIN, host, source=source)
+        if self.is_key_shared:
+            # Nobody typed a password, so nobody is written to.
+            owner = User.objects.select_for_update(no_key=True).only("pk").get(pk=self.user_id)
+            return make_client_key(owner, ClientKey.Origin.ATTACH, host, source=source, is_event=False)
         if self.user is None:
             return ""
         key = issue_client_key(self.user, ClientKey.Origin.ATTACH, host, source=source)
@@ -128,7 +135,7 @@ async def _answer_known(
         done = await _settle_and_write(request, account, listed, projects, now)
         if done is not None:
             if _is_key_use_new(account, now):
-                await best_effort(in_thread(_note_key_use, account.key_id, account.host_id, now))
+                await best_effort(in_thread(note_key_use, account.key_id, account.host_id, now))
             return render_reply(done)
     raise _conflict()
 
@@ -137,8 +144,8 @@ def _may_be_another(request: AccountManagerRequest, listed: Listed, account: sto
     """Whether another client may send this computer's id, such as that of a copied data folder."""
     if request.host_cpid and account.cpid and request.host_cpid != account.cpid:
         return True
-    known = account.hostids
-    return any(each.hostid and known.get(id_, each.hostid) != each.hostid for id_, each in listed.items())
+    hostids = account.hostids
+    return any(project.hostid and hostids.get(id_, project.hostid) != project.hostid for id_, project in listed.items())
 
 
 def _answer_unknown(
@@ -167,7 +174,7 @@ def _answer_unknown(
             with suppress(HostChangeRefused):
                 join_group([host.pk], token.group)
         if caller.key_id is not None:
-            ClientKey.objects.filter(pk=caller.key_id).update(host=host, last_used_at=now)
+            note_key_use(caller.key_id, host.pk, now)
         key = new_key or request.authenticator
         done = sync_driver.run(_settle_identified(request, recognised, key, listed, projects, now))
     log.info("computer_attached" if recognised.is_new else "computer_recognised", host=host.pk, user=caller.user_id)
@@ -207,7 +214,7 @@ def find_caller(request: AccountManagerRequest, address: str) -> Caller:
             ClientKey.objects.filter(
                 key_hash=credentials.key_hash(request.authenticator), revoked_at=None, user__is_active=True
             )
-            .values_list("pk", "user_id")
+            .values_list("pk", "user_id", "origin", "host_id")
             .first()
         )
         if key is None:
@@ -217,7 +224,7 @@ def find_caller(request: AccountManagerRequest, address: str) -> Caller:
                 f"This computer's key is no longer valid. In BOINC, stop using {settings.SITE_NAME}, then add it"
                 " again with your e-mail address and password, or a join token.",
             )
-        return Caller(key[1], key_id=key[0])
+        return Caller(key[1], key_id=key[0], is_key_shared=key[2] == ClientKey.Origin.IMPORTED and key[3] is None)
     if is_join_login(request.name):
         token = authenticate_join(request.name, request.password_hash, address=address)
         return Caller(token.user_id, join_token=token)
@@ -260,6 +267,8 @@ async def _settle_and_write(
     if settlement.stale:
         return reply
     rows = [row for id_, row in after.items() if id_ in listed or row is not account.projects.get(id_)]
+    offered = [projects.at(entry.url) for entry in reply.accounts]
+    ids = [project.id if project is not None else None for project in offered]
     written = await writes.Write(
         account,
         settlement,
@@ -267,7 +276,7 @@ async def _settle_and_write(
         {id_: _state(id_, project, troubles[id_], outcome, account, now) for id_, project in listed.items()},
         now,
         request.contact() | attachments.for_contact(),
-        contact_log.summarise(request, reply, projects.at, troubles),
+        contact_log.summarise(request, reply, ids, troubles),
         described,
         _tasks(request.tasks, projects) if instructions.takes_tasks(account) else None,
     )
@@ -304,7 +313,7 @@ def _settle(
         client_now=request.client_now,
         old=account.machine,
         new=machine,
-        is_same_client=(recognised is not None and recognised.goes_on) or _is_same_client(request, account),
+        is_same_client=_is_same_client(request, account, recognised),
         own_last_at_us=store.to_us(own_last_at) if own_last_at is not None else None,
         honours_handed=request.version_tuple >= instructions.HONOURS_HANDED_SINCE,
         ceilings=_ceilings(),
@@ -312,11 +321,16 @@ def _settle(
     )
 
 
-def _is_same_client(request: AccountManagerRequest, account: store.Account) -> bool:
-    """Whether the totals in the books are this client's: it sends the record's id, or none and the record's CPID.
+def _is_same_client(request: AccountManagerRequest, account: store.Account, recognised: Recognised | None) -> bool:
+    """Whether the totals in the books are this client's: it sends the record's id or former number, or none of these
+    and the record's CPID.
 
     A record may be found by the computer's name alone. Then its totals are another client's.
     """
+    if recognised is not None and recognised.goes_on:
+        return True
+    if request.host_number is not None and recognised is not None:
+        return recognised.host.former_number == request.host_number
     if request.host_token is not None:
         return request.host_token == account.token
     return account.cpid != "" and account.cpid in (request.host_cpid, request.previous_host_cpid)
@@ -395,13 +409,13 @@ def _tasks(reported: ReportedTasks | None, projects: catalogue.Catalogue) -> wri
     """The list to keep: tasks of projects that this site knows. Others are none of its business, and only counted."""
     if reported is None:
         return None
-    kept, seen = [], set()
+    tasks, seen = [], set()
     for task in reported.tasks:
         project = projects.at(task.url)
         if project is None or (project.id, task.name) in seen:
             continue
         seen.add((project.id, task.name))
-        kept.append(
+        tasks.append(
             {
                 "project": project.id,
                 "name": task.name,
@@ -412,17 +426,13 @@ def _tasks(reported: ReportedTasks | None, projects: catalogue.Catalogue) -> wri
                 "remaining_secs": task.remaining_secs,
             }
         )
-    left_out = reported.left_out + len(reported.tasks) - len(kept)
-    return writes.StoredTaskList(orjson.dumps(kept).decode(), left_out)
+    left_out = reported.left_out + len(reported.tasks) - len(tasks)
+    return writes.StoredTaskList(orjson.dumps(tasks).decode(), left_out)
 
 
 def _is_key_use_new(account: store.Account, now: dt.datetime) -> bool:
     """Whether to note the use of the key: once a day is enough for the owner's list of keys, and saves writes."""
     return account.key_used_at is None or now - account.key_used_at > KEY_USE_NOTED_EVERY
-
-
-def _note_key_use(key_id: int, host_id: int, now: dt.datetime) -> None:
-    ClientKey.objects.filter(pk=key_id).update(last_used_at=now, host_id=host_id)
 
 
 @cached_setting

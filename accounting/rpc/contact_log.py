@@ -6,10 +6,10 @@ was said about each project, when to call again, messages, and what the client s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import orjson
 
@@ -21,13 +21,6 @@ MAX_ANSWERS: Final = 50
 """Answers kept for a computer."""
 MAX_ACCOUNTS: Final = 40
 MAX_MESSAGES: Final = 5
-
-
-class Known(Protocol):
-    """A project of this site."""
-
-    @property
-    def id(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +50,13 @@ NOTHING_ANSWERED: Final = LastAnswer("", 0, 0)
 def summarise(
     request: AccountManagerRequest,
     reply: AccountManagerReply,
-    project_at: Callable[[str], Known | None],
+    projects: Sequence[int | None],
     troubles: Mapping[int, StoredTroubles],
 ) -> str:
-    """The contact in short. ``project_at``: the project at a URL; ``troubles``: the client's with those it lists."""
-    accounts = [_account(entry, project_at(entry.url), troubles) for entry in reply.accounts]
+    """The contact in short. ``projects``: the ids of those that the reply is about, None for one that this site does
+    not know; ``troubles``: the client's with those it lists.
+    """
+    accounts = [_account(entry, project, troubles) for entry, project in zip(reply.accounts, projects, strict=True)]
     summary: dict[str, Any] = {
         "delay_secs": reply.repeat_secs,
         "client": request.client_version,
@@ -75,24 +70,24 @@ def summarise(
     return orjson.dumps(summary).decode()
 
 
-def _account(entry: AccountEntry, project: Known | None, troubles: Mapping[int, StoredTroubles]) -> dict[str, Any]:
+def _account(entry: AccountEntry, project: int | None, troubles: Mapping[int, StoredTroubles]) -> dict[str, Any]:
     """The answer about one project; ``project`` is its id, or its URL if this site does not know it."""
-    said: dict[str, Any] = {"project": entry.url if project is None else project.id}
+    content: dict[str, Any] = {"project": entry.url if project is None else project}
     if entry.detach_when_done:
-        said["order"] = "detach_when_done"
+        content["order"] = "detach_when_done"
     else:
-        said["order"] = "attach" if project is None or project.id not in troubles else "keep"
-        said["share"] = entry.resource_share
+        content["order"] = "attach" if project is None or project not in troubles else "keep"
+        content["share"] = entry.resource_share
     if entry.suspend is not None:
-        said["suspend"] = entry.suspend
+        content["suspend"] = entry.suspend
     if entry.dont_request_more_work:
-        said["no_new_work"] = True
+        content["no_new_work"] = True
     if entry.abort_not_started:
-        said["drop_waiting"] = True
+        content["drop_waiting"] = True
     if entry.update:
-        said["update"] = True
+        content["update"] = True
     if entry.no_rsc:
-        said["no_rsc"] = list(entry.no_rsc)
-    if project is not None and (stored := troubles.get(project.id)):
-        said["met"] = [trouble[:2] for trouble in stored]
-    return said
+        content["no_rsc"] = list(entry.no_rsc)
+    if project is not None and (stored := troubles.get(project)):
+        content["met"] = [trouble[:2] for trouble in stored]
+    return content

@@ -22,14 +22,15 @@ class Description:
 
 def description_digest(request: AccountManagerRequest) -> bytes:
     """A digest that changes when the stored description of the computer has to change."""
-    said = "\n".join((request.host_cpid, request.domain_name, request.client_version, request.platform_name))
-    return blake2b(request.hardware_digest + said.encode(), digest_size=16).digest()
+    text = "\n".join((request.host_cpid, request.domain_name, request.client_version, request.platform_name))
+    return blake2b(request.hardware_digest + text.encode(), digest_size=16).digest()
 
 
 def appearance_of(request: AccountManagerRequest) -> HostDescription:
     hardware = request.hardware()
     return HostDescription(
         token=request.host_token,
+        former_number=request.host_number,
         host_cpid=request.host_cpid,
         domain_name=request.domain_name,
         os_name=hardware.os_name if hardware else "",
@@ -48,6 +49,6 @@ def describe(request: AccountManagerRequest) -> Description:
     if hardware is None:
         return Description(columns, None)
     gpus = tuple((c.count, int(c.peak_flops or 0)) for c in hardware.coprocs)
-    names = tuple(each.name for each in hardware.coprocs)
+    names = tuple(coproc.name for coproc in hardware.coprocs)
     machine = Machine(hardware.ncpus or 0, int(hardware.p_fpops or 0), gpus, hardware.p_model, names)
     return Description(columns | hardware_columns(hardware), machine)

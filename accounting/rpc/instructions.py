@@ -99,15 +99,15 @@ def choose_for(
 def _troubles(
     account: Account, troubles: Mapping[int, StoredTroubles], now: dt.datetime
 ) -> dict[int, tuple[Trouble, ...]]:
-    found = {
+    warnings = {
         id_: current_troubles(stored, at_secs, is_here=False, now=now)
         for id_, (stored, at_secs) in account.troubles.items()
         if id_ not in troubles
     }
     for id_, stored in troubles.items():
         if stored:
-            found[id_] = current_troubles(stored, None, is_here=True, now=now)
-    return found
+            warnings[id_] = current_troubles(stored, None, is_here=True, now=now)
+    return warnings
 
 
 class _Site(NamedTuple):
@@ -185,7 +185,9 @@ def _accounts(request: AccountManagerRequest, account: Account, outcome: Outcome
         wishes = account.wishes.get(id_, NO_WISHES)
         if id_ in outcome.attachments.in_doubt or (id_ in outcome.shares and not wishes.excluded):
             continue
-        if wishes.excluded or (reported.attached_via_acct_mgr and id_ not in outcome.attachments.by_owner):
+        is_left = reported.attached_via_acct_mgr and id_ not in outcome.attachments.by_owner
+        # A client that has just moved in finds everything as it was.
+        if wishes.excluded or (is_left and request.host_number is None):
             entries.append(_leave(account, id_, outcome, drop_waiting=wishes.drop_waiting))
         elif reported.attached_via_acct_mgr or _may_take_over(account, outcome.projects.by_id[id_]):
             # The owner's own. It may have been told a share, or to detach, before: this takes it back. And a client
@@ -349,9 +351,9 @@ def _messages(
     """Messages for the client's log: urgent announcements, and problems that its owner should act upon."""
     projects = outcome.projects
     urgent = (
-        Message(VERBATIM, text=each.title)
-        for each in projects.urgent
-        if now < each.until and each.audience.may_fit(reader)
+        Message(VERBATIM, text=message.title)
+        for message in projects.urgent
+        if now < message.until and message.audience.may_fit(reader)
     )
     announcements = list(islice(urgent, MAX_URGENT))
     if not account.may_have_keys:

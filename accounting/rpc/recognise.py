@@ -157,8 +157,8 @@ def _change(host: Host, request: AccountManagerRequest, hostids: Mapping[int, in
     if request.host_cpid != host.host_cpid:
         return Change(request.host_cpid, request.previous_host_cpid, host.host_cpid)
     # A single client may get another number, or an earlier one, with a new attachment to the project.
-    known = HostProject.objects.filter(host=host, project__in=hostids, listed=True).order_by("project_id")
-    numbers = [(row.project_id, row.state.get("hostid") or hostids[row.project_id]) for row in known]
+    listed = HostProject.objects.filter(host=host, project__in=hostids, listed=True).order_by("project_id")
+    numbers = [(row.project_id, row.state.get("hostid") or hostids[row.project_id]) for row in listed]
     changes = [
         Change(number_key(host, project, hostids[project]), "", number_key(host, project, number))
         for project, number in numbers
@@ -175,8 +175,8 @@ def number_key(host: Host, project_id: int, number: int) -> str:
 
 def number_of(key: str) -> tuple[int, int] | None:
     """The project and the client's number there for which this key stands; None: it is a CPID."""
-    found = _NUMBER_KEY.fullmatch(key)
-    return (int(found[1]), int(found[2])) if found else None
+    match = _NUMBER_KEY.fullmatch(key)
+    return (int(match[1]), int(match[2])) if match else None
 
 
 def keys_of_present(host: Host, rows: Iterable[HostProject]) -> set[str]:
@@ -190,11 +190,11 @@ def _after(
 ) -> Recognised:
     """The record of a client that was taken for this computer, and may be another one: perhaps ``own``."""
     rows = HostClient.objects.filter(host=host, cpid__in=change)
-    clients = {each.cpid: each for each in rows}
+    clients = {client.cpid: client for client in rows}
     cpid = request.host_cpid
-    for known in (change.key, change.previous):
-        if known != change.current and known in clients and clients[known].told_apart_at is not None:
-            return _record_of(clients[known], cpid, own, now)
+    for key in (change.key, change.previous):
+        if key != change.current and key in clients and clients[key].told_apart_at is not None:
+            return _record_of(clients[key], cpid, own, now)
     seen, present = clients.get(change.key), clients.get(change.current)
     if seen is not None and _is_late(request, seen, now):
         return Recognised(host, is_late=True)
@@ -216,11 +216,11 @@ def _is_late(request: AccountManagerRequest, client: HostClient, now: dt.datetim
 
     A repeated request would else show two clients where the id of a single one has changed.
     """
-    said = client.books["client_now"]
+    client_now = client.books["client_now"]
     last_at = HostLedger.objects.get(host=client.host_id).last_at
-    if said is None or request.client_now is None or last_at is None:
+    if client_now is None or request.client_now is None or last_at is None:
         return False
-    return request.client_now <= said and abs(now - last_at) < dt.timedelta(microseconds=STALE_WITHIN_US)
+    return request.client_now <= client_now and abs(now - last_at) < dt.timedelta(microseconds=STALE_WITHIN_US)
 
 
 def _count_once(host: Host, books: dict[str, Any]) -> None:
@@ -296,11 +296,11 @@ def _record_of(client: HostClient, cpid: str, own: Host | None, now: dt.datetime
     for id_, totals in books["projects"].items():
         like = wishes.get(int(id_))
         # Old totals that may come back are perhaps the other client's: its own only grew.
-        kept = {name: totals[name] for name in (*_TOTALS, "listed", "broken")}
+        fields = {name: totals[name] for name in (*_TOTALS, "listed", "broken")}
         HostProject.objects.create(
             host=record,
             project_id=int(id_),
-            **kept,
+            **fields,
             **({} if like is None else {name: getattr(like, name) for name in _WISHES}),
         )
     HostClient.objects.filter(pk=client.pk).update(
@@ -328,7 +328,7 @@ def _books(host: Host) -> dict[str, Any]:
         "projects": {
             str(row.project_id): {
                 **{name: _whole(getattr(row, name)) for name in (*_TOTALS, "restart")},
-                "earlier": [_whole(each) for each in row.earlier],
+                "earlier": [_whole(totals) for totals in row.earlier],
                 "listed": row.listed,
                 "broken": row.broken,
             }

@@ -117,11 +117,11 @@ class ReadByKey(Query["Account | None"]):
         return ReadByKey
 
     @staticmethod
-    def steps(several: Sequence[ReadByKey], *, apart: bool) -> Sequence[Step]:
-        hashes = ",".join([f'"\\\\x{each.key_hash.hex()}"' for each in several])
+    def steps(several: Sequence[ReadByKey], *, alone: bool) -> Sequence[Step]:
+        hashes = ",".join([f'"\\\\x{request.key_hash.hex()}"' for request in several])
         params = {
             "key_hashes": f"{{{hashes}}}",
-            "tokens": texts([each.token for each in several]),
+            "tokens": texts([request.token for request in several]),
             "confirmed_only": settings.CONFIRMED_EMAIL_FOR_PROJECTS,
         }
         return [Step(rpc_sql.READ, params)]

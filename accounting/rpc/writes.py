@@ -35,7 +35,7 @@ def _amounts(values: Iterable[Totals | None]) -> str:
 
 def _lists(values: Iterable[Sequence[Totals]]) -> str:
     """An array literal whose elements are array literals of arrays of six numbers."""
-    return "{" + ",".join([f'"{{{",".join([_SIX_EACH % totals for totals in each])}}}"' for each in values]) + "}"
+    return "{" + ",".join([f'"{{{",".join([_SIX_EACH % totals for totals in sixes])}}}"' for sixes in values]) + "}"
 
 
 def _array(values: Sequence[float | None]) -> str:
@@ -85,25 +85,25 @@ class Write(Query["bool | None"]):
         return self.account.host_id
 
     @staticmethod
-    def steps(several: Sequence[Write], *, apart: bool) -> Sequence[Step]:
-        ordered = sorted(several, key=lambda each: each.account.host_id)
-        notes = [note for each in ordered if each.settlement.notes for note in each.note_rows()]
+    def steps(several: Sequence[Write], *, alone: bool) -> Sequence[Step]:
+        ordered = sorted(several, key=lambda contact: contact.account.host_id)
+        notes = [note for contact in ordered if contact.settlement.notes for note in contact.note_rows()]
         answers: list[dict[str, Any]] = []
         params = _ledger_params(ordered, answers) | _project_params(ordered) | _day_params(ordered)
-        described = [each for each in ordered if each.described is not None]
+        described = [contact for contact in ordered if contact.described is not None]
         if notes:
             # Not by orjson: amounts may have more digits than 64 bits hold.
             params["notes"] = json.dumps(notes)
         if answers:
             params["answers"] = orjson.dumps(answers).decode()
-        if listing := [each for each in ordered if each.tasks is not None]:
+        if listing := [contact for contact in ordered if contact.tasks is not None]:
             params |= _task_params(listing)
         if described:
-            params["described_ids"] = _array([each.account.host_id for each in described])
-            params["described"] = orjson.dumps([each.description_row() for each in described]).decode()
+            params["described_ids"] = _array([contact.account.host_id for contact in described])
+            params["described"] = orjson.dumps([contact.description_row() for contact in described]).decode()
         statement = rpc_sql.write(
             month_of(ordered[0].now.date()),
-            waits=apart,
+            waits=alone,
             notes=bool(notes),
             answers=bool(answers),
             described=bool(described),
@@ -115,7 +115,7 @@ class Write(Query["bool | None"]):
     def results(several: Sequence[Write], rows: Sequence[Row]) -> Sequence[Any]:
         written = {host_id for (host_id,) in rows}
         # Another transaction may hold the rows of the missing ones, or may have written them.
-        return [each.account.host_id in written or RUN_ALONE for each in several]
+        return [contact.account.host_id in written or RUN_ALONE for contact in several]
 
     def suspensions(self) -> set[int]:
         """Suspended projects that the client was told of; it has to be told of the end of each suspension.
@@ -169,18 +169,18 @@ class Write(Query["bool | None"]):
 def _ledger_params(several: Sequence[Write], answers: list[dict[str, Any]]) -> dict[str, str]:
     """The parameters for the ledgers; appends to ``answers`` each answer that differs from the last one."""
     answered = []
-    for each in several:
-        after, is_new = each.account.answered.then(each.answer)
+    for contact in several:
+        after, is_new = contact.account.answered.then(contact.answer)
         answered.append(after)
         if is_new:
-            answers.append(each.answer_row(after))
+            answers.append(contact.answer_row(after))
     return {
-        "n_host_id": _array([each.account.host_id for each in several]),
-        "n_contacts": _array([each.account.contacts for each in several]),
-        "n_now": f"{{{','.join([each.now.isoformat() for each in several])}}}",
-        "n_client_now": _array([each.settlement.host.client_now for each in several]),
-        "n_level": texts([_array(tuple(each.settlement.host.level)) for each in several]),
-        "n_contact": texts([orjson.dumps(each.contact).decode() for each in several]),
+        "n_host_id": _array([contact.account.host_id for contact in several]),
+        "n_contacts": _array([contact.account.contacts for contact in several]),
+        "n_now": f"{{{','.join([contact.now.isoformat() for contact in several])}}}",
+        "n_client_now": _array([contact.settlement.host.client_now for contact in several]),
+        "n_level": texts([_array(tuple(contact.settlement.host.level)) for contact in several]),
+        "n_contact": texts([orjson.dumps(contact.contact).decode() for contact in several]),
         "n_answer_digest": texts([after.digest for after in answered]),
         "n_answers_logged": _array([after.logged for after in answered]),
         "n_same_answers": _array([after.same for after in answered]),
@@ -188,11 +188,11 @@ def _ledger_params(several: Sequence[Write], answers: list[dict[str, Any]]) -> d
 
 
 def _task_params(several: Sequence[Write]) -> dict[str, str]:
-    listed = [(each.account.host_id, each.tasks) for each in several if each.tasks is not None]
+    listed = [(contact.account.host_id, contact.tasks) for contact in several if contact.tasks is not None]
     return {
         "t_host_id": _array([host_id for host_id, _ in listed]),
-        "t_tasks": texts([each.tasks for _, each in listed]),
-        "t_left_out": _array([each.left_out for _, each in listed]),
+        "t_tasks": texts([contact.tasks for _, contact in listed]),
+        "t_left_out": _array([contact.left_out for _, contact in listed]),
     }
 
 
@@ -202,13 +202,13 @@ def _project_params(several: Sequence[Write]) -> dict[str, str]:
     states: list[str | None] = []
     told_suspended: list[bool] = []
     told_updates: list[bool] = []
-    for each in several:
-        suspensions, updates = each.suspensions(), each.updates()
-        for row in sorted(each.rows, key=_project_id):
+    for contact in several:
+        suspensions, updates = contact.suspensions(), contact.updates()
+        for row in sorted(contact.rows, key=_project_id):
             id_ = row.project_id
-            hosts.append(each.account.host_id)
+            hosts.append(contact.account.host_id)
             rows.append(row)
-            states.append(orjson.dumps(each.states[id_]).decode() if id_ in each.states else None)
+            states.append(orjson.dumps(contact.states[id_]).decode() if id_ in contact.states else None)
             told_suspended.append(id_ in suspensions)
             told_updates.append(id_ in updates)
     return {
@@ -236,12 +236,12 @@ def _day_params(several: Sequence[Write]) -> dict[str, str]:
     ids: list[int] = []
     flags: list[int] = []
     amounts: list[Totals] = []
-    for each in several:
-        credits_, flags_of = each.settlement.credits, each.settlement.flags
+    for contact in several:
+        credits_, flags_of = contact.settlement.credits, contact.settlement.flags
         for id_ in sorted(credits_.keys() | flags_of.keys()):
-            hosts.append(each.account.host_id)
-            users.append(each.account.user_id)
-            days.append(each.now.date().isoformat())
+            hosts.append(contact.account.host_id)
+            users.append(contact.account.user_id)
+            days.append(contact.now.date().isoformat())
             ids.append(id_)
             flags.append(flags_of.get(id_, 0))
             amounts.append(credits_.get(id_, NO_WORK))

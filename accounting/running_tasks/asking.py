@@ -44,12 +44,12 @@ _NOT_THERE: Final = frozenset({401, 403, 404, 405, 410})
 
 def due_projects(now: dt.datetime) -> list[int]:
     """Projects with tasks to ask about, but not those that were not asked yet what they are, nor this very site."""
-    found = (
+    due = (
         Project.objects.filter(Q(task_source=None) | Q(task_source__ask_after__lte=now), profile__isnull=False)
         .filter(pk__in=FollowedTask.objects.filter(ask_after__lte=now).values("project"))
         .exclude(pk__in=Project.served_here())
     )
-    return list(found.order_by("task_source__ask_after", "pk").values_list("pk", flat=True)[:PROJECTS_PER_RUN])
+    return list(due.order_by("task_source__ask_after", "pk").values_list("pk", flat=True)[:PROJECTS_PER_RUN])
 
 
 def ask(project_id: int, now: dt.datetime) -> int:

@@ -59,8 +59,8 @@ def settle_own(project: Project, now: dt.datetime) -> int:
     with transaction.atomic():
         due = due_tasks(project.pk, now).select_related("host").select_for_update(of=("self",), skip_locked=True)
         tasks = list(due[:_TASKS_AT_ONCE])
-        known = tasks_by_name([task.name for task in tasks])
-        note_answers(tasks, lambda task: own_status(known.get(task.name), task.host.owner_id), now)
+        own_tasks = tasks_by_name([task.name for task in tasks])
+        note_answers(tasks, lambda task: own_status(own_tasks.get(task.name), task.host.owner_id), now)
         return len(tasks)
 
 

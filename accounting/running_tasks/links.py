@@ -13,11 +13,11 @@ def web_base(project: Project) -> str:
     return base_of(project.master_url, profile.seen.get("web_rpc_url_base") if profile is not None else None)
 
 
-def base_of(master_url: str, said: object) -> str:
+def base_of(master_url: str, base: object) -> str:
     """``said``: what the project calls the base of its web RPCs, if anything."""
-    if not isinstance(said, str) or not said.startswith(("http://", "https://")):
+    if not isinstance(base, str) or not base.startswith(("http://", "https://")):
         return master_url
-    return said if said.endswith("/") else f"{said}/"
+    return base if base.endswith("/") else f"{base}/"
 
 
 def task_url(base: str, name: str) -> str:

@@ -125,8 +125,8 @@ def read_running(user: User, now: dt.datetime) -> Running:
     lines, total = [], 0
     with connection.cursor() as cursor:
         cursor.execute(sql.RUNNING, params)
-        for host_id, host_name, _, name, colour, master_url, said, text, at, number in cursor:
-            base, task = base_of(master_url, said), orjson.loads(text)
+        for host_id, host_name, _, name, colour, master_url, stated, text, at, number in cursor:
+            base, task = base_of(master_url, stated), orjson.loads(text)
             lines.append(_line(task, name, colour % DATA_COLOURS, base, at, host_id, host_name))
             total = number
     return Running(lines, total)
@@ -135,23 +135,23 @@ def read_running(user: User, now: dt.datetime) -> Running:
 def read_host_tasks(host: Host, now: dt.datetime) -> HostTasks:
     """The tasks of one computer; four statements, and one more where the site's own project has to be asked."""
     last_at = HostLedger.objects.filter(host=host).values_list("last_at", flat=True).first()
-    found = TaskList.objects.filter(host=host).first()
-    if found is not None and last_at is not None and found.at < last_at:
+    task_list = TaskList.objects.filter(host=host).first()
+    if task_list is not None and last_at is not None and task_list.at < last_at:
         # Its client does not list its tasks any more.
-        found = None
-    listed = found.tasks if found is not None else []
+        task_list = None
+    listed = task_list.tasks if task_list is not None else []
     projects = Project.objects.select_related("profile").in_bulk({task["project"] for task in listed})
     lines = []
-    if found is not None and found.at >= now - SHOWN_FOR:
+    if task_list is not None and task_list.at >= now - SHOWN_FOR:
         for task in listed:
             if (project := projects.get(task["project"])) is not None:
                 base = web_base(project)
-                lines.append(_line(task, project.name, project.data_colour, base, found.at, host.pk, host.name))
+                lines.append(_line(task, project.name, project.data_colour, base, task_list.at, host.pk, host.name))
     lines.sort(key=lambda line: (_ORDER[line.state], line.project_name, line.name))
     return HostTasks(
         lines=lines,
-        left_out=found.left_out if lines and found is not None else 0,
-        reported_at=found.at if found is not None else None,
+        left_out=task_list.left_out if lines and task_list is not None else 0,
+        reported_at=task_list.at if task_list is not None else None,
         ended=_read_ended(host, {(task["project"], task["name"]) for task in listed}),
     )
 
@@ -181,10 +181,10 @@ def _read_ended(host: Host, listed: Collection[tuple[int, str]]) -> list[EndedLi
     newest = rows.order_by("-last_seen_at", "-pk")[: MAX_ENDED + len(listed)]
     tasks = [task for task in newest if (task.project_id, task.name) not in listed][:MAX_ENDED]
     open_here = {task.name for task in tasks if task.project.is_served_here and task.standing not in FINAL}
-    known = tasks_by_name(open_here) if open_here else {}
+    own_tasks = tasks_by_name(open_here) if open_here else {}
     ended = []
     for task in tasks:
-        now_known = own_status(known.get(task.name), host.owner_id) if task.name in open_here else None
+        now_known = own_status(own_tasks.get(task.name), host.owner_id) if task.name in open_here else None
         standing = now_known.standing if now_known is not None else TaskCreditState(task.standing)
         ended.append(
             EndedLine(

@@ -80,11 +80,11 @@ def _download(project_id: int, url: str) -> Path:
     )
     with path.open("r+b" if about.etag else "w+b") as file:
         nbytes = file.seek(0, os.SEEK_END)
-        known = about.version if about.is_whole and about.etag else None
+        known_version = about.version if about.is_whole and about.etag else None
         into = Download(file, nbytes, about.version, lambda version: _write_about(path, url, version))
-        found = fetch(url, into=into, known=known, limits=limits)
+        answer = fetch(url, into=into, known=known_version, limits=limits)
         file.flush()
-    _write_about(path, url, found.version, is_whole=True)
+    _write_about(path, url, answer.version, is_whole=True)
     return path
 
 
@@ -110,8 +110,8 @@ def _about_path(path: Path) -> Path:
 
 def _read_about(path: Path) -> _About:
     try:
-        found: dict[str, Any] = json.loads(_about_path(path).read_text())
-        return _About(**found)
+        about: dict[str, Any] = json.loads(_about_path(path).read_text())
+        return _About(**about)
     except (OSError, ValueError, TypeError):
         return _About()
 

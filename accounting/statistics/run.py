@@ -82,20 +82,20 @@ def import_project(project_id: int, *, at_once: bool = False) -> str:
         if not is_free:
             return "It is already being read or waits for its turn."
         now = timezone.now()
-        found = _begin(project_id, now, at_once)
-        if found is None:
+        row = _begin(project_id, now, at_once)
+        if row is None:
             return "It is not due yet."
         try:
-            said = _import(session, found, now)
+            outcome = _import(session, row, now)
         except (FetchError, StatisticsError, psycopg.Error, OSError) as error:
             # Of the database: numbers that it cannot add up. Of the system: no room for the files.
-            return _note_trouble(found, error)
+            return _note_trouble(row, error)
         except SoftTimeLimitExceeded:
             files.drop(project_id)
-            return _note_trouble(found, StatisticsError("", "export_read_limit", secs=READ_SECS))
-        _note_success(found)
-    log.info("statistics_read", project=found.project.name, said=said)
-    return said
+            return _note_trouble(row, StatisticsError("", "export_read_limit", secs=READ_SECS))
+        _note_success(row)
+    log.info("statistics_read", project=row.project.name, said=outcome)
+    return outcome
 
 
 @contextmanager
@@ -119,12 +119,12 @@ def _begin(project_id: int, now: dt.datetime, at_once: bool) -> StatisticsImport
     """The project's row, if it is to be read. Its next time is set first: one that kills its worker is not tried at
     once again.
     """
-    found = StatisticsImport.objects.select_related("project__profile").filter(pk=project_id).first()
-    if found is None or not (at_once or (found.is_on and found.next_at <= now)):
+    row = StatisticsImport.objects.select_related("project__profile").filter(pk=project_id).first()
+    if row is None or not (at_once or (row.is_on and row.next_at <= now)):
         return None
-    next_at = now + _back_off(found.failures + 1)
+    next_at = now + _back_off(row.failures + 1)
     StatisticsImport.objects.filter(pk=project_id).update(asked_at=now, next_at=next_at)
-    return found
+    return row
 
 
 def _back_off(failures: int) -> dt.timedelta:
@@ -133,32 +133,32 @@ def _back_off(failures: int) -> dt.timedelta:
     return dt.timedelta(seconds=secs * random.uniform(1, 1 + _JITTER))
 
 
-def url_of(found: StatisticsImport, project: Project) -> str:
+def url_of(row: StatisticsImport, project: Project) -> str:
     """The folder of the project's export."""
-    url = found.url or f"{web_rpc_base(project)}stats/"
+    url = row.url or f"{web_rpc_base(project)}stats/"
     return url if url.endswith("/") else f"{url}/"
 
 
-def _import(session: Connection[Any], found: StatisticsImport, now: dt.datetime) -> str:
-    if not is_own(found, found.project):
-        return _read(session, found, _fetch(found, now))
+def _import(session: Connection[Any], row: StatisticsImport, now: dt.datetime) -> str:
+    if not is_own(row, row.project):
+        return _read(session, row, _fetch(row, now))
     # Of everybody, published or not: volunteers see their own credit here, and nobody else's.
     with granted_to_all() as granted:
         tables = _in_time(Tables(granted.as_of, None, None), now)
         rows = store.source_of({USERS: granted.users, HOSTS: granted.hosts})
-        return _read(session, found, _Export(tables, Version(), lambda: rows))
+        return _read(session, row, _Export(tables, Version(), lambda: rows))
 
 
-def _read(session: Connection[Any], found: StatisticsImport, export: _Export | None) -> str:
-    if export is None or (found.update_time is not None and export.tables.update_time <= found.update_time.timestamp()):
+def _read(session: Connection[Any], row: StatisticsImport, export: _Export | None) -> str:
+    if export is None or (row.update_time is not None and export.tables.update_time <= row.update_time.timestamp()):
         return "There is no new export."
     try:
-        counts = store.keep(session, found, export.tables, export.version, export.source())
+        counts = store.keep(session, row, export.tables, export.version, export.source())
     except (StatisticsError, psycopg.DataError):
         # The same files would be wrong again.
-        files.drop(found.project_id)
+        files.drop(row.project_id)
         raise
-    files.drop(found.project_id)
+    files.drop(row.project_id)
     nodd = counts.hosts_odd + counts.users_odd
     return (
         f"{counts.hosts_kept} of {counts.hosts_read} computers and {counts.users_kept} of {counts.users_read} accounts "
@@ -176,17 +176,17 @@ class _Export:
     source: Callable[[], Source]
 
 
-def _fetch(found: StatisticsImport, now: dt.datetime) -> _Export | None:
+def _fetch(row: StatisticsImport, now: dt.datetime) -> _Export | None:
     """The project's export, by HTTP; None if it is the one that was read last."""
-    url = url_of(found, found.project)
-    known = Version(found.etag, found.last_modified) if found.update_time is not None else None
-    answer = fetch(f"{url}tables.xml", known=known, limits=_TABLES_LIMITS)
+    url = url_of(row, row.project)
+    version = Version(row.etag, row.last_modified) if row.update_time is not None else None
+    answer = fetch(f"{url}tables.xml", known=version, limits=_TABLES_LIMITS)
     if answer.is_unchanged:
         return None
     tables = _in_time(read_tables(answer.body), now)
 
     def download() -> Source:
-        paths = {kind: files.download(found.project_id, f"{url}{kind.name}") for kind in (USERS, HOSTS)}
+        paths = {kind: files.download(row.project_id, f"{url}{kind.name}") for kind in (USERS, HOSTS)}
         # A project changes all of its files at once. If this one is the same, so were the others.
         again = _in_time(read_tables(fetch(f"{url}tables.xml", limits=_TABLES_LIMITS).body), now)
         if again.update_time != tables.update_time:
@@ -196,9 +196,9 @@ def _fetch(found: StatisticsImport, now: dt.datetime) -> _Export | None:
     return _Export(tables, answer.version, download)
 
 
-def is_own(found: StatisticsImport, project: Project) -> bool:
+def is_own(row: StatisticsImport, project: Project) -> bool:
     """Whether it is this site's own project: no request is needed, and its address may be a private one."""
-    return project.is_served_here and not found.url
+    return project.is_served_here and not row.url
 
 
 def _in_time(tables: Tables, now: dt.datetime) -> Tables:
@@ -208,22 +208,22 @@ def _in_time(tables: Tables, now: dt.datetime) -> Tables:
     return tables
 
 
-def _note_trouble(found: StatisticsImport, error: Exception) -> str:
+def _note_trouble(row: StatisticsImport, error: Exception) -> str:
     if isinstance(error, MessageError):
         message = error.message
     else:
         message = Message(VERBATIM, text=f"{type(error).__name__}: {error}")
     now = timezone.now()
-    failures = found.failures + 1
+    failures = row.failures + 1
     goes_on = isinstance(error, TimeIsUp) and failures <= _ATTEMPTS
-    StatisticsImport.objects.filter(pk=found.pk).update(
+    StatisticsImport.objects.filter(pk=row.pk).update(
         trouble=message,
-        trouble_since=found.trouble_since or now,
+        trouble_since=row.trouble_since or now,
         failures=failures,
         # What came until then stays: a large file from a slow server takes several attempts.
         next_at=now + (RETRY if goes_on else _back_off(failures)),
     )
-    log.info("statistics_not_read", project=found.project.name, reason=str(message))
+    log.info("statistics_not_read", project=row.project.name, reason=str(message))
     return str(message)
 
 
@@ -241,9 +241,9 @@ IMPORT: Final = Job(
 )
 
 
-def _note_success(found: StatisticsImport) -> None:
+def _note_success(row: StatisticsImport) -> None:
     every = dt.timedelta(seconds=settings.STATISTICS_IMPORT_EVERY_SECS)
-    StatisticsImport.objects.filter(pk=found.pk).update(
+    StatisticsImport.objects.filter(pk=row.pk).update(
         trouble=None,
         trouble_since=None,
         failures=0,

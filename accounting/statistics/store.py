@@ -65,7 +65,7 @@ def source_of(rows: dict[Kind, Iterable[list[Row]]]) -> Source:
 
 def keep(
     session: Connection[Any],
-    found: StatisticsImport,
+    row: StatisticsImport,
     tables: Tables,
     version: Version,
     source: Source,
@@ -77,10 +77,10 @@ def keep(
     counts = Counts()
     as_of = dt.datetime.fromtimestamp(tables.update_time, dt.UTC)
     params: dict[str, Any] = {
-        "project": found.project_id,
+        "project": row.project_id,
         "as_of": as_of,
         "day": as_of.date(),
-        "account_email": found.account_email.lower(),
+        "account_email": row.account_email.lower(),
         "etag": version.etag,
         "last_modified": version.last_modified,
     }
@@ -100,7 +100,7 @@ def keep(
         _lock_ledgers(session, params)
         session.execute(LOCK_MONTHS)
         for batch in _fits(session, params):
-            _write(session, found, batch, params, counts)
+            _write(session, row, batch, params, counts)
         counts.users_kept = session.execute(sql.WRITE_ACCOUNTS, params).rowcount
         done = session.execute(sql.DONE, params | _numbers(counts))
         if done.rowcount != 1:
@@ -126,8 +126,8 @@ def _numbers(counts: Counts) -> dict[str, int]:
 
 def _wanted(session: Connection[Any], statement: str, params: dict[str, Any]) -> set[Any] | None:
     """What to look for; None if it is too much to be held here."""
-    found = {key for (key,) in session.execute(statement, params | {"most": _MAX_WANTED + 1})}
-    return found if len(found) <= _MAX_WANTED else None
+    keys = {key for (key,) in session.execute(statement, params | {"most": _MAX_WANTED + 1})}
+    return keys if len(keys) <= _MAX_WANTED else None
 
 
 def _copy(
@@ -172,20 +172,20 @@ def _lines(batch: Iterable[Record]) -> bytes:
 
 def _fits(session: Connection[Any], params: dict[str, Any]) -> Iterator[list[tuple[Any, ...]]]:
     """The records that are our volunteers' computers', with what is kept of each. Few of all, in most exports."""
-    found = session.execute(sql.MATCH_RECORDS, params).fetchall()
-    for begin in range(0, len(found), _BATCH_ROWS):
-        yield found[begin : begin + _BATCH_ROWS]
+    matches = session.execute(sql.MATCH_RECORDS, params).fetchall()
+    for begin in range(0, len(matches), _BATCH_ROWS):
+        yield matches[begin : begin + _BATCH_ROWS]
 
 
 def _write(
     session: Connection[Any],
-    found: StatisticsImport,
+    import_row: StatisticsImport,
     batch: list[tuple[Any, ...]],
     params: dict[str, Any],
     counts: Counts,
 ) -> None:
     as_of = int(params["as_of"].timestamp())
-    read_since = int(found.first_update_time.timestamp()) if found.first_update_time is not None else None
+    read_since = int(import_row.first_update_time.timestamp()) if import_row.first_update_time is not None else None
     columns: dict[str, list[Any]] = {
         name: []
         for name in (
@@ -193,9 +193,11 @@ def _write(
         )
     }  # fmt: skip
     for id_, total, average, average_at, made_at, host, user, known_since, *before in batch:
-        kept = StoredCredit(*before) if before[0] is not None else None
-        new, grant = apply(kept, ReportedCredit(total, made_at, as_of), read_since=read_since, known_since=known_since)
-        if new is kept:
+        stored = StoredCredit(*before) if before[0] is not None else None
+        new, grant = apply(
+            stored, ReportedCredit(total, made_at, as_of), read_since=read_since, known_since=known_since
+        )
+        if new is stored:
             continue
         row = (id_, host, user, new.total, new.highest, new.counted, average, average_at, new.made_at, grant)
         for column, value in zip(columns.values(), row, strict=True):

@@ -54,14 +54,14 @@ def parse_tasks(section: bytes) -> ReportedTasks:
     left_out = section.count(b"<result>") - len(parts) + (1 if is_cut and parts else 0)
     if is_cut:
         parts = parts[:-1]
-    found: dict[tuple[str, str], ReportedTask] = {}
+    tasks: dict[tuple[str, str], ReportedTask] = {}
     for part in parts:
-        task = _task(part) if len(found) < MAX_TASKS else None
-        if task is None or (task.url, task.name) in found:
+        task = _task(part) if len(tasks) < MAX_TASKS else None
+        if task is None or (task.url, task.name) in tasks:
             left_out += 1
         else:
-            found[task.url, task.name] = task
-    return ReportedTasks(tuple(found.values()), left_out)
+            tasks[task.url, task.name] = task
+    return ReportedTasks(tuple(tasks.values()), left_out)
 
 
 def _task(part: bytes) -> ReportedTask | None:

@@ -82,9 +82,9 @@ class ProjectConfig:
 
     def to_json(self) -> dict[str, Any]:
         """As it is stored; `from_json` reads it back."""
-        found: dict[str, Any] = cattrs.unstructure(self)
-        return found | {
-            "versions": [list(each) for each in self.versions],
+        document: dict[str, Any] = cattrs.unstructure(self)
+        return document | {
+            "versions": [list(version) for version in self.versions],
             "keywords": {str(id_): part for id_, part in self.keywords.items()},
         }
 
@@ -96,7 +96,7 @@ def from_json(stored: Mapping[str, Any]) -> ProjectConfig:
 def parse_project_config(data: bytes) -> ProjectConfig:
     """Read the reply. Raises ProtocolError."""
     scanner = TagScanner(data, LIMITS)
-    found: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     is_reply = False
     while (tag := scanner.next()) is not None:
         name = tag.decode("latin-1")
@@ -108,20 +108,20 @@ def parse_project_config(data: bytes) -> ProjectConfig:
         elif tag.startswith(b"/"):
             continue
         elif tag in _FLAGS:
-            found.setdefault(name, flag(scanner.element_text(tag)))
+            fields.setdefault(name, flag(scanner.element_text(tag)))
         elif tag in _NUMBERS:
-            found.setdefault(name, _number(scanner.element_text(tag)))
+            fields.setdefault(name, _number(scanner.element_text(tag)))
         elif tag in _TEXTS:
-            found.setdefault(name, clip(scanner.element_text(tag), _TEXTS[tag], entities=True))
+            fields.setdefault(name, clip(scanner.element_text(tag), _TEXTS[tag], entities=True))
         elif tag == b"platforms":
-            found.setdefault("versions", _versions(_inside(scanner, tag)))
+            fields.setdefault("versions", _versions(_inside(scanner, tag)))
         elif tag == b"keywords":
-            found.setdefault("keywords", _keywords(_inside(scanner, tag)))
+            fields.setdefault("keywords", _keywords(_inside(scanner, tag)))
         else:
             scanner.skip(tag)
     if not is_reply:
         raise ProtocolError("answer", Message("answer_no_config"))
-    return ProjectConfig(**found)
+    return ProjectConfig(**fields)
 
 
 def _inside(scanner: TagScanner, tag: bytes) -> bytes:
@@ -138,15 +138,15 @@ def _number(raw: bytes) -> int:
 def _versions(section: bytes) -> tuple[tuple[str, str], ...]:
     """Each platform with the types of processors that there are programs for."""
     scanner = TagScanner(section, LIMITS)
-    found: set[tuple[str, str]] = set()
-    while (tag := scanner.next()) is not None and len(found) < MAX_PLATFORMS:
+    versions: set[tuple[str, str]] = set()
+    while (tag := scanner.next()) is not None and len(versions) < MAX_PLATFORMS:
         if tag != b"platform":
             continue
         fields = dict(scanner.fields(b"platform", frozenset({b"platform"})))
         platform = clip(fields.get(b"platform_name", b""), 65)
         if _PLATFORM.fullmatch(platform):
-            found.add((platform, processor_type(clip(fields.get(b"plan_class", b""), 64))))
-    return tuple(sorted(found))
+            versions.add((platform, processor_type(clip(fields.get(b"plan_class", b""), 64))))
+    return tuple(sorted(versions))
 
 
 def processor_type(plan_class: str) -> str:
@@ -156,16 +156,16 @@ def processor_type(plan_class: str) -> str:
 
 def _keywords(section: bytes) -> dict[int, float]:
     """Numbers with the part of the work that each is about: as elements, or as a list such as "3:0.5 12"."""
-    found: dict[int, float] = {}
+    amounts: dict[int, float] = {}
     if b"<keyword>" in section:
-        for each in section.split(b"<keyword>")[1:]:
-            number, part = _KEYWORD_ID.search(each), _KEYWORD_PART.search(each)
+        for keyword_part in section.split(b"<keyword>")[1:]:
+            number, part = _KEYWORD_ID.search(keyword_part), _KEYWORD_PART.search(keyword_part)
             if number is not None:
-                found.setdefault(int(number[1]), _part(part[1] if part else None))
+                amounts.setdefault(int(number[1]), _part(part[1] if part else None))
     else:
         for match in _NUMBER_WITH_PART.finditer(re.sub(rb"<[^<>]*+>", b" ", section)):
-            found.setdefault(int(match[1]), _part(match[2]))
-    return dict(sorted(found.items())[:MAX_KEYWORDS])
+            amounts.setdefault(int(match[1]), _part(match[2]))
+    return dict(sorted(amounts.items())[:MAX_KEYWORDS])
 
 
 def _part(raw: bytes | None) -> float:

@@ -87,8 +87,8 @@ _MEANINGS: Final = {
 
 def parse_account_out(data: bytes) -> str:
     """The account key in a reply of lookup_account.php. Raises ProjectRefused, ProtocolError."""
-    found = _fields(data, b"account_out")
-    key = clip(found.get(b"authenticator", b""), MAX_KEY + 1)
+    fields = _fields(data, b"account_out")
+    key = clip(fields.get(b"authenticator", b""), MAX_KEY + 1)
     if not _KEY.fullmatch(key):
         raise ProtocolError("authenticator", Message("answer_no_key", limit=MAX_KEY))
     return key
@@ -96,12 +96,12 @@ def parse_account_out(data: bytes) -> str:
 
 def parse_account_info(data: bytes) -> AccountInfo:
     """The account in a reply of am_get_info.php. Raises ProjectRefused, ProtocolError."""
-    found = _fields(data, b"am_get_info_reply")
-    weak = clip(found.get(b"weak_auth", b""), MAX_KEY + 1)
+    fields = _fields(data, b"am_get_info_reply")
+    weak = clip(fields.get(b"weak_auth", b""), MAX_KEY + 1)
     return AccountInfo(
-        _number(found.get(b"id", b"")),
-        _decoded(found.get(b"name", b"")),
-        _decoded(found.get(b"country", b"")),
+        _number(fields.get(b"id", b"")),
+        _decoded(fields.get(b"name", b"")),
+        _decoded(fields.get(b"country", b"")),
         weak if _KEY.fullmatch(weak) else "",
     )
 
@@ -111,9 +111,9 @@ def parse_account_credit(data: bytes) -> tuple[float, float] | None:
 
     Raises ProjectRefused, ProtocolError.
     """
-    found = _fields(data, b"user")
-    total = float_or_none(found.get(b"total_credit"), 0, MAX_CREDIT)
-    average = float_or_none(found.get(b"expavg_credit"), 0, MAX_CREDIT)
+    fields = _fields(data, b"user")
+    total = float_or_none(fields.get(b"total_credit"), 0, MAX_CREDIT)
+    average = float_or_none(fields.get(b"expavg_credit"), 0, MAX_CREDIT)
     return None if total is None else (total, average or 0.0)
 
 
@@ -124,20 +124,20 @@ def _decoded(raw: bytes) -> str:
 
 def scheduler_urls(page: bytes) -> list[str]:
     """The addresses of schedulers that a master page names."""
-    found = [(old or new).decode("latin-1").strip() for old, new in _SCHEDULER.findall(page)]
-    return list(dict.fromkeys(found))[:MAX_SCHEDULERS]
+    urls = [(old or new).decode("latin-1").strip() for old, new in _SCHEDULER.findall(page)]
+    return list(dict.fromkeys(urls))[:MAX_SCHEDULERS]
 
 
 def parse_scheduler_answer(data: bytes) -> SchedulerAnswer:
     """A scheduler's reply to a request that wants no jobs. Raises ProtocolError."""
-    found = _fields(data, b"scheduler_reply", refuses=False)
+    fields = _fields(data, b"scheduler_reply", refuses=False)
     messages = [clip(text, MAX_TEXT, entities=True) for text in _messages(data)]
     return SchedulerAnswer(
-        clip(found.get(b"project_name", b""), MAX_TEXT, entities=True),
-        clip(found.get(b"user_name", b""), MAX_TEXT, entities=True),
-        _number(found.get(b"hostid", b"")),
+        clip(fields.get(b"project_name", b""), MAX_TEXT, entities=True),
+        clip(fields.get(b"user_name", b""), MAX_TEXT, entities=True),
+        _number(fields.get(b"hostid", b"")),
         tuple(message for message in messages[:MAX_MESSAGES] if message),
-        _digest(found.get(b"code_sign_key", b"")),
+        _digest(fields.get(b"code_sign_key", b"")),
     )
 
 
@@ -170,22 +170,22 @@ def scheduler_request(account_key: str, cross_project_id: str, domain_name: str)
 def _fields(data: bytes, root: bytes, *, refuses: bool = True) -> dict[bytes, bytes]:
     """The elements that are used. Raises ProjectRefused for an error, ProtocolError if this is another document."""
     scanner = TagScanner(data, LIMITS)
-    found: dict[bytes, bytes] = {}
+    fields: dict[bytes, bytes] = {}
     roots = set()
     while (tag := scanner.next()) is not None:
         if tag in _ROOTS and scanner.text is None:
             roots.add(tag)
         elif tag in _KEPT:
-            found.setdefault(tag, scanner.element_text(tag))
+            fields.setdefault(tag, scanner.element_text(tag))
         elif not tag.startswith(b"/"):
             scanner.skip(tag)
-    if not roots & {root, b"error"} and b"error_num" not in found:
+    if not roots & {root, b"error"} and b"error_num" not in fields:
         raise ProtocolError("answer", Message("answer_no_boinc"))
-    words = next((found[name] for name in (b"error_msg", b"error_string", b"error") if name in found), None)
-    error_num = _number(found.get(b"error_num", b""))
+    words = next((fields[name] for name in (b"error_msg", b"error_string", b"error") if name in fields), None)
+    error_num = _number(fields.get(b"error_num", b""))
     if refuses and (error_num or words is not None or b"error" in roots):
         raise ProjectRefused(error_num, clip(words or b"", MAX_TEXT, entities=True))
-    return found
+    return fields
 
 
 def _messages(data: bytes) -> Iterator[bytes]:

@@ -76,6 +76,8 @@ _PRINTED_PROJECT = re.compile(
 _NO_WORK_TEXT = re.compile(rb"<sched_req_no_work>([^<]*+)<")
 
 _HOST_TOKEN = re.compile(rb"<host>\s*+([0-9a-fA-F]{32,64})\s*+</host>")
+# As Science United numbers computers
+_HOST_NUMBER = re.compile(rb"<host_id>\s*+(\d{1,18})\s*+</host_id>")
 _NOW = re.compile(rb"<now>([^<]*+)</now>")
 _ALT_PLATFORM_NAME = re.compile(rb"<name>([^<]*+)</name>")
 _VERSION = re.compile(r"(\d{1,6})\.(\d{1,6})(?:\.(\d{1,6}))?", re.ASCII)
@@ -133,7 +135,8 @@ class AccountManagerRequest:
 
     hardware_digest: 16 bytes, equal as long as the hardware is; b"" when the client sent no <host_info>.
     tasks: None when the client sent no <results>: it was not asked for its tasks, or is too old.
-    client_now: the client's clock, Unix seconds.
+    client_now: the client's clock, Unix seconds. host_number: in place of host_token, what the account manager that
+    moved in here called the computer.
     """
 
     name: str = ""
@@ -149,6 +152,7 @@ class AccountManagerRequest:
     projects: list[ReportedProject] = field(default_factory=list)
     opaque: str = ""
     host_token: str | None = None
+    host_number: int | None = None
     client_now: float | None = None
     hardware_digest: bytes = b""
     host_info: bytes = b""
@@ -169,7 +173,7 @@ class AccountManagerRequest:
         """
         if (0, 0, 0) < self.version_tuple < REPORTS_CREDIT_SINCE:
             return False
-        has_had_reply = self.host_token is not None and bool(self.projects)
+        has_had_reply = (self.host_token or self.host_number) is not None and bool(self.projects)
         return not has_had_reply or any(project.totals is not None or project.fault for project in self.projects)
 
     def hardware(self) -> Hardware | None:
@@ -207,12 +211,12 @@ def parse_request(body: bytes) -> AccountManagerRequest:
         raise ProtocolError("acct_mgr_request", "the message does not begin with this element")
     scan.enter()
     # Credentials and the like come one after the other. The first of two counts.
-    found: dict[bytes, bytes | None] = dict(reversed(scan.row(_ROW_OF_TEXTS)))
+    texts: dict[bytes, bytes | None] = dict(reversed(scan.row(_ROW_OF_TEXTS)))
     platforms: list[str] = []
     projects = _printed_projects(scan, MAX_PROJECTS)
     while (tag := scan.next()) is not None:
         if tag in _TEXTS:
-            found.setdefault(tag, scan.element_text(tag))
+            texts.setdefault(tag, scan.element_text(tag))
         elif tag == b"project":
             if len(projects) == MAX_PROJECTS:
                 raise ProtocolError("project", f"more than {MAX_PROJECTS} projects")
@@ -220,15 +224,15 @@ def parse_request(body: bytes) -> AccountManagerRequest:
         elif tag in _SECTIONS:
             if tag == b"results" and is_shortened and scan.text is None and body.find(b"</results>", scan.pos) < 0:
                 # The last element, and all before it is here.
-                found.setdefault(tag, body[scan.pos :])
-                return _request(found, tuple(platforms[:MAX_NO_WORK]), projects)
-            found.setdefault(tag, scan.section(tag))
+                texts.setdefault(tag, body[scan.pos :])
+                return _request(texts, tuple(platforms[:MAX_NO_WORK]), projects)
+            texts.setdefault(tag, scan.section(tag))
         elif tag == b"alt_platform":
             platforms += [clip(name, 64) for name in _ALT_PLATFORM_NAME.findall(scan.element_text(tag))]
             # Clients with a second platform print it just before the projects.
             projects += _printed_projects(scan, MAX_PROJECTS - len(projects))
         elif tag == b"/acct_mgr_request":
-            return _request(found, tuple(platforms[:MAX_NO_WORK]), projects)
+            return _request(texts, tuple(platforms[:MAX_NO_WORK]), projects)
         elif not tag.startswith(b"/"):
             scan.skip(tag)
     if is_shortened:
@@ -245,23 +249,24 @@ def credentials_of(head: bytes) -> AccountManagerRequest:
     if scan.next() != _ROOT:
         raise ProtocolError("acct_mgr_request", "the message does not begin with this element")
     scan.enter()
-    found: dict[bytes, bytes | None] = dict(reversed(scan.row(_ROW_OF_TEXTS)))
+    texts: dict[bytes, bytes | None] = dict(reversed(scan.row(_ROW_OF_TEXTS)))
     while (tag := scan.next()) is not None and tag != b"project" and tag not in _SECTIONS:
         if tag in _TEXTS:
-            found.setdefault(tag, scan.element_text(tag))
-    return _request(found, (), [])
+            texts.setdefault(tag, scan.element_text(tag))
+    return _request(texts, (), [])
 
 
 def _request(
-    found: dict[bytes, bytes | None],
+    texts: dict[bytes, bytes | None],
     platforms: tuple[str, ...],
     projects: list[ReportedProject],
 ) -> AccountManagerRequest:
     def raw(tag: bytes) -> bytes:
-        return found.get(tag) or b""
+        return texts.get(tag) or b""
 
     opaque = raw(b"opaque")
     token = _HOST_TOKEN.search(opaque, 0, MAX_OPAQUE) if opaque else None
+    number = _HOST_NUMBER.search(opaque, 0, MAX_OPAQUE) if opaque and not token else None
     now = _NOW.search(raw(b"time_stats"))
     return AccountManagerRequest(
         name=as_text("name", raw(b"name"), 255),
@@ -277,12 +282,13 @@ def _request(
         projects=projects,
         opaque=clip(opaque[: 4 * MAX_OPAQUE], MAX_OPAQUE),
         host_token=token[1].decode() if token else None,
+        host_number=int(number[1]) if number else None,
         client_now=float_or_none(now[1], 0, _MAX_SECS) if now else None,
         hardware_digest=hardware_digest(raw(b"host_info")),
         host_info=raw(b"host_info"),
         time_stats=raw(b"time_stats"),
         net_stats=raw(b"net_stats"),
-        tasks=parse_tasks(found[b"results"] or b"") if b"results" in found else None,
+        tasks=parse_tasks(texts[b"results"] or b"") if b"results" in texts else None,
     )
 
 

@@ -61,7 +61,7 @@ def parse_server_status(data: bytes) -> ServerStatus:
         elif tag == b"daemon":
             ndaemons += 1
             fields = dict(scanner.fields(tag, frozenset({b"daemon"})))
-            name, state = (clip(fields.get(each, b""), MAX_NAME, entities=True) for each in (b"command", b"status"))
+            name, state = (clip(fields.get(tag, b""), MAX_NAME, entities=True) for tag in (b"command", b"status"))
             if ndaemons <= MAX_DAEMONS and name and state and state.lower() not in _RUNS and name not in stopped:
                 stopped.append(name)
         elif tag in _COUNTS:

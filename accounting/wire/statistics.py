@@ -148,10 +148,10 @@ def read_tables(body: bytes) -> Tables:
 
 
 def _count(where: str, body: bytes, tag: bytes, most: int) -> int | None:
-    found = re.search(rb"<%b>([^<]*+)</%b>" % (tag, tag), body)
-    if found is None:
+    match = re.search(rb"<%b>([^<]*+)</%b>" % (tag, tag), body)
+    if match is None:
         return None
-    text = found[1].strip()
+    text = match[1].strip()
     # Some write the time with a fraction.
     if not re.fullmatch(rb"\d{1,19}(?:\.\d{0,20})?", text) or int(text.partition(b".")[0]) > most:
         raise StatisticsError(where, "export_not_a_number", field=tag.decode(), low=0, high=most)
@@ -311,19 +311,19 @@ class _Reader:
         """A record of another order or form: by its lines."""
         if not text.startswith(self._begin):
             raise StatisticsError(self._where, "export_other_than_record")
-        found: dict[bytes, bytes] = {}
+        unusual: dict[bytes, bytes] = {}
         for line in text.split(b"\n")[1:]:
             name, closes, rest = line.strip().removeprefix(b"<").partition(b">")
             value, closer, behind = rest.partition(b"</")
             if closes and closer and behind == name + b">":
-                found.setdefault(name, value.strip())
+                unusual.setdefault(name, value.strip())
         record = self._record(
-            found.get(b"id", b""),
-            found.get(b"total_credit", b""),
-            found.get(b"expavg_credit", b"0"),
-            found.get(b"expavg_time", b"0"),
-            found.get(b"create_time", b""),
-            _cpid(found.get(self._cpid, b"")),
+            unusual.get(b"id", b""),
+            unusual.get(b"total_credit", b""),
+            unusual.get(b"expavg_credit", b"0"),
+            unusual.get(b"expavg_time", b"0"),
+            unusual.get(b"create_time", b""),
+            _cpid(unusual.get(self._cpid, b"")),
         )
         return record if record is None or self._ids is None or record[0] in self._ids else None
 
@@ -386,11 +386,11 @@ def _last(text: bytes, tag: bytes, begin: int) -> bytes:
 
     What a computer says of itself, which may look like one, comes before those that the project writes.
     """
-    found = text.rfind(tag, begin)
-    if found < 0:
+    place = text.rfind(tag, begin)
+    if place < 0:
         return b""
-    found += len(tag)
-    return text[found : text.find(b"<", found)]
+    place += len(tag)
+    return text[place : text.find(b"<", place)]
 
 
 def _cpid(text: bytes) -> bytes:

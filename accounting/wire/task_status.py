@@ -42,18 +42,18 @@ def parse_task_statuses(body: bytes, asked: Collection[str]) -> dict[str, TaskSt
     if root != b"results":
         raise ProtocolError("results", "the message does not begin with this element")
     scan.enter()
-    found: dict[str, TaskStatus | None] = {}
+    statuses: dict[str, TaskStatus | None] = {}
     while (tag := scan.next()) is not None:
         if tag == b"result":
             name, status = _result(dict(reversed(scan.fields(b"result", frozenset({b"/results"})))))
             if name in asked and status is not None:
-                found.setdefault(name, status)
+                statuses.setdefault(name, status)
         elif tag == b"error":
             name = clip(scan.element_text(tag), 400).removeprefix("name ").removesuffix(" unknown")
             if name in asked:
-                found.setdefault(name, None)
+                statuses.setdefault(name, None)
         elif tag == b"/results":
-            return found
+            return statuses
         elif not tag.startswith(b"/"):
             scan.skip(tag)
     raise ProtocolError("results", "not closed: the message was cut off")

@@ -25,7 +25,8 @@ def grant(app: AppFacts, workunit: WorkunitFacts, claims: Sequence[Explanation])
     if app.credit_system is CreditSystem.GIVEN:
         return _at_most(app, claims[0].claimed_credit or 0.0, GrantRule.GIVEN)
     if workunit.is_unconfirmed:
-        smallest = min(claim.claimed_credit or 0.0 for claim in claims)
+        # Nobody showed their run times to be true, either: no more than each would get alone.
+        smallest = min(_alone(claim, workunit) for claim in claims)
         if len(claims) > 1:
             return _at_most(app, smallest, GrantRule.UNCONFIRMED_PAIR)
         return _at_most(app, min(smallest, credit_of(default_pfc(app, workunit))), GrantRule.UNCONFIRMED_SINGLE)
@@ -61,11 +62,18 @@ def grant(app: AppFacts, workunit: WorkunitFacts, claims: Sequence[Explanation])
 
 def _single(app: AppFacts, workunit: WorkunitFacts, claim: Explanation) -> Grant:
     """The claim of a job that nobody else ran; no more than its record may be ahead of usual jobs."""
+    credit = _alone(claim, workunit)
+    is_ahead = credit < (claim.claimed_credit or 0.0)
+    return _at_most(app, credit, GrantRule.SINGLE_AHEAD if is_ahead else GrantRule.SINGLE_CLAIM)
+
+
+def _alone(claim: Explanation, workunit: WorkunitFacts) -> float:
+    """The credit of a claim that no other is compared with."""
     credit = claim.claimed_credit or 0.0
     most = most_pfc(claim, workunit)
     if most is not None and credit > credit_of(most) * (1 + 1e-9):
-        return _at_most(app, credit_of(most), GrantRule.SINGLE_AHEAD)
-    return _at_most(app, credit, GrantRule.SINGLE_CLAIM)
+        return credit_of(most)
+    return credit
 
 
 def late_grant(canonical_credit: float) -> Grant:

@@ -34,9 +34,9 @@ class ComparedWorkunit(WorkunitFacts):
 
     ``places``: where the results to be decided are in the batch; ``states``: the verdict on each; ``holders``: whose
     each is, where the app has ``pairs``; ``canonical``: the place of the canonical result, if the comparison chose one.
-    ``has_waited``: as long as it may for somebody else to confirm it. ``earlier_credit``: None for a first decision;
-    of a workunit that was decided before, what its canonical result was granted (NaN: not known), and its results are
-    late.
+    ``is_waiting``: for somebody else to confirm it, its quorum raised by one; ``has_waited``: as long as it may.
+    ``earlier_credit``: None for a first decision; of a workunit that was decided before, what its canonical result was
+    granted (NaN: not known), and its results are late.
     """
 
     id: int = 0
@@ -45,6 +45,7 @@ class ComparedWorkunit(WorkunitFacts):
     canonical: int | None = None
     earlier_credit: float | None = None
     holders: Sequence[int] = ()
+    is_waiting: bool = False
     has_waited: bool = False
 
 
@@ -56,6 +57,8 @@ class PassDecisions:
         # them by this pass. Nothing else was decided about those that another result has to confirm.
         self.workunits: list[tuple[int, int | None, float | None]] = []
         self.waiting_ids: list[int] = []
+        # Of those: they did before, and what came was not fit to confirm them.
+        self.still_waiting_ids: list[int] = []
         self.unconfirmed_ids: list[int] = []
         # Of each result with a new state; the last three (grant_rules: Grant.code) are None for one that is not valid
         self.places: list[int] = []
@@ -106,6 +109,11 @@ def decide_batch(
             _is_of_pairs(app, workunit) and not workunit.has_waited
         ):
             decided.waiting_ids.append(workunit.id)
+        elif workunit.is_waiting and _lacks_only_another(workunit):
+            _, unfit = _split(workunit.places, workunit.states, results)
+            count_only_invalid(app, workunit, unfit, now)
+            _add_others(workunit.places, workunit.states, decided)
+            decided.still_waiting_ids.append(workunit.id)
         else:
             _decide_first(app, workunit, results, now, decided)
     return decided
@@ -131,6 +139,11 @@ def _is_of_pairs(app: AppFacts, workunit: ComparedWorkunit) -> bool:
     return waits_for_another(valid, app.pairs)
 
 
+def _lacks_only_another(workunit: ComparedWorkunit) -> bool:
+    """Whether nothing was decided, and its fit results would be enough if its quorum had not been raised."""
+    return workunit.states.count(_INIT) >= workunit.min_quorum - 1 > 0
+
+
 def _decide_first(
     app: AppFacts, workunit: ComparedWorkunit, results: Sequence[ResultFacts], now: float, decided: PassDecisions
 ) -> None:
@@ -138,7 +151,7 @@ def _decide_first(
     places, states = workunit.places, workunit.states
     valid, invalid = _split(places, states, results)
     if valid:
-        if workunit.has_waited and (len(valid) == 1 or _is_of_pairs(app, workunit)):
+        if workunit.has_waited and (len(valid) < workunit.min_quorum or _is_of_pairs(app, workunit)):
             workunit.is_unconfirmed = True
             decided.unconfirmed_ids.append(workunit.id)
         decision = decide_set(app, workunit, [results[place] for place in valid], invalid, now)

@@ -19,7 +19,8 @@ _NOW: Final = "extract(epoch FROM now())"
 _PUBLISHED: Final = "e.exports_statistics AND u.deletion_asked_at IS NULL"
 USER_CPID: Final = "md5(u.cross_project_id || u.email)"
 # An empty id would leave a digest of the address alone.
-HOST_CPID: Final = "md5(coalesce(nullif(h.host_cpid, ''), h.token) || u.email)"
+HOST_CPID: Final = """CASE WHEN h.host_cpid = '' AND h.published_cpid <> '' THEN h.published_cpid
+     ELSE md5(coalesce(nullif(h.host_cpid, ''), h.token) || u.email) END"""
 
 USERS: Final = f"""COPY (
 SELECT u.id, u.name, floor(extract(epoch FROM u.created_at))::bigint,

@@ -584,6 +584,37 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name="HostOpening",
+            fields=[
+                ("total_credit", models.FloatField(default=0)),
+                ("expavg_credit", models.FloatField(default=0)),
+                ("expavg_at", models.DateTimeField(null=True)),
+                (
+                    "host",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        primary_key=True,
+                        related_name="+",
+                        serialize=False,
+                        to="portal.host",
+                    ),
+                ),
+            ],
+            options={
+                "abstract": False,
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(("total_credit__gte", 0), ("total_credit__lt", 1e30)),
+                        name="hostopening_total_range",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("expavg_credit__gte", 0), ("expavg_credit__lte", 1e30)),
+                        name="hostopening_expavg_credit_range",
+                    ),
+                ],
+            },
+        ),
+        migrations.CreateModel(
             name="Team",
             fields=[
                 ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
@@ -617,7 +648,8 @@ class Migration(migrations.Migration):
                         name="team_former_credit_range",
                     ),
                     models.CheckConstraint(
-                        condition=models.Q(("type__in", [0, 1, 2, 3, 4, 5, 6, 7])), name="team_type_known"
+                        condition=models.Q(("type__in", [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12])),
+                        name="team_type_known",
                     ),
                 ],
             },
@@ -680,6 +712,75 @@ class Migration(migrations.Migration):
                         condition=models.Q(("expavg_credit__gte", 0), ("expavg_credit__lte", 1e30)),
                         name="usercredit_expavg_credit_range",
                     ),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="UserOpening",
+            fields=[
+                ("total_credit", models.FloatField(default=0)),
+                ("expavg_credit", models.FloatField(default=0)),
+                ("expavg_at", models.DateTimeField(null=True)),
+                (
+                    "user",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        primary_key=True,
+                        related_name="+",
+                        serialize=False,
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+            ],
+            options={
+                "abstract": False,
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(("total_credit__gte", 0), ("total_credit__lt", 1e30)),
+                        name="useropening_total_range",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("expavg_credit__gte", 0), ("expavg_credit__lte", 1e30)),
+                        name="useropening_expavg_credit_range",
+                    ),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="AppOpening",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
+                ("total_credit", models.FloatField(default=0)),
+                ("expavg_credit", models.FloatField(default=0)),
+                ("expavg_at", models.DateTimeField(null=True)),
+                (
+                    "user",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "app",
+                    models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name="+", to="credit.app"),
+                ),
+                ("njobs", models.BigIntegerField(default=0)),
+            ],
+            options={
+                "abstract": False,
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(("total_credit__gte", 0), ("total_credit__lt", 1e30)),
+                        name="appopening_total_range",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("expavg_credit__gte", 0), ("expavg_credit__lte", 1e30)),
+                        name="appopening_expavg_credit_range",
+                    ),
+                    models.UniqueConstraint(fields=("user", "app"), name="appopening_once"),
+                    models.CheckConstraint(condition=models.Q(("njobs__gte", 0)), name="appopening_njobs"),
                 ],
             },
         ),
@@ -1076,6 +1177,37 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name="TeamOpening",
+            fields=[
+                ("total_credit", models.FloatField(default=0)),
+                ("expavg_credit", models.FloatField(default=0)),
+                ("expavg_at", models.DateTimeField(null=True)),
+                (
+                    "team",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        primary_key=True,
+                        related_name="+",
+                        serialize=False,
+                        to="credit.team",
+                    ),
+                ),
+            ],
+            options={
+                "abstract": False,
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(("total_credit__gte", 0), ("total_credit__lt", 1e30)),
+                        name="teamopening_total_range",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("expavg_credit__gte", 0), ("expavg_credit__lte", 1e30)),
+                        name="teamopening_expavg_credit_range",
+                    ),
+                ],
+            },
+        ),
+        migrations.CreateModel(
             name="Workunit",
             fields=[
                 ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
@@ -1129,7 +1261,7 @@ class Migration(migrations.Migration):
                 ("need_validate", models.BooleanField(default=False)),
                 ("validate_fault", models.CharField(blank=True, db_default="", max_length=500)),
                 ("validate_after", models.DateTimeField(blank=True, null=True)),
-                ("awaits_confirmation", models.BooleanField(db_default=False, default=False)),
+                ("confirm_until", models.DateTimeField(blank=True, null=True)),
                 ("transition_at", models.DateTimeField(blank=True, null=True)),
                 ("canonical_credit", models.FloatField(blank=True, null=True)),
                 ("credit", models.FloatField(blank=True, null=True)),

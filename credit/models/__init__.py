@@ -14,6 +14,7 @@ from credit.models.common import JOB_NAME, SAFE_NAME
 from credit.models.export import ExportConsent, GoneHost, GoneUser, StatisticsExport
 from credit.models.grants import HostCredit, UserCredit
 from credit.models.host_records import HostAppVersion
+from credit.models.openings import AppOpening, HostOpening, TeamOpening, UserOpening
 from credit.models.outcomes import ResultHour, ResultHourMark
 from credit.models.pairs import ConfirmingPair
 from credit.models.previews import LoggedPass, Preview
@@ -39,6 +40,7 @@ __all__ = [
     "SAFE_NAME",
     "WORKUNIT_ERRORS",
     "App",
+    "AppOpening",
     "AppSnapshot",
     "AppVersion",
     "AppVersionSnapshot",
@@ -55,6 +57,7 @@ __all__ = [
     "GoneUser",
     "HostAppVersion",
     "HostCredit",
+    "HostOpening",
     "HostRecordSnapshot",
     "LoggedPass",
     "Membership",
@@ -73,8 +76,10 @@ __all__ = [
     "StatisticsExport",
     "StatisticsSnapshot",
     "Team",
+    "TeamOpening",
     "TeamType",
     "UserCredit",
+    "UserOpening",
     "ValidateState",
     "VersionAverage",
     "Workunit",

@@ -31,7 +31,7 @@ class Comparison(models.TextChoices):
 
     BITWISE = "bitwise", _("identical bit by bit")
     TOLERANCE = "tolerance", _("numbers equal within a tolerance")
-    CUSTOM = "custom", _("a Python function")
+    CUSTOM = "custom", _("a function or a script")
 
 
 class VersionAverage(models.TextChoices):
@@ -322,19 +322,19 @@ class App(models.Model):
         ),
     )
     comparison_function = models.CharField(
-        _("dotted path of the function"),
+        _("function or script that compares"),
         max_length=200,
         blank=True,
         help_text=_(
-            "A Python function of two results that decides whether they agree. Only used for “a Python function”. "
-            "Functions are registered in the setting APP_FUNCTIONS."
+            "It decides whether two results agree. Only used for “a function or a script”. Functions of Python are "
+            "registered in the setting APP_FUNCTIONS; operators add scripts under “Scripts”."
         ),
     )
     assimilation_function = models.CharField(
         _("function that receives validated outputs"),
         max_length=200,
         blank=True,
-        help_text=_("Dotted path of a Python function. If empty, outputs are stored and offered for download."),
+        help_text=_("Or a script. If there is none, outputs are stored and offered for download."),
     )
     trickle_function = models.CharField(
         _("function that receives trickle-up messages"),

@@ -29,6 +29,11 @@ class TeamType(models.IntegerChoices):
     JUNIOR_COLLEGE = 5, _("junior college")
     UNIVERSITY = 6, _("university or department")
     GOVERNMENT = 7, _("government agency")
+    NON_PROFIT = 8, _("non-profit organisation")
+    NATIONAL = 9, _("national")
+    LOCAL = 10, _("local or regional")
+    COMPUTER_TYPE = 11, _("type of computer")
+    SOCIAL = 12, _("social, political or religious")
 
 
 class Team(models.Model):

@@ -124,8 +124,8 @@ class Workunit(models.Model):
     # When outputs could not be compared: why, and when it is tried again
     validate_fault = models.CharField(_("why outputs could not be compared"), max_length=500, blank=True, db_default="")
     validate_after = models.DateTimeField(_("validated not before"), null=True, blank=True)
-    # Its quorum was raised by one for that, and no result has come since.
-    awaits_confirmation = models.BooleanField(_("waits to be confirmed"), default=False, db_default=False)
+    # Its quorum was raised by one, and is lowered again then; NULL: waits for nobody
+    confirm_until = models.DateTimeField(_("waits to be confirmed until"), null=True, blank=True)
     transition_at = models.DateTimeField(_("next look of the transitioner"), null=True, blank=True)
     # There is no constraint in the database: it would cost a fifth of the validator's writing. The validator only sets
     # results that it has read with this workunit locked, and check_credit looks at all of them.
@@ -373,7 +373,7 @@ class Result(StoredClaim):
         ]
         indexes = [
             models.Index(fields=["workunit"], name="result_workunit"),
-            # All ascending, so that one row comparison finds a place in the queue (scheduler/rpc/sql.py).
+            # All ascending, so that one row comparison finds a place in the queue (scheduler/rpc/suitable.sql).
             models.Index(
                 F("app"),
                 F("priority") * -1,

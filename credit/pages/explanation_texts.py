@@ -100,7 +100,8 @@ GRANT_SENTENCES: Final = {
     ),
     GrantRule.UNCONFIRMED_PAIR: _(
         "The volunteers whose results agree confirm each other more often than chance would, and nobody else has "
-        "confirmed these results in time. All valid results get the smallest of their claims."
+        "confirmed these results in time. All valid results get the smallest of their claims, and no more than a "
+        "result that nobody else computed."
     ),
     GrantRule.UNCONFIRMED_SINGLE: _(
         "Another computer had to confirm this result, and none has done so in time. It gets its claim, but no more "
@@ -112,6 +113,7 @@ GRANT_SENTENCES: Final = {
         "All claims are approximate, so all valid results get the mean of the claims that have both factors, of the "
         "version and of the computer."
     ),
+    GrantRule.CARRIED_OVER: _("The server that this project moved from granted it."),
     GrantRule.PARTIAL: _("Credit for part of a long task, granted while it runs."),
 }
 

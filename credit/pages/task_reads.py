@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from django.db.models import Q, QuerySet
+from django.db.models import OuterRef, Q, QuerySet, Subquery
 from django.utils.translation import gettext_lazy as _
 
 from credit.engine.recent_credit import decayed
@@ -25,6 +25,7 @@ from credit.models import (
     ResultPart,
     ServerState,
     UserCredit,
+    UserOpening,
     ValidateState,
     Workunit,
 )
@@ -116,19 +117,23 @@ def recent_credit(of: UserCredit | AppVersion | None, now: dt.datetime) -> float
 
 @dataclass(frozen=True, slots=True)
 class TaskSums:
-    """The figures above the list: credits granted in all, recent credits a day, and jobs in progress."""
+    """The figures above the list: credits granted in all, of these before the project moved here, recent credits a
+    day, and jobs in progress.
+    """
 
     total_credit: float
+    earlier_credit: float
     recent_credit: float
     in_progress: int
 
 
 def read_sums(user: User, now: dt.datetime) -> TaskSums:
     """Two statements; only jobs in progress are counted (by their index), so its cost does not grow with history."""
-    credit = UserCredit.objects.filter(user=user).first()
-    total = credit.total_credit if credit is not None else 0.0
+    earlier = UserOpening.objects.filter(user=OuterRef("user")).values("total_credit")
+    credit = UserCredit.objects.filter(user=user).annotate(earlier=Subquery(earlier)).first()
     return TaskSums(
-        total,
+        credit.total_credit if credit is not None else 0.0,
+        (credit.earlier or 0.0) if credit is not None else 0.0,
         recent_credit(credit, now),
         Result.objects.filter(host__owner=user, server_state=ServerState.IN_PROGRESS).count(),
     )

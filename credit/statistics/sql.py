@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from credit.engine.explanation import ClaimRule
+from credit.engine.explanation import ClaimRule, GrantRule
 from credit.engine.rules import CREDIT_PER_DAY, GFLOP_DAY
 from credit.engine.states import ValidateState
 from credit.models.work import PartState
@@ -100,33 +100,41 @@ MERGE_RECORDS: Final = (
 
 # The statements of check_credit lock nothing.
 
-# What results earned each owner, by the column {0}; archived results are added by three arrays.
+# What results earned each owner here, by the column {0}; archived results are added by three arrays, and opening
+# balances by {1}, a SELECT of the same columns.
 _EARNED: Final = """
 WITH earned AS (
   SELECT owner, sum(count)::bigint AS count, sum(credit) AS credit
     FROM (SELECT {0} AS owner, count(granted_credit) AS count,
                  sum(greatest(coalesce(granted_credit, 0), partial_credit)) AS credit
             FROM credit_result
-           WHERE {0} IS NOT NULL AND (granted_credit IS NOT NULL OR partial_credit > 0) GROUP BY 1
+           WHERE {0} IS NOT NULL AND (granted_credit IS NOT NULL OR partial_credit > 0)
+             AND grant_rule IS DISTINCT FROM CARRIED_OVER GROUP BY 1
            UNION ALL
-          SELECT * FROM unnest(%s::bigint[], %s::bigint[], %s::float8[])) r
+          SELECT * FROM unnest(%s::bigint[], %s::bigint[], %s::float8[])
+           UNION ALL
+          {1}) r
    GROUP BY owner)
-"""
+""".replace("CARRIED_OVER", str(GrantRule.CARRIED_OVER.value))
 _DIFFERS: Final = f"""
 abs(coalesce(c.total_credit, 0) - coalesce(e.credit, 0)) > {TOLERANCE} * greatest(e.credit, c.total_credit, 1)
 """
 _OWNER_TOTALS: Final = f"""{_EARNED}
 SELECT coalesce(e.owner, c.{{0}}), c.total_credit, e.credit
-  FROM earned e FULL JOIN {{1}} c ON c.{{0}} = e.owner WHERE {_DIFFERS} ORDER BY 1
+  FROM earned e FULL JOIN {{2}} c ON c.{{0}} = e.owner WHERE {_DIFFERS} ORDER BY 1
 """
 _VERSION_TOTALS: Final = f"""{_EARNED}
 SELECT c.id, c.total_credit, c.ngranted, coalesce(e.credit, 0), coalesce(e.count, 0)
   FROM credit_appversion c LEFT JOIN earned e ON e.owner = c.id
  WHERE c.ngranted <> coalesce(e.count, 0) OR {_DIFFERS} ORDER BY 1
 """
-WRONG_USER_TOTALS: Final = _OWNER_TOTALS.format("user_id", "credit_usercredit")
-WRONG_HOST_TOTALS: Final = _OWNER_TOTALS.format("host_id", "credit_hostcredit")
-WRONG_VERSION_TOTALS: Final = _VERSION_TOTALS.format("app_version_id")
+_USER_OPENINGS: Final = "SELECT user_id, 0, total_credit FROM credit_useropening WHERE total_credit > 0"
+_HOST_OPENINGS: Final = """
+SELECT coalesce(h.merged_into_id, h.id), 0, o.total_credit
+  FROM credit_hostopening o JOIN portal_host h ON h.id = o.host_id WHERE o.total_credit > 0"""
+WRONG_USER_TOTALS: Final = _OWNER_TOTALS.format("user_id", _USER_OPENINGS, "credit_usercredit")
+WRONG_HOST_TOTALS: Final = _OWNER_TOTALS.format("host_id", _HOST_OPENINGS, "credit_hostcredit")
+WRONG_VERSION_TOTALS: Final = _VERSION_TOTALS.format("app_version_id", "SELECT NULL::bigint, 0, 0::float8 WHERE false")
 # What foreign keys would not let be, if results had them (credit.models.Result).
 DANGLING_RESULTS: Final = """
 SELECT r.id, 'volunteer ' || r.user_id FROM credit_result r

@@ -12,10 +12,13 @@ from django.db import DatabaseError, transaction
 from credit.engine.quorum import Equal, Verdict, check_late, check_set, check_too_late
 from credit.engine.states import ValidateState
 from credit.models import App, Comparison, Result
+from credit.validator.binary import Column
 from credit.validator.comparison import (
     DIGEST_BYTES,
+    Comparer,
     ComparisonError,
     Delivered,
+    NotPreparedError,
     agree,
     comparer_of,
     delivered,
@@ -32,14 +35,18 @@ def _all_valid(count: int) -> Verdict:
 
 
 class SetChecker:
-    """Compares outputs workunit by workunit. ``faults``: by workunit id, why its outputs could not be compared.
+    """Compares outputs workunit by workunit.
 
+    ``quorums``: how many must agree; ``comparer``: None: the app's.
+    ``faults``: by workunit id, why its outputs could not be compared.
     ``outliers``: ids of results whose run time a project's function calls an outlier. ``assigned``: the credit that it
     assigns, by result.
     """
 
-    def __init__(self, app: App, workunits: Workunits, results: Results) -> None:
-        self.quorums = (workunits.min_quorum - (workunits.has_waited != 0)).tolist()
+    def __init__(
+        self, app: App, workunits: Workunits, results: Results, quorums: Column, comparer: Comparer | None = None
+    ) -> None:
+        self.quorums = quorums.tolist()
         self.canonical_ids = workunits.canonical_id.tolist()
         self.workunit_ids = workunits.id.tolist()
         self.ids = results.id.tolist()
@@ -49,16 +56,17 @@ class SetChecker:
         self.outliers: set[int] = set()
         self.assigned: dict[int, float] = {}
         # A project's function may use the database, and fail there, without harm to the pass.
-        self.guard: Any = transaction.atomic if app.comparison == Comparison.CUSTOM else nullcontext
+        is_foreign = app.comparison == Comparison.CUSTOM and comparer is None
+        self.guard: Any = transaction.atomic if is_foreign else nullcontext
         self.reads_files = needs_files(app)
         if self.reads_files:
             outputs = dict(Result.objects.filter(pk__in=self.ids).values_list("pk", "outputs"))
             self.delivered = [delivered(i, d, outputs.get(i)) for i, d in zip(self.ids, self.digests, strict=True)]
-            self._find_comparer(app)
+            self._find_comparer(app, comparer)
 
-    def _find_comparer(self, app: App) -> None:
+    def _find_comparer(self, app: App, comparer: Comparer | None) -> None:
         try:
-            self.comparer = comparer_of(app)
+            self.comparer = comparer or comparer_of(app)
         except ComparisonError as error:
             self.faults = dict.fromkeys(self.workunit_ids, str(error))
 
@@ -79,6 +87,8 @@ class SetChecker:
         try:
             with self.guard():
                 return self._check(number, begin, end, lambda one, other: self._agree(here[one], here[other]))
+        except NotPreparedError:
+            return None
         except (ComparisonError, DatabaseError) as error:
             # DatabaseError: a project's function hid a failure of the database.
             self.faults[self.workunit_ids[number]] = str(error)

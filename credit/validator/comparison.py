@@ -31,6 +31,10 @@ class ComparisonError(Exception):
     """Outputs could not be compared, and those who delivered them are not at fault."""
 
 
+class NotPreparedError(Exception):
+    """A slow function has not been asked about these results yet."""
+
+
 class UnfitOutputError(Exception):
     """A result's outputs are missing, too large, or not what the comparison reads."""
 
@@ -147,7 +151,7 @@ def _compare(comparer: Comparer, first: Delivered, second: Delivered) -> bool | 
         return answer if isinstance(answer, str | Fit) else bool(answer)
     except UnfitOutputError:
         return False
-    except ComparisonError:
+    except (ComparisonError, NotPreparedError):
         raise
     except Exception as error:
         # A project's function may raise anything, a storage its own errors.

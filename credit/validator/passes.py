@@ -21,7 +21,7 @@ from django.conf import settings
 from django.contrib.postgres.expressions import ArraySubquery
 from django.db import InterfaceError, OperationalError, connection, transaction
 from django.db.models import Count, F, OuterRef, Subquery
-from django.db.models.functions import Greatest, JSONObject, Least
+from django.db.models.functions import Coalesce, Greatest, JSONObject, Least
 
 from credit.engine.facts import HostVersionFacts, ResultFacts
 from credit.engine.passes import ComparedWorkunit, PassDecisions, count_for_newer, decide_batch
@@ -31,17 +31,20 @@ from credit.models import MAX_RESULTS_PER_WORKUNIT, App, AppVersion, ConfirmingP
 from credit.statistics.facts import app_facts, version_facts
 from credit.statistics.host_records import create_missing, use_medians
 from credit.validator import sql, writes
-from credit.validator.binary import pipelined
+from credit.validator.binary import NO_TIME, pipelined
 from credit.validator.check_set import SetChecker, found_wrong
 from credit.validator.logged import PassLog
+from credit.validator.prepared import PreparedAnswers, prepared_comparer
 from credit.validator.reads import (
     Results,
     Workunits,
+    hold_workunits,
     keys_of,
     lock_hosts,
     lock_records,
     lock_users,
     lock_workunits,
+    places_of,
     read_newer,
     read_results,
     records_of,
@@ -112,8 +115,12 @@ def _without_garbage_collection() -> Iterator[None]:
 
 
 @_without_garbage_collection()
-def run_pass(app_id: int, now: dt.datetime, limit: int | None = None) -> PassReport:
+def run_pass(
+    app_id: int, now: dt.datetime, limit: int | None = None, prepared: PreparedAnswers | None = None
+) -> PassReport:
     """Validate up to ``limit`` workunits of an app that wait for it (default: the setting VALIDATOR_BATCH).
+
+    ``prepared``: the answers of an app's slow function; workunits without any go on waiting.
 
     If a batch fails, smaller ones find the workunit whose data is at fault. It is tried again later, and its page says
     why. Raises OperationalError and InterfaceError if the database is at fault; then nothing has happened, and another
@@ -121,7 +128,7 @@ def run_pass(app_id: int, now: dt.datetime, limit: int | None = None) -> PassRep
     """
     limit = limit or settings.VALIDATOR_BATCH
     while True:
-        batch = _Pass(app_id, now)
+        batch = _Pass(app_id, now, prepared)
         try:
             return _run_or_create_missing(batch, limit)
         except (OperationalError, InterfaceError):
@@ -158,9 +165,10 @@ def _queue_for_retry(workunit_ids: Sequence[int], fault: str, now: dt.datetime) 
 class _Pass:
     """One pass: what it has read, and what the engine decided of it (``credit.engine.passes``)."""
 
-    def __init__(self, app_id: int, now: dt.datetime) -> None:
+    def __init__(self, app_id: int, now: dt.datetime, prepared: PreparedAnswers | None) -> None:
         self.app_id = app_id
         self.at = now
+        self.prepared = prepared
         self.now = now.timestamp()
         self.now_us = round(self.now * 1e6)
         self.report = PassReport()
@@ -179,6 +187,7 @@ class _Pass:
         if not len(workunits.id):
             return self.report
         results = read_results(workunits.id)
+        self.begins, self.ends = places_of(workunits, results)
         self.app = App.objects.annotate(pairs_to_confirm=_pairs()).get(pk=self.app_id)
         self.app_facts = app_facts(self.app)
         self.app_facts.pairs = frozenset((pair["one"], pair["other"]) for pair in self.app.pairs_to_confirm)
@@ -190,11 +199,20 @@ class _Pass:
         return self.report
 
     def check_sets(self, workunits: Workunits, results: Results) -> list[Verdict | None]:
-        """The verdict on each workunit; None: its outputs could not be compared. Before anything is written."""
-        self.begins = np.searchsorted(results.workunit_id, workunits.id, "left").tolist()
-        self.ends = np.searchsorted(results.workunit_id, workunits.id, "right").tolist()
-        checker = SetChecker(self.app, workunits, results)
-        verdicts = [checker.verdict(n, a, b) for n, (a, b) in enumerate(zip(self.begins, self.ends, strict=True))]
+        """The verdict on each workunit; None: it could not be compared, or a result in progress may confirm it.
+
+        Before anything is written but the latter.
+        """
+        unconfirmed = workunits.are_unconfirmed(self.begins, self.ends, self.now_us)
+        held = hold_workunits(workunits.id[unconfirmed], self.now_us) if unconfirmed.any() else set()
+        comparer = prepared_comparer(self.app, self.prepared)
+        checker = SetChecker(self.app, workunits, results, workunits.min_quorum - unconfirmed, comparer)
+        verdicts = [
+            None if workunit_id in held else checker.verdict(number, begin, end)
+            for number, (workunit_id, begin, end) in enumerate(
+                zip(self.workunit_ids, self.begins, self.ends, strict=True)
+            )
+        ]
         self.faults = checker.faults
         self.outliers = sorted(checker.outliers)
         if self.outliers:
@@ -292,7 +310,8 @@ class _Pass:
             workunits.target_nresults,
             workunits.delay_bound_secs,
             workunits.given_credit,
-            workunits.has_waited,
+            workunits.confirm_until != NO_TIME,
+            workunits.have_waited(self.now_us),
             workunits.canonical_id,
             workunits.canonical_credit,
         )
@@ -307,6 +326,7 @@ class _Pass:
             target,
             delay_bound_secs,
             given,
+            waits,
             waited,
             canonical_id,
             credit,
@@ -316,7 +336,7 @@ class _Pass:
             states = verdict.states
             places = range(begin, begin + len(states))
             workunit = ComparedWorkunit(est, bound, quorum, target, delay_bound_secs, given, id_, places, states)
-            workunit.has_waited = bool(waited)
+            workunit.is_waiting, workunit.has_waited = waits, waited
             if self.app_facts.pairs:
                 workunit.holders = results.user_id[begin : begin + len(states)].tolist()
             if canonical_id:
@@ -346,14 +366,19 @@ class _Pass:
             Result.objects.filter(pk__in=self.outliers).update(is_runtime_outlier=True)
         if self.decided.waiting_ids:
             # The transitioner makes one more result. Another pass decides if it does not come.
+            end = Coalesce("confirm_until", self.at + settings.PAIR_WAIT)
             Workunit.objects.filter(pk__in=self.decided.waiting_ids).update(
                 need_validate=True,
-                validate_after=self.at + settings.PAIR_WAIT,
+                validate_after=end,
                 validate_fault="",
-                awaits_confirmation=True,
+                confirm_until=end,
                 transition_at=self.at,
                 **{name: Greatest(name, F("min_quorum") + 1) for name in _COUNTS},
                 max_total_results=Greatest("max_total_results", Least(_nresults() + 1, MAX_RESULTS_PER_WORKUNIT)),
+            )
+        if self.decided.still_waiting_ids:
+            Workunit.objects.filter(pk__in=self.decided.still_waiting_ids).update(
+                validate_after=F("confirm_until"), validate_fault="", transition_at=self.at
             )
         unfit = [
             int(results.id[self.begins[number] + place])

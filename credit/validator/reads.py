@@ -24,7 +24,8 @@ _RECORD_FIELDS: Final = tuple(each.name for each in fields(HostVersionFacts))
 class Workunits:
     """A batch of workunits in the order of their ids. No canonical result: 0; its credit then: NaN.
 
-    ``has_waited``: for another result to confirm it, which did not come; its quorum was raised by one for that.
+    ``confirm_until``: until then it waits for another result to confirm it, and its quorum is raised by one for that;
+    microseconds since 1970 or `NO_TIME`.
     """
 
     id: Column
@@ -36,7 +37,17 @@ class Workunits:
     canonical_credit: Column
     delay_bound_secs: Column
     given_credit: Column
-    has_waited: Column
+    confirm_until: Column
+
+    def have_waited(self, now_us: int) -> Column:
+        """Which of them have waited for another result long enough."""
+        waited: Column = (self.confirm_until != NO_TIME) & (self.confirm_until <= now_us)
+        return waited
+
+    def are_unconfirmed(self, begins: Sequence[int], ends: Sequence[int], now_us: int) -> Column:
+        """Those that nobody came to confirm. What came after all, and was not looked at yet, counts as ever."""
+        unconfirmed: Column = self.have_waited(now_us) & (np.subtract(ends, begins) < self.min_quorum)
+        return unconfirmed
 
 
 @dataclass(slots=True)
@@ -132,6 +143,17 @@ def read_results(workunit_ids: Column) -> Results:
         columns = {name: column if name == "digest" else column[order] for name, column in columns.items()}
         columns["digest"] = digest
     return Results(**columns)
+
+
+def places_of(workunits: Workunits, results: Results) -> tuple[list[int], list[int]]:
+    """Where the results of each workunit begin, and where they end."""
+    begins = np.searchsorted(results.workunit_id, workunits.id, "left").tolist()
+    return begins, np.searchsorted(results.workunit_id, workunits.id, "right").tolist()
+
+
+def hold_workunits(workunit_ids: Column, now_us: int) -> set[int]:
+    """Have these locked workunits wait for their results in progress; the ids of those that have any."""
+    return set(sql.HOLD_WORKUNITS.read(workunit_ids, now_us)["id"].tolist())
 
 
 def lock_records(app_id: int, hosts: Column, versions: Column, types: Column) -> Records:

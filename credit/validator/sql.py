@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Final
 
 from credit.engine.facts import ProcessorType
-from credit.engine.states import Outcome, ValidateState
+from credit.engine.states import Outcome, ServerState, ValidateState
 from credit.validator.binary import Statement
 
 # Columns carry a type of processor as its number in this list, from 1.
@@ -23,7 +23,7 @@ _TYPE_NUMBER: Final = f"array_position(ARRAY{list(PROCESSOR_TYPES)}::varchar[], 
 LOCK_WORKUNITS: Final = Statement(
     """WITH batch AS (
   SELECT id, fpops_est, fpops_bound, min_quorum, target_nresults, canonical_result_id, canonical_credit,
-         delay_bound_secs, credit, awaits_confirmation AS has_waited
+         delay_bound_secs, credit, confirm_until
     FROM credit_workunit
    WHERE app_id >= $1 AND app_id <= $1 AND need_validate AND (validate_after IS NULL OR validate_after <= $3)
    ORDER BY app_id, id LIMIT $2 FOR NO KEY UPDATE SKIP LOCKED)
@@ -32,9 +32,23 @@ SELECT array_agg(id) AS id, array_agg(fpops_est) AS fpops_est, array_agg(fpops_b
        array_agg(coalesce(canonical_result_id, 0)) AS canonical_id,
        array_agg(coalesce(canonical_credit, 'NaN')) AS canonical_credit,
        array_agg(delay_bound_secs::int8) AS delay_bound_secs, array_agg(coalesce(credit, 'NaN')) AS given_credit,
-       array_agg(has_waited) AS has_waited
+       array_agg(coalesce(confirm_until, '-infinity')) AS confirm_until
   FROM batch""",
     "int8 int8 timestamptz",
+)
+
+# Changes workunits that are locked. Those of them with a result in progress that was sent before the end of their wait
+# are looked at again when it is due. What was sent later is not waited for, or nobody could say how long that takes.
+HOLD_WORKUNITS: Final = Statement(
+    f"""WITH held AS (
+  UPDATE credit_workunit w SET validate_after = r.due_at, validate_fault = ''
+    FROM (SELECT workunit_id, max(deadline_at) AS due_at
+            FROM credit_result r JOIN credit_workunit u ON u.id = r.workunit_id
+           WHERE r.workunit_id = ANY ($1) AND server_state = {ServerState.IN_PROGRESS.value} AND deadline_at > $2
+             AND sent_at <= u.confirm_until GROUP BY workunit_id) r
+   WHERE w.id = r.workunit_id RETURNING w.id)
+SELECT array_agg(id) AS id FROM held""",
+    "int8[] timestamptz",
 )
 
 # Locks nothing, as their workunits are locked. Reads results that were reported as a success and not found wrong.
@@ -134,8 +148,7 @@ UPDATE_RESULTS: Final = Statement(
 )
 UPDATE_WORKUNITS: Final = Statement(
     """UPDATE credit_workunit w
-   SET need_validate = false, validate_fault = '', validate_after = NULL, awaits_confirmation = false,
-       transition_at = $4,
+   SET need_validate = false, validate_fault = '', validate_after = NULL, confirm_until = NULL, transition_at = $4,
        canonical_result_id = coalesce(n.canonical_id, w.canonical_result_id),
        canonical_credit = coalesce(n.credit, w.canonical_credit)
   FROM unnest($1, $2, $3) n(id, canonical_id, credit)

@@ -17,6 +17,7 @@ from credit.models import App, Workunit
 from credit.validator import metrics
 from credit.validator.comparison import needs_files
 from credit.validator.passes import PassReport, run_pass
+from credit.validator.prepared import has_slow_function, prepare
 from portal.databases.clocks import database_now
 
 log = structlog.get_logger(__name__)
@@ -38,12 +39,16 @@ def run_until_idle(app: App, run_secs: float) -> bool:
 
     Does nothing if as many validators are at work on the app as may be. One pass is always made.
     """
-    limit = settings.VALIDATOR_FILES_BATCH if needs_files(app) else settings.VALIDATOR_BATCH
+    reads_files = needs_files(app)
+    limit = settings.VALIDATOR_FILES_BATCH if reads_files else settings.VALIDATOR_BATCH
     deadline = time.monotonic() + run_secs
     with _slot(app) as is_free:
         while is_free:
             began = time.perf_counter()
-            report = run_pass(app.pk, database_now(), limit)
+            answers = prepare(app, limit, deadline) if reads_files else None
+            if answers is not None and not answers.nworkunits:
+                return False
+            report = run_pass(app.pk, database_now(), limit, answers)
             if not report.nworkunits:
                 return False
             secs = time.perf_counter() - began
@@ -69,8 +74,10 @@ def _log(app: App, report: PassReport, secs: float) -> None:
 def _slot(app: App) -> Iterator[bool]:
     """Take one of the app's slots for validators; whether one was free. PostgreSQL frees it if this process dies."""
     first = app.pk * _SLOTS % 2**31
+    # Of several validators each would ask a slow function about the same workunits.
+    count = 1 if has_slow_function(app) else settings.VALIDATORS_PER_APP
     with connection.cursor() as cursor:
-        for slot in range(first, first + settings.VALIDATORS_PER_APP):
+        for slot in range(first, first + count):
             cursor.execute("SELECT pg_try_advisory_lock(%s, %s)", [_LOCK, slot])
             if cursor.fetchone()[0]:
                 break

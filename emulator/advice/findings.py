@@ -106,11 +106,6 @@ class Findings:
     short: tuple[ShortProject, ...]
     idle: tuple[IdleKind, ...]
 
-    @property
-    def are_good(self) -> bool:
-        """Whether there is nothing to say."""
-        return not (self.nlate or self.short or self.idle)
-
 
 def find(scenario: Scenario, result: Result) -> Findings:
     """The findings of a run whose timeline was recorded."""
@@ -151,19 +146,19 @@ def kind_shares(scenario: Scenario, result: Result, shares: Sequence[float]) -> 
 
 def _late_jobs(result: Result) -> list[LateJob]:
     """Known jobs of the owner's first, then the latest."""
-    found = [
+    late_jobs = [
         LateJob(result.projects[project].name, job, result.names.get(job, ""), late_secs, is_finished=False)
         for project, job, late_secs in result.overdue
     ]
     if result.timeline is not None:
         misses = result.timeline.misses
         unfinished = {job for _, job, _ in result.overdue}
-        found += [
+        late_jobs += [
             LateJob(result.projects[project].name, job, result.names.get(job, ""), late_secs, is_finished=True)
             for project, job, late_secs in zip(misses.project, misses.job, misses.late_secs, strict=True)
             if job not in unfinished
         ]
-    return sorted(found, key=lambda late: (not late.name, -late.late_secs, late.job))
+    return sorted(late_jobs, key=lambda late: (not late.name, -late.late_secs, late.job))
 
 
 def _shorts(scenario: Scenario, result: Result) -> Iterator[ShortProject]:
@@ -214,13 +209,13 @@ def _lacks_memory(scenario: Scenario, project: Project) -> bool:
 def _idle(scenario: Scenario, result: Result) -> list[IdleKind]:
     assert result.timeline is not None
     bins = result.timeline.bins
-    found = []
+    idle_times = []
     for number, kind in enumerate(result.timeline.kinds):
         able = float(bins.instances[number]) * result.timeline.duration_secs - float(bins.off[number].sum())
         idle = able - float(bins.busy[number].sum())
         if able > 0 and idle > IDLE_MIN * able:
-            found.append(IdleKind(kind, idle, able, _why_idle(scenario, result, kind)))
-    return found
+            idle_times.append(IdleKind(kind, idle, able, _why_idle(scenario, result, kind)))
+    return idle_times
 
 
 def _why_idle(scenario: Scenario, result: Result, kind: str) -> Cause:
@@ -237,9 +232,15 @@ def _why_idle(scenario: Scenario, result: Result, kind: str) -> Cause:
         (Cause.HELD, all(_is_not_asked(scenario, project) for _, project in suppliers)),
         (
             Cause.NEVER_WORK,
-            all(_is_not_asked(scenario, each) or _never_has_work(scenario, each, result.days) for _, each in suppliers),
+            all(
+                _is_not_asked(scenario, supplier) or _never_has_work(scenario, supplier, result.days)
+                for _, supplier in suppliers
+            ),
         ),
-        (Cause.MEMORY, counts[Reason.NO_MEMORY] > 0 or all(_lacks_memory(scenario, each) for _, each in suppliers)),
+        (
+            Cause.MEMORY,
+            counts[Reason.NO_MEMORY] > 0 or all(_lacks_memory(scenario, supplier) for _, supplier in suppliers),
+        ),
         (Cause.MAX_CONCURRENT, all(_is_limited(project) for _, project in suppliers)),
         (Cause.DEADLINES, counts[Reason.SERVER_DEADLINE] > contacts / 4),
         (Cause.OFFLINE, not scenario.preferences.network_hours.is_always or scenario.host.connected.fraction < 1),

@@ -108,10 +108,10 @@ def candidates(scenario: Scenario, findings: Findings, result: Result) -> list[t
         groups.append([*_shares(scenario, findings), *_limits(scenario, result)])
     if findings.idle:
         groups.append([*_without_limits(scenario), *list(_buffers(scenario, larger=True))[:3]])
-    found: list[tuple[SettingChange, Scenario]] = []
+    changes: list[tuple[SettingChange, Scenario]] = []
     for place in range(max(map(len, groups), default=0)):
-        found += [group[place] for group in groups if place < len(group)]
-    return found[:TRIALS_MAX]
+        changes += [group[place] for group in groups if place < len(group)]
+    return changes[:TRIALS_MAX]
 
 
 def _buffers(scenario: Scenario, *, larger: bool) -> Iterable[tuple[SettingChange, Scenario]]:
@@ -174,18 +174,18 @@ def try_all(
 
 
 def _figures(findings: Findings) -> list[str]:
-    found = {"late": findings.nlate > 0, "short": bool(findings.short), "idle": bool(findings.idle)}
-    return [figure for figure in FIGURES if found[figure]]
+    shares = {"late": findings.nlate > 0, "short": bool(findings.short), "idle": bool(findings.idle)}
+    return [figure for figure in FIGURES if shares[figure]]
 
 
 def advise(before: Measures, trials: Sequence[Trial], figures: Sequence[str]) -> tuple[Advice, ...]:
     """For each of the figures, the trial that improves it most, if one does without spoiling another."""
-    found = []
+    advice = []
     for figure in figures:
         good = [trial for trial in trials if _improves(before, trial.measures, figure)]
         if good:
-            found.append(Advice(figure, min(good, key=lambda trial: getattr(trial.measures, figure))))
-    return tuple(found)
+            advice.append(Advice(figure, min(good, key=lambda trial: getattr(trial.measures, figure))))
+    return tuple(advice)
 
 
 def _improves(before: Measures, after: Measures, figure: str) -> bool:

@@ -20,7 +20,7 @@ from emulator.engine.kernel.queues import make_queues
 from emulator.engine.policies.in_arrays import ArrayPolicy
 from emulator.engine.policies.recorded_turns import RecordedTurns
 from emulator.engine.policy import Policy
-from emulator.engine.run import Run
+from emulator.engine.run import Emulation
 from emulator.engine.state import NEVER, Job, ProjectState
 from emulator.engine.table import Table
 from emulator.engine.timeline.reasons import Reason
@@ -132,7 +132,7 @@ def is_of_the_policy(kind: int, reason: int) -> bool:
     return kind == DecisionKind.STOP and reason == Reason.PREEMPTED
 
 
-def moment(run: Run, policy: ArrayPolicy, wanted: Wanted) -> Moment:
+def moment(run: Emulation, policy: ArrayPolicy, wanted: Wanted) -> Moment:
     """Makes the run of that policy up to that decision.
 
     Raises ReplayError if the policy uses no such simulation, if the decision was not the policy's, or if the run is

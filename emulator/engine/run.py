@@ -80,7 +80,7 @@ def run(
     `timeline`: whether to record it. `explain_secs`: the part of the run whose decisions are kept. Raises
     ScenarioError for an impossible number of days.
     """
-    return Run(scenario, policy, days, seed, quirks, timeline=timeline, explain_secs=explain_secs).result()
+    return Emulation(scenario, policy, days, seed, quirks, timeline=timeline, explain_secs=explain_secs).result()
 
 
 @contextmanager
@@ -95,7 +95,7 @@ def _rare_collections() -> Iterator[None]:
         gc.set_threshold(*before)
 
 
-class Run:
+class Emulation:
     """One run; see `run`."""
 
     def __init__(

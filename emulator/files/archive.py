@@ -103,14 +103,14 @@ def _path(name: str) -> str:
 
 def _data_folder(paths: Mapping[str, object]) -> str:
     """The folder that has client_state.xml, with a slash at its end; "" for the archive itself."""
-    found = [path.removesuffix(STATE_FILE) for path in paths if path == STATE_FILE or path.endswith(f"/{STATE_FILE}")]
-    if not found:
+    folders = [path.removesuffix(STATE_FILE) for path in paths if path == STATE_FILE or path.endswith(f"/{STATE_FILE}")]
+    if not folders:
         raise ScenarioFileError(STATE_FILE, "", 0, "zip_without_state")
-    highest = min(path.count("/") for path in found)
-    found = [path for path in found if path.count("/") == highest]
-    if len(found) > 1:
+    highest = min(path.count("/") for path in folders)
+    folders = [path for path in folders if path.count("/") == highest]
+    if len(folders) > 1:
         raise ScenarioFileError(STATE_FILE, "", 0, "zip_several_clients")
-    return found[0]
+    return folders[0]
 
 
 def _content(archive: zipfile.ZipFile, info: zipfile.ZipInfo, name: str) -> bytes:

@@ -73,13 +73,13 @@ class Assembly:
         names = self._project_names()
         projects: list[Project] = []
         jobs: list[StartJob] = []
-        for index, found in enumerate(self.state.projects):
-            apps, kept = self._apps(index, found)
+        for index, project_state in enumerate(self.state.projects):
+            apps, versions = self._apps(index, project_state)
             if not apps:
                 self._note(Message("left_out_project", name=names[index]))
                 continue
-            projects.append(self._project(index, found, names[index], apps))
-            jobs += self._jobs(index, names[index], found, apps, kept)
+            projects.append(self._project(index, project_state, names[index], apps))
+            jobs += self._jobs(index, names[index], project_state, apps, versions)
         if not projects:
             raise self.state.projects[0].section.error("project", "no_usable_project")
         if all(project.share == 0 for project in projects):
@@ -185,42 +185,44 @@ class Assembly:
         for at in places:
             self.configs[at] = config
 
-    def _project(self, index: int, found: StateProject, name: str, apps: list[App]) -> Project:
+    def _project(self, index: int, project_state: StateProject, name: str, apps: list[App]) -> Project:
         config = self.configs.get(index)
         now = self.state.now
         return Project(
             name=name,
-            share=found.share,
+            share=project_state.share,
             apps=tuple(apps),
-            available=found.available,
-            standing=found.standing,
-            suspended=found.suspended,
-            no_new_tasks=found.no_new_tasks,
-            uses_dcf=found.uses_dcf,
+            available=project_state.available,
+            standing=project_state.standing,
+            suspended=project_state.suspended,
+            no_new_tasks=project_state.no_new_tasks,
+            uses_dcf=project_state.uses_dcf,
             max_concurrent=config.project_max_concurrent if config else 0,
-            request_delay_secs=found.contacts.request_delay_secs if now else 0.0,
-            backoffs=backoffs(found.contacts, now),
-            not_asked=found.contacts.not_asked,
+            request_delay_secs=project_state.contacts.request_delay_secs if now else 0.0,
+            backoffs=backoffs(project_state.contacts, now),
+            not_asked=project_state.contacts.not_asked,
         )
 
-    def _apps(self, index: int, found: StateProject) -> tuple[list[App], dict[str, list[StateVersion]]]:
+    def _apps(self, index: int, project_state: StateProject) -> tuple[list[App], dict[str, list[StateVersion]]]:
         """The applications this computer can run, and for each which of its versions are left."""
         apps: list[App] = []
-        kept: dict[str, list[StateVersion]] = {}
-        for app in found.apps.values():
+        used_versions: dict[str, list[StateVersion]] = {}
+        for app in project_state.apps.values():
             if app.non_cpu_intensive:
-                self._note(Message("left_out_idle_app", name=found.name, app=app.name))
+                self._note(Message("left_out_idle_app", name=project_state.name, app=app.name))
                 continue
-            usable = [(state, self._version(index, found, app, state)) for state in app.versions]
+            usable = [(state, self._version(index, project_state, app, state)) for state in app.versions]
             pairs = [(state, version) for state, version in usable if version is not None]
-            size, estimate, latency = self._job_sizes(index, found, app, [version.flops for _, version in pairs])
+            size, estimate, latency = self._job_sizes(
+                index, project_state, app, [version.flops for _, version in pairs]
+            )
             for state, version in pairs:
                 if size.mean / version.flops < MIN_RUN_SECS:
                     raise state.section.error("flops", "tasks_too_short")
             if not pairs:
-                self._note(Message("left_out_app", name=found.name, app=app.name))
+                self._note(Message("left_out_app", name=project_state.name, app=app.name))
                 continue
-            kept[app.name] = [state for state, _ in pairs]
+            used_versions[app.name] = [state for state, _ in pairs]
             config = self.configs.get(index)
             limit = config.max_concurrent.get(app.name, app.max_concurrent) if config else app.max_concurrent
             versions = tuple(version for _, version in pairs)
@@ -228,49 +230,51 @@ class Assembly:
             apps.append(
                 App(app.name, versions, size, Normal(estimate), latency, app.weight, limit, working_set_bytes=memory)
             )
-        return apps, kept
+        return apps, used_versions
 
     def _job_sizes(
-        self, index: int, found: StateProject, app: StateApp, speeds: list[float]
+        self, index: int, project_state: StateProject, app: StateApp, speeds: list[float]
     ) -> tuple[Normal, float, float]:
         """Size, estimate and time limit of an application's new jobs: what only an emulator's file says, else sizes as
         its job log has them, else what its first job says."""
-        first = next((job for job in found.jobs if job.app == app.name), None)
+        first = next((job for job in project_state.jobs if job.app == app.name), None)
         estimate = app.estimate_flop
         if estimate is None:
-            workunits = (flop for name, flop in found.workunits.values() if name == app.name)
+            workunits = (flop for name, flop in project_state.workunits.values() if name == app.name)
             estimate = next(workunits, app.size.mean if app.size else DEFAULT_JOB_FLOP)
-            if found.uses_dcf:
-                estimate = min(max(estimate * found.dcf, MIN_JOB_FLOP), MAX_FLOP)
+            if project_state.uses_dcf:
+                estimate = min(max(estimate * project_state.dcf, MIN_JOB_FLOP), MAX_FLOP)
         latency = app.latency_secs
         if latency is None:
             latency = first.latency_secs if first and first.latency_secs >= 1 else DEFAULT_LATENCY_SECS
-        times = None if app.size else self._run_times(index, found, app, speeds)
+        times = None if app.size else self._run_times(index, project_state, app, speeds)
         if times is not None:
             self.size_factors[index, app.name] = times.per_estimate
             return Normal(times.mean_flop, times.std_dev_flop), estimate, latency
         return app.size or Normal(estimate), estimate, latency
 
-    def _run_times(self, index: int, found: StateProject, app: StateApp, speeds: list[float]) -> RunTimes | None:
+    def _run_times(
+        self, index: int, project_state: StateProject, app: StateApp, speeds: list[float]
+    ) -> RunTimes | None:
         """What the project's job log says of the application's tasks, if it has enough of them."""
         if index not in self.by_app:
-            tasks = {job.name: job.app for job in found.jobs}
-            tasks |= {name: app for name, (app, _) in found.workunits.items()}
-            self.by_app[index] = by_app(self.logged.get(index, []), tasks, found.apps)
+            tasks = {job.name: job.app for job in project_state.jobs}
+            tasks |= {name: app for name, (app, _) in project_state.workunits.items()}
+            self.by_app[index] = by_app(self.logged.get(index, []), tasks, project_state.apps)
         of_app, of_project = self.by_app[index].get(app.name, []), self.by_app[index].get("", [])
         times = run_times(of_app, speeds)
         if times is not None:
-            self._note(Message("sizes_of_app", name=found.name, app=app.name, number=times.njobs))
+            self._note(Message("sizes_of_app", name=project_state.name, app=app.name, number=times.njobs))
             return times
         times = run_times(of_project, speeds)
         if times is not None:
-            self._note(Message("sizes_of_project", name=found.name, app=app.name, number=times.njobs))
+            self._note(Message("sizes_of_project", name=project_state.name, app=app.name, number=times.njobs))
         return times
 
-    def _version(self, index: int, found: StateProject, app: StateApp, state: StateVersion) -> Version | None:
+    def _version(self, index: int, project_state: StateProject, app: StateApp, state: StateVersion) -> Version | None:
         """The version with its owner's settings and a speed; None when the computer has no processor for it."""
         version = state.version
-        if version.gpu and (version.gpu not in self.processors or self._excluded(found, app, version.gpu)):
+        if version.gpu and (version.gpu not in self.processors or self._excluded(project_state, app, version.gpu)):
             return None
         config = self.configs.get(index)
         if config is not None:
@@ -281,26 +285,31 @@ class Assembly:
             version = replace(version, flops=cpu_flops + gpu_flops)
         return version
 
-    def _excluded(self, found: StateProject, app: StateApp, kind: str) -> bool:
+    def _excluded(self, project_state: StateProject, app: StateApp, kind: str) -> bool:
         return any(
-            exclusion.url.rstrip("/") in ("", found.url.rstrip("/"))
+            exclusion.url.rstrip("/") in ("", project_state.url.rstrip("/"))
             and exclusion.kind in ("", kind)
             and exclusion.app in ("", app.name)
             for exclusion in self.cc_config.exclusions
         )
 
     def _jobs(
-        self, index: int, name: str, found: StateProject, apps: list[App], kept: dict[str, list[StateVersion]]
+        self,
+        index: int,
+        name: str,
+        project_state: StateProject,
+        apps: list[App],
+        versions: dict[str, list[StateVersion]],
     ) -> list[StartJob]:
         """Its tasks as they are now, in order of arrival."""
         jobs: list[StartJob] = []
-        for job in found.jobs:
-            version = _version_of(job, kept.get(job.app, []))
+        for job in project_state.jobs:
+            version = _version_of(job, versions.get(job.app, []))
             app = next((app for app in apps if app.name == job.app), None)
             if version is None or app is None:
                 self._note(Message("left_out_tasks", name=name))
                 continue
-            factor = found.dcf if found.uses_dcf else 1.0
+            factor = project_state.dcf if project_state.uses_dcf else 1.0
             sizing = Sizing(app.versions[version].flops, factor, self.size_factors.get((index, app.name), factor))
             jobs.append(start_job(job, name, version, sizing, self.state.now))
             if job.transfers == "download":

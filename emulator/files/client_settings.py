@@ -121,13 +121,13 @@ def _switch(section: Section, tag: str, before: bool) -> bool:
 def _hours(section: Section, days: list[Section], tags: tuple[str, str], before: Hours) -> Hours:
     """The usual hours, and those of single days; of a day named twice the last one counts."""
     start, end = tags
-    own = {each.day: each for each in before.days}
-    for each in days:
-        day = each.integer("day_of_week", -1, 0, 6)
+    own = {day.day: day for day in before.days}
+    for override in days:
+        day = override.integer("day_of_week", -1, 0, 6)
         if day < 0:
-            raise each.error("day_of_week", "weekday_missing")
-        if start in each.leaves or end in each.leaves:
-            own[day] = DayHours(day, each.number(start, 0, 0, 24), each.number(end, 0, 0, 24))
+            raise override.error("day_of_week", "weekday_missing")
+        if start in override.leaves or end in override.leaves:
+            own[day] = DayHours(day, override.number(start, 0, 0, 24), override.number(end, 0, 0, 24))
     return Hours(
         section.number(start, before.start_hour, 0, 24),
         section.number(end, before.end_hour, 0, 24),

@@ -278,9 +278,10 @@ def _project(section: Section) -> StateProject:
 
 def _contacts(section: Section) -> Contacts:
     intervals = {
-        each.text("name"): each.number("value", 0, 0, MAX_SECS) for each in section.named("rsc_backoff_interval")
+        interval.text("name"): interval.number("value", 0, 0, MAX_SECS)
+        for interval in section.named("rsc_backoff_interval")
     }
-    untils = {each.text("name"): each.number("value", 0, 0, MAX_SECS) for each in section.named("rsc_backoff_time")}
+    untils = {time.text("name"): time.number("value", 0, 0, MAX_SECS) for time in section.named("rsc_backoff_time")}
     allowed_at = section.number("min_rpc_time", 0, 0, MAX_SECS)
     failures = section.integer("nrpc_failures", 0, 0, 10**9)
     # After an RPC that succeeded, the next one is allowed when the server's delay is over.

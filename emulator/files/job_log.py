@@ -67,25 +67,25 @@ def read_job_log(data: bytes, file: str) -> JobLog:
     for number, line in enumerate(data.splitlines(), 1):
         if not line.strip():
             continue
-        found = _LINE.fullmatch(line.strip())
-        values = _values(found) if found is not None else None
-        if found is None or values is None:
+        match = _LINE.fullmatch(line.strip())
+        values = _values(match) if match is not None else None
+        if match is None or values is None:
             bad.append(number)
             continue
         nread += 1
         estimate_secs, estimate_flop, run_secs = values
-        if run_secs > 0 and int(found[5] or 0) == 0:
+        if run_secs > 0 and int(match[5] or 0) == 0:
             flops = estimate_flop / estimate_secs if estimate_secs > 0 else 0.0
-            jobs.append(LoggedJob(found[3].decode("latin-1"), run_secs, estimate_flop, flops))
+            jobs.append(LoggedJob(match[3].decode("latin-1"), run_secs, estimate_flop, flops))
     if bad and not nread:
         raise ScenarioFileError(file, "", bad[0], "no_job_log")
     return JobLog(jobs, tuple(bad))
 
 
-def _values(found: re.Match[bytes]) -> tuple[float, float, float] | None:
+def _values(match: re.Match[bytes]) -> tuple[float, float, float] | None:
     """The estimated run time, the estimate in FLOP, and the run time; None if one is no number in range."""
     try:
-        ue, fe, et = float(found[1]), float(found[2]), float(found[4])
+        ue, fe, et = float(match[1]), float(match[2]), float(match[4])
     except ValueError:
         return None
     in_range = 0 <= ue <= MAX_SECS and 0 <= fe <= MAX_FLOP and 0 <= et <= MAX_SECS
@@ -102,18 +102,18 @@ def by_app(jobs: Iterable[LoggedJob], tasks: Mapping[str, str], apps: Iterable[s
     stems: dict[str, set[str]] = {}
     for name, app in tasks.items():
         stems.setdefault(_stem(name), set()).add(app)
-    found: dict[str, list[LoggedJob]] = {}
+    jobs_by_app: dict[str, list[LoggedJob]] = {}
     for job in jobs:
         alike = {tasks[job.name]} if job.name in tasks else stems.get(_stem(job.name), set())
         if len(names) == 1:
             alike = set(names)
-        found.setdefault(next(iter(alike)) if len(alike) == 1 else "", []).append(job)
-    return found
+        jobs_by_app.setdefault(next(iter(alike)) if len(alike) == 1 else "", []).append(job)
+    return jobs_by_app
 
 
 def _stem(name: str) -> str:
-    found = _STEM.match(name)
-    return found[0] if found else ""
+    match = _STEM.match(name)
+    return match[0] if match else ""
 
 
 def run_times(jobs: list[LoggedJob], speeds: Iterable[float]) -> RunTimes | None:
@@ -122,11 +122,11 @@ def run_times(jobs: list[LoggedJob], speeds: Iterable[float]) -> RunTimes | None
     A task's size is its run time × the present speed of its version, so that the emulation gives the run time that was
     measured. Its version is the one whose speed is nearest to that of the estimate.
     """
-    known = list(speeds)
+    kinds = list(speeds)
     newest = jobs[-JOBS_MAX:]
-    if len(newest) < JOBS_MIN or not known:
+    if len(newest) < JOBS_MIN or not kinds:
         return None
-    sizes = [job.run_secs * min(known, key=lambda flops: _apart(job, flops)) for job in newest]
+    sizes = [job.run_secs * min(kinds, key=lambda flops: _apart(job, flops)) for job in newest]
     mean = fsum(sizes) / len(sizes)
     variance = fsum([(size - mean) ** 2 for size in sizes]) / (len(sizes) - 1)
     estimated = fsum([job.estimate_flop for job in newest])

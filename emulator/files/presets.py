@@ -167,7 +167,7 @@ PRESETS: Final[tuple[Preset, ...]] = (
 
 def preset(key: str) -> Preset:
     """The preset of that key; KeyError if there is none."""
-    for found in PRESETS:
-        if found.key == key:
-            return found
+    for candidate in PRESETS:
+        if candidate.key == key:
+            return candidate
     raise KeyError(key)

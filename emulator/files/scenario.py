@@ -43,9 +43,9 @@ def read_folder(path: Path) -> Scenario:
         raise ScenarioFileError(STATE_FILE, "", 0, "no_state_file", folder=folder)
     files = {STATE_FILE: _read(state, STATE_BYTES_MAX)}
     others = [*_PREFERENCE_FILES, _CC_CONFIG_FILE, TIME_LOG_FILE]
-    others += sorted(found.name for found in folder.glob("job_log_*.txt"))[:FILES_MAX]
+    others += sorted(path.name for path in folder.glob("job_log_*.txt"))[:FILES_MAX]
     configs = sorted((folder / "projects").glob(f"*/{APP_CONFIG_FILE}"))[: APP_CONFIGS_MAX + 1]
-    others += [found.relative_to(folder).as_posix() for found in configs]
+    others += [path.relative_to(folder).as_posix() for path in configs]
     for name in others:
         limit = bytes_max_of(name)
         if limit is not None and (folder / name).is_file():
@@ -92,13 +92,13 @@ def read_upload(files: Mapping[str, bytes]) -> Scenario:
     """
     if STATE_FILE not in files:
         raise ScenarioFileError(STATE_FILE, "", 0, "state_file_missing")
-    known = {STATE_FILE, *_PREFERENCE_FILES, _CC_CONFIG_FILE, TIME_LOG_FILE}
-    app_configs = sorted(name for name in files if name not in known and name.endswith(APP_CONFIG_FILE))
+    names = {STATE_FILE, *_PREFERENCE_FILES, _CC_CONFIG_FILE, TIME_LOG_FILE}
+    app_configs = sorted(name for name in files if name not in names and name.endswith(APP_CONFIG_FILE))
     job_logs = sorted(name for name in files if JOB_LOG.fullmatch(name))
     for name in files:
-        if name not in (*known, *app_configs, *job_logs):
+        if name not in (*names, *app_configs, *job_logs):
             raise ScenarioFileError(
-                name[:100], "", 0, "unknown_file", names=[*sorted(known), "app_config.xml", "job_log_….txt"]
+                name[:100], "", 0, "unknown_file", names=[*sorted(names), "app_config.xml", "job_log_….txt"]
             )
     if len(app_configs) > APP_CONFIGS_MAX:
         raise ScenarioFileError(APP_CONFIG_FILE, "", 0, "too_many_of_them", limit=APP_CONFIGS_MAX)

@@ -70,8 +70,8 @@ class Document:
 
     def applied(self) -> Scenario:
         """The scenario with the parameters that are preferences; the policy takes the others."""
-        known = {field.name for field in fields(self.scenario.preferences)}
-        changes = {name: value for name, value in self.parameters.as_dict().items() if name in known}
+        names = {field.name for field in fields(self.scenario.preferences)}
+        changes = {name: value for name, value in self.parameters.as_dict().items() if name in names}
         return replace(self.scenario, preferences=replace(self.scenario.preferences, **changes))
 
 
@@ -235,14 +235,14 @@ def _first_fault(error: BaseException) -> ScenarioError:
     for fault in _leaves(error):
         if isinstance(fault, ScenarioError):
             return fault
-    found: list[Message] = []
+    faults: list[Message] = []
 
     def note(fault: BaseException, _: type | None) -> str:
-        found.append(_why(fault))
+        faults.append(_why(fault))
         return ""
 
     path = cattrs.transform_error(error, format_exception=note)[0].rpartition(" @ ")[2]
-    return ScenarioError(path.removeprefix("$").removeprefix(".")[:200] or "document", found[0])
+    return ScenarioError(path.removeprefix("$").removeprefix(".")[:200] or "document", faults[0])
 
 
 def _why(error: BaseException) -> Message:
@@ -259,5 +259,5 @@ def _why(error: BaseException) -> Message:
 
 def _leaves(error: BaseException) -> list[BaseException]:
     if isinstance(error, cattrs.BaseValidationError):
-        return [leaf for each in error.exceptions for leaf in _leaves(each)]
+        return [leaf for cause in error.exceptions for leaf in _leaves(cause)]
     return [error]

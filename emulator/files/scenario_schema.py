@@ -67,7 +67,7 @@ def _schema(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
     if kind is Message:
         return _MESSAGE
     if isinstance(kind, type) and issubclass(kind, StrEnum):
-        return {"enum": [each.value for each in kind]}
+        return {"enum": [member.value for member in kind]}
     return {"type": _NAMES[kind]} | ({"pattern": NO_NUL} if kind is str else {})
 
 

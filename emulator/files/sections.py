@@ -139,8 +139,8 @@ class Section:
     def attribute(self, name: str) -> str:
         """Return the value of an attribute of the opening tag; "" without one."""
         opening = self.source.data[self.at : self.at + _ATTRIBUTES_BYTES].split(b">", 1)[0]
-        found = re.search(rb"\b" + name.encode() + rb"\s*=\s*[\"']([^\"']*)[\"']", opening)
-        return found[1].decode(errors="replace") if found else ""
+        match = re.search(rb"\b" + name.encode() + rb"\s*=\s*[\"']([^\"']*)[\"']", opening)
+        return match[1].decode(errors="replace") if match else ""
 
 
 def read_sections(source: SourceFile, root: str, schema: Schema, bytes_max: int) -> Iterator[Section]:

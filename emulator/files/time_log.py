@@ -92,18 +92,18 @@ def read_time_log(data: bytes, now: float, file: str = TIME_LOG_FILE) -> TimeLog
     for number, line in enumerate(data.splitlines(), 1):
         if not line.strip():
             continue
-        found = _LINE.fullmatch(line.strip())
-        if found is None or not MIN_TIME <= float(found[1]) <= MAX_TIME:
+        match = _LINE.fullmatch(line.strip())
+        if match is None or not MIN_TIME <= float(match[1]) <= MAX_TIME:
             bad.append(number)
             continue
-        switch = _SWITCHES.get(found[2])
+        switch = _SWITCHES.get(match[2])
         if switch is None:
             continue
         # A line may be older than the one before it: what is over is not changed.
-        at = max(last, float(found[1]))
+        at = max(last, float(match[1]))
         first, last = first or at, at
         processes[switch[0]].switch(switch[1], at)
-        if found[2] == b"power_on":  # a client that starts computes, and has a network, until it says otherwise
+        if match[2] == b"power_on":  # a client that starts computes, and has a network, until it says otherwise
             processes["active"].switch(True, at)
             processes["connected"].switch(True, at)
     if bad and not last:
@@ -120,8 +120,8 @@ def _whole_days(processes: dict[str, _Process], first: float, end: float, bad: t
         if days >= 14:
             days -= days % 7
         begin = end - days * DAY_SECS
-        found = {name: process.within(begin, end) for name, process in processes.items()}
-        if all(len(intervals) <= MAX_TRACE_INTERVALS for intervals in found.values()):
-            return TimeLog(days, **found, bad_lines=bad)
+        whole_days = {name: process.within(begin, end) for name, process in processes.items()}
+        if all(len(intervals) <= MAX_TRACE_INTERVALS for intervals in whole_days.values()):
+            return TimeLog(days, **whole_days, bad_lines=bad)
         days //= 2
     return TimeLog(bad_lines=bad)

@@ -29,10 +29,10 @@ def readable_experiment(request: HttpRequest, key: str) -> Experiment:
         if not request.user.is_authenticated:
             raise Http404("no such experiment")
         return get_object_or_404(Experiment, pk=int(key), owner=request.user)
-    found = get_object_or_404(Experiment, share_token=key.replace("\0", " "), started_at__isnull=False)
-    if found.scenario is not None:
-        found.scenario = _without_names(found.scenario)
-    return found
+    experiment = get_object_or_404(Experiment, share_token=key.replace("\0", " "), started_at__isnull=False)
+    if experiment.scenario is not None:
+        experiment.scenario = _without_names(experiment.scenario)
+    return experiment
 
 
 def _without_names(scenario: dict[str, Any]) -> dict[str, Any]:
@@ -44,19 +44,19 @@ def _without_names(scenario: dict[str, Any]) -> dict[str, Any]:
 
 def readable_run(request: HttpRequest, key: str, number: int) -> tuple[Experiment, Run]:
     """A run of an experiment that the visitor may see, with the experiment."""
-    found = readable_experiment(request, key)
-    if example_of(found):
-        runs = {run.number: run for run in example_runs(found)}
+    experiment = readable_experiment(request, key)
+    if example_of(experiment):
+        runs = {run.number: run for run in example_runs(experiment)}
         if number not in runs:
             raise Http404("no such run")
-        return found, runs[number]
-    run = get_object_or_404(Run, experiment=found, number=number)
-    run.experiment = found
-    return found, run
+        return experiment, runs[number]
+    run = get_object_or_404(Run, experiment=experiment, number=number)
+    run.experiment = experiment
+    return experiment, run
 
 
-def share_url(found: Experiment) -> str:
+def share_url(experiment: Experiment) -> str:
     """The link by which it is shared; empty if it is not."""
-    if found.share_token is None:
+    if experiment.share_token is None:
         return ""
-    return f"{settings.SITE_URL.rstrip('/')}/emulator/shared/{found.share_token}/"
+    return f"{settings.SITE_URL.rstrip('/')}/emulator/shared/{experiment.share_token}/"

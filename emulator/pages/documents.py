@@ -63,13 +63,13 @@ def from_json_file(request: HttpRequest) -> HttpResponse:
 @login_required
 def scenario_json(request: HttpRequest, pk: int) -> HttpResponse:
     """The scenario as it was last saved, as a document."""
-    found = own_experiment(request, pk)
-    if found.scenario is None:
+    experiment = own_experiment(request, pk)
+    if experiment.scenario is None:
         raise Http404("no scenario yet")
-    document = Document(reads.scenario_of(found), found.days)
-    name = f"{slugify(found.title) or 'scenario'}.json"
+    document = Document(reads.scenario_of(experiment), experiment.days)
+    name = f"{slugify(experiment.title) or 'scenario'}.json"
     return JsonResponse(
-        {"$schema": schema_address(), "experiment": found.title, **document_json(document)},
+        {"$schema": schema_address(), "experiment": experiment.title, **document_json(document)},
         headers={"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "private, no-store"},
         json_dumps_params={"indent": 1},
     )

@@ -25,19 +25,22 @@ def example_of(experiment: Experiment) -> Preset | None:
 def example_experiment(key: str) -> Experiment:
     """The example of that name as an experiment, which is not stored; Http404 if there is none."""
     try:
-        found = preset(key)
+        example = preset(key)
     except KeyError:
         raise Http404("no such example") from None
     return Experiment(
-        title=preset_texts.title_of(found), origin=f"example:{key}", scenario=to_json(found.scenario), days=found.days
+        title=preset_texts.title_of(example),
+        origin=f"example:{key}",
+        scenario=to_json(example.scenario),
+        days=example.days,
     )
 
 
 def example_runs(experiment: Experiment) -> list[Run]:
     """The finished runs of an example's experiment."""
-    found = example_of(experiment)
-    assert found is not None
-    pairs = zip(variants_of(found), stored_runs(found.key), strict=True)
+    example = example_of(experiment)
+    assert example is not None
+    pairs = zip(variants_of(example), stored_runs(example.key), strict=True)
     return [
         Run(
             experiment=experiment, number=number, variant=variant.label, policy=variant.policy,
@@ -50,9 +53,9 @@ def example_runs(experiment: Experiment) -> list[Run]:
 
 def example_timeline(run: Run) -> Packed:
     """The timeline of an example's run."""
-    found = example_of(run.experiment)
-    assert found is not None
-    return stored_timeline(found.key, run.number)
+    example = example_of(run.experiment)
+    assert example is not None
+    return stored_timeline(example.key, run.number)
 
 
 def offered() -> dict[str, list[dict[str, Any]]]:
@@ -66,12 +69,12 @@ def offered() -> dict[str, list[dict[str, Any]]]:
     }
 
 
-def _results(found: Preset) -> list[tuple[str, str]]:
+def _results(example: Preset) -> list[tuple[str, str]]:
     """For a reported case: under which policy its runs came to what."""
-    if found.case is None:
+    if example.case is None:
         return []
-    pairs = zip(variants_of(found), stored_runs(found.key), strict=True)
+    pairs = zip(variants_of(example), stored_runs(example.key), strict=True)
     return [
-        (variant_texts.shown(variant.label), case_texts.result(found.case.figure, run.figures, run.projects))
+        (variant_texts.shown(variant.label), case_texts.result(example.case.figure, run.figures, run.projects))
         for variant, run in pairs
     ]

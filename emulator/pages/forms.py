@@ -115,10 +115,10 @@ class ComputerForm(PlainForm):
         for row in range(1, PROJECT_ROWS + 1):
             if name := data[f"name{row}"]:
                 hours = {CPU: data[f"cpu_hours{row}"], data["gpu_kind"]: data[f"gpu_hours{row}"]}
-                known = {kind: value for kind, value in hours.items() if value}
-                if not known:
+                hours_given = {kind: value for kind, value in hours.items() if value}
+                if not hours_given:
                     self.add_error(f"cpu_hours{row}", gettext("Enter how long its tasks run on a CPU or on a GPU."))
-                projects.append(ProjectFacts(name, data[f"share{row}"], known, data[f"deadline_days{row}"]))
+                projects.append(ProjectFacts(name, data[f"share{row}"], hours_given, data[f"deadline_days{row}"]))
         if not projects:
             raise ScenarioError("projects", "nothing_named")
         preferences = Preferences(data["work_buf_min_days"], data["work_buf_additional_days"])
@@ -291,9 +291,9 @@ class TrialForm(PlainForm):
 
     def _peak_flops(self, number: int) -> float:
         """As it was unless it was changed: GFLOPS and back may differ in the last digit."""
-        known = self.scenario.host.processors[number].peak_flops
+        peak_flops = self.scenario.host.processors[number].peak_flops
         given: float = self.cleaned_data[f"gflops{number}"]
-        return known if math.isclose(given, known / 1e9, rel_tol=1e-9) else given * 1e9
+        return peak_flops if math.isclose(given, peak_flops / 1e9, rel_tol=1e-9) else given * 1e9
 
     def variants(self) -> list[Variant]:
         """Each policy, or each policy at each value."""
@@ -315,7 +315,7 @@ def trial_initial(trial: dict[str, Any] | None) -> dict[str, Any]:
     """What the form begins with for a scenario of a JSON file, so that its run is among those that are made."""
     if not trial:
         return {}
-    found: dict[str, Any] = {
+    initial: dict[str, Any] = {
         "policies": [trial["policy"]],
         "quirks": trial["quirks"],
         "seed": trial["seed"],
@@ -323,8 +323,8 @@ def trial_initial(trial: dict[str, Any] | None) -> dict[str, Any]:
     }
     half_life = trial["parameters"].get("half_life_days")
     if half_life is not None:
-        found |= {"parameter": "half_life_days", "values": f"{half_life:.12g}"}
-    return found
+        initial |= {"parameter": "half_life_days", "values": f"{half_life:.12g}"}
+    return initial
 
 
 def _instances(kind: str) -> str:
@@ -334,5 +334,5 @@ def _instances(kind: str) -> str:
 
 def _stored_name(policy: str) -> str:
     """The name that comparisons show: an own policy keeps its name."""
-    known = variant_texts.NAMES
-    return known[PolicyName(policy)] if policy in set(PolicyName) else policy
+    names = variant_texts.NAMES
+    return names[PolicyName(policy)] if policy in set(PolicyName) else policy

@@ -90,14 +90,14 @@ def _task(line: TaskLine) -> ListedTask:
     )
 
 
-def _facts(line: ProjectLine, processors: list[Processor], known: Habits) -> ProjectFacts:
+def _facts(line: ProjectLine, processors: list[Processor], habits: Habits) -> ProjectFacts:
     """The project and what its tasks are like; shares count up to 100."""
     kinds = [processor.kind for processor in processors]
     hours = _job_hours(line.project, [kind for kind in kinds if kind not in line.wish.no_rsc] or kinds)
-    if known.run_hours is not None:
+    if habits.run_hours is not None:
         # Without a word about processors, listed tasks count as those of the first kind, which is the CPU if it can be.
-        hours[next(iter(hours))] = known.run_hours
-    return ProjectFacts(line.project.name, round(100 * (line.share or 0), 4), hours, known.limit_days or LIMIT_DAYS)
+        hours[next(iter(hours))] = habits.run_hours
+    return ProjectFacts(line.project.name, round(100 * (line.share or 0), 4), hours, habits.limit_days or LIMIT_DAYS)
 
 
 def _note_run_times(
@@ -150,25 +150,25 @@ def _processors(host: Host, notes: list[Message]) -> list[Processor]:
 def _job_hours(project: AttachedProject, kinds: list[str]) -> dict[str, float]:
     """By kind; a project that does not list its processor types is assumed to have programs for all."""
     types = {version.processor_type for version in project.versions.all()} or set(kinds) | {CPU_TYPE}
-    found = {kind: CPU_JOB_HOURS if kind == CPU else GPU_JOB_HOURS for kind in kinds if kind in types}
-    return found or {CPU: CPU_JOB_HOURS}
+    hours = {kind: CPU_JOB_HOURS if kind == CPU else GPU_JOB_HOURS for kind in kinds if kind in types}
+    return hours or {CPU: CPU_JOB_HOURS}
 
 
 def _preferences(user: User, host: Host) -> Preferences:
     """Those that the client gets from here, by the computer's place; else the client's defaults."""
     saved = read_saved(user)
-    found = saved.get(host.venue) or saved.get(EVERYWHERE)
-    if found is None:
+    preferences = saved.get(host.venue) or saved.get(EVERYWHERE)
+    if preferences is None:
         return Preferences()
-    values = found.values
+    values = preferences.values
     return Preferences(
         work_buf_min_days=values["work_buf_min_days"],
         work_buf_additional_days=values["work_buf_additional_days"],
         period_secs=max(60.0, 60 * values["cpu_scheduling_period_minutes"]),
         max_cpus_percent=values["max_ncpus_pct"],
         cpu_usage_percent=values["cpu_usage_limit"],
-        compute_hours=_hours(found, "start_hour", "end_hour"),
-        network_hours=_hours(found, "net_start_hour", "net_end_hour"),
+        compute_hours=_hours(preferences, "start_hour", "end_hour"),
+        network_hours=_hours(preferences, "net_start_hour", "net_end_hour"),
         run_if_user_active=bool(values["run_if_user_active"]),
         run_gpu_if_user_active=bool(values["run_gpu_if_user_active"]),
         run_on_batteries=bool(values["run_on_batteries"]),

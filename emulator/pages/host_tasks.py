@@ -60,15 +60,15 @@ class Habits:
 def habits(tasks: Sequence[ListedTask], project: str, at: dt.datetime) -> Habits:
     """The mean run time of a project's tasks, and the longest time until one is due."""
     run_secs = [task.run_secs for task in tasks if task.project == project]
-    known = [secs for secs in run_secs if secs is not None]
+    secs_given = [secs for secs in run_secs if secs is not None]
     due = [(task.deadline - at).total_seconds() / 86400 for task in tasks if task.project == project and task.deadline]
-    return Habits(fmean(known) / 3600 if known else None, max([MIN_LIMIT_DAYS, *due]) if due else None)
+    return Habits(fmean(secs_given) / 3600 if secs_given else None, max([MIN_LIMIT_DAYS, *due]) if due else None)
 
 
 def start_jobs(tasks: Sequence[ListedTask], scenario: Scenario, at: dt.datetime) -> tuple[StartJob, ...]:
     """The jobs for these tasks. Of a project with programs for CPUs they are CPU tasks, else of its first kind."""
     projects = {project.name: project for project in scenario.projects}
-    found = []
+    jobs = []
     for task in tasks:
         project, state = projects.get(task.project), _STATES.get(task.state)
         if project is None or state is None:
@@ -77,7 +77,7 @@ def start_jobs(tasks: Sequence[ListedTask], scenario: Scenario, at: dt.datetime)
         flops = app.versions[0].flops
         size_flop = task.run_secs * flops if task.run_secs else app.size.mean
         due_secs = (task.deadline - at).total_seconds() if task.deadline else LIMIT_DAYS * 86400
-        found.append(
+        jobs.append(
             StartJob(
                 project.name,
                 app.name,
@@ -89,7 +89,7 @@ def start_jobs(tasks: Sequence[ListedTask], scenario: Scenario, at: dt.datetime)
                 name=task.name[:MAX_NAME_CHARS],
             )
         )
-    return tuple(found)
+    return tuple(jobs)
 
 
 def _done(task: ListedTask, state: StartState) -> float:

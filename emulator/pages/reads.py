@@ -181,8 +181,10 @@ class Waiting:
 
 def waiting(runs: Sequence[Run], now: dt.datetime) -> Waiting | None:
     """What is said of the runs that wait; None if none does. One statement."""
-    found = queue.standings(RUN, [run.pk for run in runs if run.state == RunState.QUEUED], now)
-    places = sorted((each for each in found.values() if each.place), key=lambda each: each.place)
+    standings = queue.standings(RUN, [run.pk for run in runs if run.state == RunState.QUEUED], now)
+    places = sorted(
+        (standing for standing in standings.values() if standing.place), key=lambda standing: standing.place
+    )
     if not places:
         return None
     return Waiting(len(places), places[0].place, places[0].begins_secs, places[-1].begins_secs)
@@ -259,11 +261,11 @@ def colours(names: Sequence[str]) -> list[int]:
 
     Two of one colour in a scenario: the second takes a free one. One statement.
     """
-    known = dict(SiteProject.objects.filter(name__in=names).values_list("name", "colour"))
+    site_colours = dict(SiteProject.objects.filter(name__in=names).values_list("name", "colour"))
     chosen: dict[int, int] = {}
     for number, name in enumerate(names):
-        if name in known and known[name] % DATA_COLOURS not in chosen.values():
-            chosen[number] = known[name] % DATA_COLOURS
+        if name in site_colours and site_colours[name] % DATA_COLOURS not in chosen.values():
+            chosen[number] = site_colours[name] % DATA_COLOURS
     free = [colour for colour in range(DATA_COLOURS) if colour not in chosen.values()]
     for number in range(len(names)):
         if number not in chosen:
@@ -364,5 +366,5 @@ def timeline_of(run: Run) -> Packed | None:
 @lru_cache(maxsize=8)
 def read_timeline(run_id: int) -> Packed | None:
     """The columns of a finished run; None if it keeps none. A finished run never changes, so a few are cached."""
-    found = RunTimeline.objects.filter(run=run_id).values_list("data", flat=True).first()
-    return unpack(bytes(found)) if found is not None else None
+    data = RunTimeline.objects.filter(run=run_id).values_list("data", flat=True).first()
+    return unpack(bytes(data)) if data is not None else None

@@ -69,19 +69,19 @@ def _why_not(run: Run, packed: Packed, decision: int) -> str:
 
 def _made(run: Run, packed: Packed, decision: int) -> dict[str, Any]:
     """What is there of it: the moment, why there is none, or where it stands in the queue."""
-    found = Replay.objects.filter(run=run, decision=decision).first()
-    if found is None:
+    replay = Replay.objects.filter(run=run, decision=decision).first()
+    if replay is None:
         return {"is_asked": False}
     standing = None
-    if found.moment is None and not found.fault:
-        standing = queue.standings(replays.REPLAY, [found.pk], timezone.now()).get(found.pk)
+    if replay.moment is None and not replay.fault:
+        standing = queue.standings(replays.REPLAY, [replay.pk], timezone.now()).get(replay.pk)
         # It may have been made since it was read, and be in the queue no more.
-        found.refresh_from_db()
+        replay.refresh_from_db()
     palette = reads.colours(packed.texts["projects"])
     return {
-        "is_asked": bool(found.moment or found.fault or standing),
-        "was_given_up": not (found.moment or found.fault or standing),
+        "is_asked": bool(replay.moment or replay.fault or standing),
+        "was_given_up": not (replay.moment or replay.fault or standing),
         "standing": standing,
-        "fault": sentence(found.fault),
-        "moment": shown_moment(found.moment, packed, palette) if found.moment else None,
+        "fault": sentence(replay.fault),
+        "moment": shown_moment(replay.moment, packed, palette) if replay.moment else None,
     }

@@ -45,35 +45,35 @@ def _timeline(request: HttpRequest, key: str, number: int) -> tuple[Run, Packed]
 @require_safe
 def run(request: HttpRequest, key: str, number: int) -> HttpResponse:
     """A run: what the client did, and how much each project got."""
-    found, row = readable_run(request, key, number)
-    return run_page(request, found, row, key)
+    experiment, row = readable_run(request, key, number)
+    return run_page(request, experiment, row, key)
 
 
-def run_page(request: HttpRequest, found: Experiment, row: Run, key: str) -> HttpResponse:
+def run_page(request: HttpRequest, experiment: Experiment, row: Run, key: str) -> HttpResponse:
     """The page of a run; also of an experiment that has only this one."""
     packed = reads.timeline_of(row)
     palette = reads.colours([project["name"] for project in row.projects])
     figures = {name: reads.FIGURES[name] for name in reads.figures_of([row])} if row.figures else {}
-    scenario = reads.scenario_of(found)
+    scenario = reads.scenario_of(experiment)
     context = {
-        "experiment": found,
+        "experiment": experiment,
         "run": row,
         "fault": sentence(row.fault),
         "parameters": variant_texts.parameters(row.parameters),
         "key": key,
-        "is_alone": len(reads.read_runs(found)) == 1,
+        "is_alone": len(reads.read_runs(experiment)) == 1,
         "project_fractions": reads.project_fractions(row, palette),
         "palette": palette,
         "figures": [
             (title, why, row.figures[name], verdict_of(name, row.figures[name], len(row.projects)))
             for name, (title, why) in figures.items()
         ],
-        "answer": answer_of(row.answer, has_names=is_owner(request, found)),
+        "answer": answer_of(row.answer, has_names=is_owner(request, experiment)),
         "texts": packed.texts if packed else None,
         "timeline": timeline_facts(row, packed, palette) if packed else None,
         "processors": reads.processors_text(scenario),
         "notes": [sentence(note) for note in policy_notes(row.policy, scenario)],
-        **of_the_visitor(request, found),
+        **of_the_visitor(request, experiment),
         "tables": [(what, title, _table(packed, what, 0.0, "", palette)) for what, (title, *_rest) in _TABLES.items()]
         if packed
         else [],
@@ -90,16 +90,16 @@ def timeline_facts(row: Run, packed: Packed, palette: list[int]) -> dict[str, An
 @require_safe
 def side_by_side(request: HttpRequest, key: str) -> HttpResponse:
     """The timelines of an experiment's variants, which all show the same times."""
-    found = readable_experiment(request, key)
-    runs = [run for run in reads.read_runs(found) if run.state == RunState.DONE and run.keeps_timeline]
+    experiment = readable_experiment(request, key)
+    runs = [run for run in reads.read_runs(experiment) if run.state == RunState.DONE and run.keeps_timeline]
     palette = reads.colours([project["name"] for project in runs[0].projects]) if runs else []
     read = [(run, reads.timeline_of(run)) for run in runs[:SIDE_BY_SIDE_MAX]]
     context = {
-        "experiment": found,
+        "experiment": experiment,
         "key": key,
         "timelines": [timeline_facts(run, packed, palette) for run, packed in read if packed is not None],
         "nleft_out": max(0, len(runs) - SIDE_BY_SIDE_MAX),
-        "page_url": of_the_visitor(request, found)["page_url"],
+        "page_url": of_the_visitor(request, experiment)["page_url"],
         "project_fractions": reads.project_fractions(runs[0], palette) if runs else [],
     }
     return render(request, "emulator/side_by_side.html", context)
@@ -190,8 +190,8 @@ def _table(packed: Packed, what: str, from_secs: float, row: str, palette: list[
     _title, times, describe = _TABLES[what]
     at = packed[times]
     # Blocks are in the order in which they ended: only the other tables can be looked up by time.
-    found = 0 if what == "blocks" else int(at.searchsorted(from_secs))
-    first = int(row) if row.isascii() and row.isdigit() and len(row) < 10 else found
+    first_row = 0 if what == "blocks" else int(at.searchsorted(from_secs))
+    first = int(row) if row.isascii() and row.isdigit() and len(row) < 10 else first_row
     last = min(first + ROWS_A_PAGE, len(at))
     return {
         "rows": [

@@ -73,10 +73,10 @@ def example(request: HttpRequest, key: str) -> HttpResponse:
 def from_preset(request: HttpRequest, key: str) -> HttpResponse:
     """Start from one of the examples: change it, and run it."""
     try:
-        found = preset(key)
+        example = preset(key)
     except KeyError:
         raise Http404("no such preset") from None
-    return _create(request, preset_texts.title_of(found), f"example:{found.key}", found.scenario, found.days)
+    return _create(request, preset_texts.title_of(example), f"example:{example.key}", example.scenario, example.days)
 
 
 @require_POST
@@ -141,38 +141,38 @@ def _create(request: HttpRequest, title: str, origin: str, scenario: Scenario, d
 @login_required
 def experiment(request: HttpRequest, pk: int) -> HttpResponse:
     """Before the start: the set-up. Afterwards: the results."""
-    found = own_experiment(request, pk)
-    if found.started_at is not None:
-        return results_page(request, found, str(pk))
-    if found.scenario is None:
-        standing = reads.upload_standing(found, timezone.now())
+    own = own_experiment(request, pk)
+    if own.started_at is not None:
+        return results_page(request, own, str(pk))
+    if own.scenario is None:
+        standing = reads.upload_standing(own, timezone.now())
         return render(
             request,
             "emulator/reading.html",
-            {"experiment": found, "standing": standing, "fault": sentence(found.fault)},
+            {"experiment": own, "standing": standing, "fault": sentence(own.fault)},
         )
-    scenario = reads.scenario_of(found)
-    initial = {"title": found.title, "days": found.days, **trial_initial(found.draft.get("trial"))}
+    scenario = reads.scenario_of(own)
+    initial = {"title": own.title, "days": own.days, **trial_initial(own.draft.get("trial"))}
     if request.method != "POST":
-        return _set_up(request, found, scenario, TrialForm(scenario, initial=initial))
+        return _set_up(request, own, scenario, TrialForm(scenario, initial=initial))
     form = TrialForm(scenario, request.POST, request.FILES)
     if not form.is_valid():
-        return _set_up(request, found, scenario, form)
-    return _start(request, found, scenario, form)
+        return _set_up(request, own, scenario, form)
+    return _start(request, own, scenario, form)
 
 
-def _set_up(request: HttpRequest, found: Experiment, scenario: Scenario, form: TrialForm) -> HttpResponse:
+def _set_up(request: HttpRequest, own: Experiment, scenario: Scenario, form: TrialForm) -> HttpResponse:
     user = signed_in(request)
     context = {
-        "experiment": found,
+        "experiment": own,
         "scenario": scenario,
         "notes": [sentence(note) for note in scenario.notes],
         "unused": [(row, sentence(Message(row.why))) for row in scenario.unused],
         "at_start": reads.at_start(scenario),
-        "origin": reads.origin_of(found, user),
+        "origin": reads.origin_of(own, user),
         "form": form,
         "processors": reads.processors_text(scenario),
-        "is_edited": "editor" in found.draft,
+        "is_edited": "editor" in own.draft,
     }
     return render(request, "emulator/set_up.html", context, status=400 if form.errors else 200)
 
@@ -181,21 +181,21 @@ def _set_up(request: HttpRequest, found: Experiment, scenario: Scenario, form: T
 @login_required
 def estimate_runs(request: HttpRequest, pk: int) -> HttpResponse:
     """How long the runs will take that the set-up form asks for, as it is filled in; nothing while it has faults."""
-    found = own_experiment(request, pk)
-    if found.scenario is None or found.started_at is not None:
+    own = own_experiment(request, pk)
+    if own.scenario is None or own.started_at is not None:
         raise Http404("nothing to set up")
-    form = TrialForm(reads.scenario_of(found), request.POST)
+    form = TrialForm(reads.scenario_of(own), request.POST)
     context: dict[str, Any] = {"estimate": None}
     if form.is_valid():
         context["estimate"] = reads.estimate(form, settings.EMULATOR_RUN_SECS_MAX)
     return render(request, "emulator/_estimate.html", context)
 
 
-def _start(request: HttpRequest, found: Experiment, scenario: Scenario, form: TrialForm) -> HttpResponse:
+def _start(request: HttpRequest, own: Experiment, scenario: Scenario, form: TrialForm) -> HttpResponse:
     data = form.cleaned_data
     try:
         experiments.start(
-            found,
+            own,
             changed(scenario, form.change()),
             title=data["title"],
             days=data["days"],
@@ -206,20 +206,20 @@ def _start(request: HttpRequest, found: Experiment, scenario: Scenario, form: Tr
         )
     except (ExperimentRefusedError, ScenarioError) as refusal:
         form.add_error(None, sentence(refusal.message) if isinstance(refusal, ScenarioError) else str(refusal))
-        return _set_up(request, found, scenario, form)
-    return redirect("experiment", found.pk)
+        return _set_up(request, own, scenario, form)
+    return redirect("experiment", own.pk)
 
 
 @require_safe
 def shared(request: HttpRequest, key: str) -> HttpResponse:
     """The results of an experiment that its owner shared."""
-    found = readable_experiment(request, key)
-    return results_page(request, found, key)
+    readable = readable_experiment(request, key)
+    return results_page(request, readable, key)
 
 
-def results_page(request: HttpRequest, found: Experiment, key: str) -> HttpResponse:
+def results_page(request: HttpRequest, readable: Experiment, key: str) -> HttpResponse:
     """The results of an experiment, or its progress."""
-    runs = reads.read_runs(found)
+    runs = reads.read_runs(readable)
     unfinished = reads.is_unfinished(runs)
     asks_progress = request.headers.get("HX-Target") == "progress"
     if asks_progress and not unfinished:
@@ -227,15 +227,15 @@ def results_page(request: HttpRequest, found: Experiment, key: str) -> HttpRespo
         return HttpResponse(headers={"HX-Refresh": "true", "Vary": VARY})
     rows = reads.variants(runs)
     if not unfinished and len(runs) == 1 and runs[0].state == RunState.DONE:
-        response = run_page(request, found, runs[0], key)
+        response = run_page(request, readable, runs[0], key)
         response.headers["Vary"] = VARY
         return response
-    scenario = reads.scenario_of(found)
-    owner = signed_in(request) if is_owner(request, found) else None
+    scenario = reads.scenario_of(readable)
+    owner = signed_in(request) if is_owner(request, readable) else None
     notes = dict.fromkeys(note for row in rows for note in policy_notes(row.first.policy, scenario))
     context = {
-        "experiment": found,
-        "origin": reads.origin_of(found, owner),
+        "experiment": readable,
+        "origin": reads.origin_of(readable, owner),
         "key": key,
         "runs": runs,
         "is_unfinished": unfinished,
@@ -249,16 +249,16 @@ def results_page(request: HttpRequest, found: Experiment, key: str) -> HttpRespo
         # Of an example both policies' answers; else that of the first run, as only that tries changes.
         "answers": [
             (run, answer_of(run.answer, has_names=owner is not None))
-            for run in (runs if examples.example_of(found) else runs[:1])
+            for run in (runs if examples.example_of(readable) else runs[:1])
         ],
         "best": [(reads.FIGURES[name][0], best) for name, best in best_of(rows).items()],
         "faults": reads.faults(runs),
         "has_differences": any(row.differences for row in rows),
         "has_figures": any(row.figures for row in rows),
-        "charts": reads.charts(found, rows),
+        "charts": reads.charts(readable, rows),
         "processors": reads.processors_text(scenario),
         "notes": [sentence(note) for note in notes],
-        **of_the_visitor(request, found),
+        **of_the_visitor(request, readable),
     }
     template = "emulator/_progress.html" if asks_progress else "emulator/results.html"
     response = render(request, template, context)
@@ -270,11 +270,11 @@ def results_page(request: HttpRequest, found: Experiment, key: str) -> HttpRespo
 @login_required
 def change(request: HttpRequest, pk: int) -> HttpResponse:
     """Try something else with the same scenario."""
-    found = own_experiment(request, pk)
-    if found.scenario is None:
+    own = own_experiment(request, pk)
+    if own.scenario is None:
         raise Http404("no scenario to copy")
     try:
-        return redirect("experiment", experiments.copy(found, found.owner).pk)
+        return redirect("experiment", experiments.copy(own, own.owner).pk)
     except ExperimentRefusedError as refusal:
         messages.error(request, str(refusal))
         return redirect("experiment", pk)
@@ -284,9 +284,9 @@ def change(request: HttpRequest, pk: int) -> HttpResponse:
 @login_required
 def fork(request: HttpRequest, key: str) -> HttpResponse:
     """Try something else with the scenario of an experiment that another person shared."""
-    found = readable_experiment(request, key)
+    readable = readable_experiment(request, key)
     try:
-        return redirect("experiment", experiments.copy(found, signed_in(request)).pk)
+        return redirect("experiment", experiments.copy(readable, signed_in(request)).pk)
     except ExperimentRefusedError as refusal:
         messages.error(request, str(refusal))
         return redirect("experiment_shared", key)
@@ -302,12 +302,12 @@ def cancel(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 @login_required
 def share(request: HttpRequest, pk: int) -> HttpResponse:
-    found = own_experiment(request, pk)
+    own = own_experiment(request, pk)
     if "end" in request.POST:
-        experiments.unshare(found)
+        experiments.unshare(own)
         messages.success(request, _("The link no longer works."))
     else:
-        experiments.share(found)
+        experiments.share(own)
         messages.success(
             request,
             _(
@@ -321,7 +321,7 @@ def share(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 @login_required
 def delete(request: HttpRequest, pk: int) -> HttpResponse:
-    found = own_experiment(request, pk)
-    experiments.delete(found)
-    messages.success(request, _("“%(title)s” was deleted.") % {"title": found.title})
+    own = own_experiment(request, pk)
+    experiments.delete(own)
+    messages.success(request, _("“%(title)s” was deleted.") % {"title": own.title})
     return redirect("emulator")

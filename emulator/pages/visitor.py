@@ -13,23 +13,23 @@ from emulator.pages.examples import example_of
 from emulator.pages.texts.preset_texts import texts_of
 
 
-def is_owner(request: HttpRequest, found: Experiment) -> bool:
+def is_owner(request: HttpRequest, experiment: Experiment) -> bool:
     """Whether the experiment is the visitor's own."""
-    return request.user.is_authenticated and found.owner_id == request.user.pk
+    return request.user.is_authenticated and experiment.owner_id == request.user.pk
 
 
-def of_the_visitor(request: HttpRequest, found: Experiment) -> dict[str, Any]:
+def of_the_visitor(request: HttpRequest, experiment: Experiment) -> dict[str, Any]:
     """The part of a page's context about who looks at it: whether they own it or may copy it, and its links; for an
     example what it shows."""
-    example = example_of(found)
+    example = example_of(experiment)
     if example is not None:
         _title, shows = texts_of(example)
         return {"example": example, "shows": shows, "page_url": reverse("emulator_example", args=[example.key])}
-    mine = is_owner(request, found)
+    mine = is_owner(request, experiment)
     return {
         "is_owner": mine,
         "may_fork": request.user.is_authenticated and not mine,
-        "page_url": reverse("experiment", args=[found.pk]) if mine else share_url(found),
-        "share_url": share_url(found),
-        "nforks": found.forks.count(),
+        "page_url": reverse("experiment", args=[experiment.pk]) if mine else share_url(experiment),
+        "share_url": share_url(experiment),
+        "nforks": experiment.forks.count(),
     }

@@ -67,13 +67,13 @@ def _cells_of_blocks(packed: Packed, rows: Ints, from_secs: float, to_secs: floa
     lane, project = packed["blocks.lane"][rows], packed["blocks.project"][rows]
     usage = packed["blocks.usage"][rows]
     cells: list[Cell] = []
-    for each in range(lanes):
-        of_lane = lane == each
+    for row in range(lanes):
+        of_lane = lane == row
         busy = np.zeros((projects, width))
         for number in np.unique(project[of_lane]):
             mine = of_lane & (project == number)
             busy[number] = cover(first[mine], last[mine], usage[mine], width)
-        cells += _runs(each, busy)
+        cells += _runs(row, busy)
     return cells
 
 

@@ -123,25 +123,25 @@ class _Problem:
         """The least cost; None if the solver found none in time."""
         rows = extra or self.rows
         shape = (len(rows.limit), unknowns or len(self.flop))
-        found: Any = linprog(
+        solution: Any = linprog(
             costs,
             A_ub=coo_array((rows.factor, (rows.row, rows.column)), shape=shape).tocsr(),
             b_ub=rows.limit,
             method="highs",
             options={"time_limit": self.secs_max},
         )
-        return float(found.fun) if found.success else None
+        return float(solution.fun) if solution.success else None
 
     def least_distance(self, aims: Sequence[float], most: float) -> float | None:
         """The least sum of the projects' distances from their aims, as parts of the work, when this much is done."""
         number = len(self.flop)
         rows = _Rows(list(self.rows.row), list(self.rows.column), list(self.rows.factor), list(self.rows.limit))
-        rows.add([(place, -each) for place, each in enumerate(self.flop)], -most * (1 - ROUNDING))
+        rows.add([(place, -flop) for place, flop in enumerate(self.flop)], -most * (1 - ROUNDING))
         rows.add(list(enumerate(self.flop)), most * (1 + ROUNDING))
         for index, aim in enumerate(aims):
-            mine = [(place, each) for place, each in enumerate(self.flop) if self.project[place] == index]
+            mine = [(place, flop) for place, flop in enumerate(self.flop) if self.project[place] == index]
             rows.add([*mine, (number + index, -1.0)], aim * most)
-            rows.add([*((place, -each) for place, each in mine), (number + index, -1.0)], -aim * most)
+            rows.add([*((place, -flop) for place, flop in mine), (number + index, -1.0)], -aim * most)
         costs = np.concatenate([np.zeros(number), np.ones(len(aims))])
         distance = self.solve(costs, rows, number + len(aims))
         return None if distance is None else max(0.0, distance / most - 2 * ROUNDING)
@@ -187,5 +187,5 @@ def _dry_limits(stretches: Sequence[Stretch]) -> Iterator[tuple[list[tuple[int, 
                 mine.buffers |= {spell: max(buffered, mine.buffers.get(spell, 0.0)) for spell in spells}
                 yield terms, mine.start + len(spells) * buffered
             first += len(claim.supplies)
-    for each in dry.values():
-        yield each.terms, each.start + sum(each.buffers.values())
+    for span in dry.values():
+        yield span.terms, span.start + sum(span.buffers.values())

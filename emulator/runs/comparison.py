@@ -84,7 +84,7 @@ def compare(
     variants: Sequence[Mapping[int, Mapping[str, float]]], values: Sequence[float | None], names: Sequence[str]
 ) -> list[Compared]:
     """Each variant's figures of these names. `variants` has each one's figures by seed, `values` those of the sweep."""
-    found = []
+    comparisons = []
     for runs, reference in zip(variants, references(values), strict=True):
         spreads = {name: spread([figures[name] for figures in runs.values()]) for name in names} if runs else {}
         differences = {}
@@ -93,8 +93,8 @@ def compare(
             difference = paired_difference(_of(runs, name), _of(others, name))
             if difference is not None:
                 differences[name] = difference
-        found.append(Compared(spreads, reference, differences))
-    return found
+        comparisons.append(Compared(spreads, reference, differences))
+    return comparisons
 
 
 def _of(runs: Mapping[int, Mapping[str, float]], name: str) -> dict[int, float]:

@@ -42,10 +42,10 @@ def expected_jobs(scenario: Scenario, days: float) -> float:
         active = host.active if processor.kind == CPU else host.gpu_active
         secs = days * DAY_SECS * processor.instances * host.on.fraction * active.fraction
         lengths = [(project.share, _instance_secs(project, processor.kind)) for project in scenario.projects]
-        known = [(share, length) for share, length in lengths if length]
-        shares = sum(share for share, _length in known)
+        both = [(share, length) for share, length in lengths if length]
+        shares = sum(share for share, _length in both)
         if shares:
-            jobs += sum(secs * share / shares / length for share, length in known)
+            jobs += sum(secs * share / shares / length for share, length in both)
     return jobs
 
 
@@ -63,13 +63,14 @@ def _instance_secs(project: Project, kind: str) -> float:
 
 def run_secs(policies: Sequence[str], jobs: float) -> list[float]:
     """The processor time (s) of a run with this many jobs under each policy. One statement."""
-    known = _secs_per_job(
+    by_policy = _secs_per_job(
         Run.objects.filter(state=RunState.DONE, policy__in=policies, cpu_secs__isnull=False)
         .order_by("-pk")
         .only("policy", "cpu_secs", "projects")[:EARLIER_RUNS]
     )
     return [
-        START_SECS + jobs * known.get(policy, _SECS_PER_JOB.get(policy, _UNKNOWN_SECS_PER_JOB)) for policy in policies
+        START_SECS + jobs * by_policy.get(policy, _SECS_PER_JOB.get(policy, _UNKNOWN_SECS_PER_JOB))
+        for policy in policies
     ]
 
 
@@ -79,7 +80,7 @@ def _secs_per_job(earlier: Iterable[Run]) -> dict[str, float]:
         jobs = sum(row["jobs"] for row in run.projects)
         if jobs >= LEAST_JOBS:
             rates[run.policy].append(max(0.0, (run.cpu_secs or 0.0) - START_SECS) / jobs)
-    return {policy: median(found) for policy, found in rates.items()}
+    return {policy: median(secs) for policy, secs in rates.items()}
 
 
 def remaining_secs(runs: Sequence[Run], now: dt.datetime) -> float | None:

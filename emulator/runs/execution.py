@@ -17,7 +17,7 @@ from emulator.engine.policies.registry import make_policy
 from emulator.engine.policy import Policy
 from emulator.engine.quirks import BOINC, Quirks
 from emulator.engine.replay import NO_SIMULATION, ReplayError, Wanted, moment
-from emulator.engine.run import Run
+from emulator.engine.run import Emulation
 from emulator.engine.scenario import Scenario
 from emulator.engine.timeline.results import Result
 from emulator.files.scenario_json import from_json, to_json
@@ -38,30 +38,32 @@ def order_of(scenario: Scenario, variant: Variant, days: float, seed: int, *, ti
     }
 
 
-def execute(order: Mapping[str, Any], began: Callable[[Run], None] = lambda run: None) -> Result:
+def execute(order: Mapping[str, Any], began: Callable[[Emulation], None] = lambda run: None) -> Result:
     """Runs it. `began` is called with the run before it starts. Raises ScenarioError and PolicyError."""
     run = run_of(order, from_json(order["scenario"]), order["days"], timeline=order["timeline"])
     began(run)
     return run.result()
 
 
-def replay(order: Mapping[str, Any], wanted: Wanted, began: Callable[[Run], None] = lambda run: None) -> dict[str, Any]:
+def replay(
+    order: Mapping[str, Any], wanted: Wanted, began: Callable[[Emulation], None] = lambda run: None
+) -> dict[str, Any]:
     """What its policy knew at that decision, as JSON (emulator.engine.replay.Moment). Raises ReplayError."""
     scenario = from_json(order["scenario"])
     policy = policy_of(order["policy"], scenario, order["parameters"])
     if not isinstance(policy, ArrayPolicy):
         raise ReplayError(NO_SIMULATION)
     quirks = BOINC if order["has_quirks"] else Quirks()
-    run = Run(scenario, policy, order["days"], order["seed"], quirks, timeline=False)
+    run = Emulation(scenario, policy, order["days"], order["seed"], quirks, timeline=False)
     began(run)
     return asdict(moment(run, policy, wanted))
 
 
-def run_of(order: Mapping[str, Any], scenario: Scenario, days: float, *, timeline: bool) -> Run:
+def run_of(order: Mapping[str, Any], scenario: Scenario, days: float, *, timeline: bool) -> Emulation:
     """The order's policy and seed on a scenario. Raises ScenarioError and PolicyError."""
     quirks = BOINC if order["has_quirks"] else Quirks()
     policy = policy_of(order["policy"], scenario, order["parameters"])
-    return Run(scenario, policy, days, order["seed"], quirks, timeline=timeline)
+    return Emulation(scenario, policy, days, order["seed"], quirks, timeline=timeline)
 
 
 def policy_of(name: str, scenario: Scenario, parameters: Mapping[str, Any]) -> Policy:

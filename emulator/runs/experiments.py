@@ -58,12 +58,12 @@ def create(
             )
             % {"number": settings.EMULATOR_EXPERIMENTS_MAX}
         )
-    kept = None if scenario is None else to_json(scenario)
+    document = None if scenario is None else to_json(scenario)
     return Experiment.objects.create(
         owner=owner,
         title=title[:100] or gettext("Experiment"),
         origin=origin[:200],
-        scenario=kept,
+        scenario=document,
         days=days,
         draft={"trial": trial} if trial else {},
     )
@@ -80,11 +80,11 @@ def create_once(
     # The owner's row is locked, so that two such requests at once make one.
     User.objects.select_for_update(no_key=True).only("pk").get(pk=owner.pk)
     if request_id:
-        found = Experiment.objects.filter(owner=owner, request_id=request_id).first()
-        if found is not None:
-            if found.days != days or from_json(found.scenario) != scenario:
+        before = Experiment.objects.filter(owner=owner, request_id=request_id).first()
+        if before is not None:
+            if before.days != days or from_json(before.scenario) != scenario:
                 raise ScenarioError("request_id", "used_for_other_scenario")
-            return found, False
+            return before, False
     made = create(owner, title, origin, scenario, days)
     made.request_id = request_id
     made.save(update_fields=["request_id"])

@@ -43,39 +43,39 @@ def ask(run: Run, decision: int, user: User, now: dt.datetime) -> Replay:
     User.objects.select_for_update(no_key=True).only("pk").get(pk=user.pk)
     Run.objects.select_for_update(no_key=True).only("pk").get(pk=run.pk)
     work = RequestedWork.objects.filter(kind=REPLAY)
-    found = Replay.objects.filter(run=run, decision=decision).first()
-    if found is not None:
-        work.filter(subject=found.pk, is_given_up=True).delete()
-        if found.moment is not None or found.fault or work.filter(subject=found.pk, finished_at=None).exists():
-            return found
+    replay = Replay.objects.filter(run=run, decision=decision).first()
+    if replay is not None:
+        work.filter(subject=replay.pk, is_given_up=True).delete()
+        if replay.moment is not None or replay.fault or work.filter(subject=replay.pk, finished_at=None).exists():
+            return replay
     if work.filter(user=user, finished_at=None).count() >= WAITING_MAX:
         raise ExperimentRefusedError(
             gettext("%(number)s of your requests for simulations are waiting, which is the limit. Try again later.")
             % {"number": WAITING_MAX}
         )
-    if found is None:
-        found = Replay.objects.create(run=run, decision=decision, asked_at=now)
-    kept = Replay.objects.filter(run=run).order_by("-pk").values_list("pk", flat=True)
-    dropped = list(kept[REPLAYS_MAX:])
+    if replay is None:
+        replay = Replay.objects.create(run=run, decision=decision, asked_at=now)
+    numbers = Replay.objects.filter(run=run).order_by("-pk").values_list("pk", flat=True)
+    dropped = list(numbers[REPLAYS_MAX:])
     queue.withdraw(REPLAY, dropped)
     Replay.objects.filter(pk__in=dropped).delete()
-    work.filter(subject=found.pk).delete()
-    queue.ask(user.pk, REPLAY, [found.pk])
-    return found
+    work.filter(subject=replay.pk).delete()
+    queue.ask(user.pk, REPLAY, [replay.pk])
+    return replay
 
 
 def make(replay_id: int) -> None:
     """Make it, unless it was made or is gone."""
-    found = Replay.objects.select_related("run__experiment", "run__timeline").filter(pk=replay_id).first()
-    if found is None or found.moment is not None or found.fault:
+    replay = Replay.objects.select_related("run__experiment", "run__timeline").filter(pk=replay_id).first()
+    if replay is None or replay.moment is not None or replay.fault:
         return
-    wanted = wanted_of(unpack(bytes(found.run.timeline.data)), found.decision)
-    order = {"do": "replay", **order_for(found.run), "decision": wanted}
+    wanted = wanted_of(unpack(bytes(replay.run.timeline.data)), replay.decision)
+    order = {"do": "replay", **order_for(replay.run), "decision": wanted}
     answer = run_process(order, b"", settings.EMULATOR_RUN_SECS_MAX, lambda progress: None)
     Replay.objects.filter(pk=replay_id).update(moment=answer.ok, fault=answer.fault)
 
 
 def wanted_of(packed: Packed, decision: int) -> dict[str, float | int]:
     """A decision as its replay looks for it (emulator.engine.replay.Wanted)."""
-    kept = {name: int(packed[f"decisions.{name}"][decision]) for name in ("kind", "reason", "project", "job")}
-    return {"number": decision, "at_secs": float(packed["decisions.at_secs"][decision]), **kept}
+    stored = {name: int(packed[f"decisions.{name}"][decision]) for name in ("kind", "reason", "project", "job")}
+    return {"number": decision, "at_secs": float(packed["decisions.at_secs"][decision]), **stored}

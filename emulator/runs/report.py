@@ -53,10 +53,10 @@ def _known(figures: Mapping[str, float | None]) -> dict[str, float]:
     return {name: value for name, value in figures.items() if value is not None}
 
 
-def as_json(found: ExperimentResults, notes: Sequence[str]) -> dict[str, Any]:
+def as_json(results: ExperimentResults, notes: Sequence[str]) -> dict[str, Any]:
     """A single run as it always was; several with each variant's figures and differences beside the runs."""
-    if len(found.variants) == 1 and len(found.seeds) == 1:
-        outcome = found.outcomes[0][0]
+    if len(results.variants) == 1 and len(results.seeds) == 1:
+        outcome = results.outcomes[0][0]
         shown = ("share", "got_fraction", "jobs", "late")
         return {
             "figures_of_merit": outcome.figures,
@@ -65,7 +65,7 @@ def as_json(found: ExperimentResults, notes: Sequence[str]) -> dict[str, Any]:
             "cpu_secs": round(outcome.cpu_secs, 6),
         }
     return {
-        "days": found.days,
+        "days": results.days,
         "notes": [*notes],
         "runs": [
             {
@@ -79,32 +79,32 @@ def as_json(found: ExperimentResults, notes: Sequence[str]) -> dict[str, Any]:
                 "projects": run.projects,
                 "cpu_secs": round(run.cpu_secs, 6),
             }
-            for variant, seed, run in found.rows()
+            for variant, seed, run in results.rows()
         ],
         "variants": [
             {
                 "variant": variant.label,
                 "figures": {name: asdict(spread) for name, spread in row.spreads.items()},
-                "compared_with": None if row.reference is None else found.variants[row.reference].label,
+                "compared_with": None if row.reference is None else results.variants[row.reference].label,
                 "differences": {name: asdict(difference) for name, difference in row.differences.items()},
             }
-            for variant, row in zip(found.variants, found.compared(), strict=True)
+            for variant, row in zip(results.variants, results.compared(), strict=True)
         ],
     }
 
 
-def as_csv(found: ExperimentResults) -> str:
+def as_csv(results: ExperimentResults) -> str:
     """One line for each run: its variant, its figures, and what part of the work each project got."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    projects = [row["name"] for row in found.outcomes[0][0].projects]
+    projects = [row["name"] for row in results.outcomes[0][0].projects]
     columns = ["variant", "policy", "quirks", "value", "seed", "days", *FIGURES, "jobs", "late"]
     writer.writerow([*columns, *(f"got {name}" for name in projects)])
-    for variant, seed, run in found.rows():
+    for variant, seed, run in results.rows():
         value = "" if variant.value is None else variant.value
         writer.writerow(
             [
-                *(variant.label, variant.policy, int(variant.has_quirks), value, seed, found.days),
+                *(variant.label, variant.policy, int(variant.has_quirks), value, seed, results.days),
                 *(run.figures[name] for name in FIGURES),
                 *(sum(row[name] for row in run.projects) for name in ("jobs", "late")),
                 *(row["got_fraction"] for row in run.projects),
@@ -128,19 +128,19 @@ def run_table(outcome: RunOutcome, days: float) -> str:
     return "\n".join(lines)
 
 
-def comparison_table(found: ExperimentResults) -> str:
+def comparison_table(results: ExperimentResults) -> str:
     """Each variant's mean figures; below, the differences over the seeds with their confidence intervals."""
-    compared, names = found.compared(), found.names()
-    width = 2 + max(len(variant.label) for variant in found.variants)
+    compared, names = results.compared(), results.names()
+    width = 2 + max(len(variant.label) for variant in results.variants)
     head = f"{'':<{width}}" + "".join(f"{_SHORT.get(name, name):>{_WIDTH}}" for name in names)
-    of_seeds = "" if len(found.seeds) == 1 else f", means of {len(found.seeds)} seeds"
-    lines = [f"Figures of merit over {found.days:g} days{of_seeds} (lower is better)", head]
-    for variant, row in zip(found.variants, compared, strict=True):
+    of_seeds = "" if len(results.seeds) == 1 else f", means of {len(results.seeds)} seeds"
+    lines = [f"Figures of merit over {results.days:g} days{of_seeds} (lower is better)", head]
+    for variant, row in zip(results.variants, compared, strict=True):
         lines.append(f"{variant.label:<{width}}" + "".join(f"{row.spreads[n].mean:>{_WIDTH}.6f}" for n in names))
-    for variant, row in zip(found.variants, compared, strict=True):
+    for variant, row in zip(results.variants, compared, strict=True):
         if row.reference is None or not row.differences:
             continue
-        lines.append(f"\n{variant.label} less {found.variants[row.reference].label}, {CONFIDENCE:.0%} interval")
+        lines.append(f"\n{variant.label} less {results.variants[row.reference].label}, {CONFIDENCE:.0%} interval")
         for name, difference in row.differences.items():
             mark = "" if difference.is_clear else "  (may be chance)"
             lines.append(

@@ -34,8 +34,8 @@ def read_source(text: str) -> Source:
     path = Path(text)
     if not path.exists():
         if text in [offered.key for offered in PRESETS]:
-            found = preset(text)
-            return Source(found.scenario, found.days)
+            example = preset(text)
+            return Source(example.scenario, example.days)
         raise ScenarioFileError(
             path.name[:100],
             "",

@@ -76,9 +76,9 @@ PARAMETERS: Final[dict[str, Parameter]] = {
 def split(full_name: str) -> tuple[str, str]:
     """A parameter's name, and that of its project if there is one. Raises ScenarioError for an unknown one."""
     name, _, project = full_name.partition(":")
-    name = next((known for known, parameter in PARAMETERS.items() if name in (known, parameter.short)), "")
+    name = next((long_name for long_name, parameter in PARAMETERS.items() if name in (long_name, parameter.short)), "")
     if not name or bool(PARAMETERS[name].apply_to_project) != bool(project):
-        offered = [known + (":PROJECT" if row.apply_to_project else "") for known, row in PARAMETERS.items()]
+        offered = [long_name + (":PROJECT" if row.apply_to_project else "") for long_name, row in PARAMETERS.items()]
         raise ScenarioError("sweep", "none_of", value=full_name, names=list(offered))
     return name, project
 

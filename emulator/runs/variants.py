@@ -44,5 +44,5 @@ def references(values: Sequence[float | None]) -> list[int | None]:
     first: dict[float | None, int] = {}
     for place, value in enumerate(values):
         first.setdefault(value if has_twins else None, place)
-    found = [first[value if has_twins else None] for value in values]
-    return [place if place != number else None for number, place in enumerate(found)]
+    reference_runs = [first[value if has_twins else None] for value in values]
+    return [place if place != number else None for number, place in enumerate(reference_runs)]

@@ -228,8 +228,8 @@ def _read_answer(process: subprocess.Popen[bytes], secs_max: int, report: Callab
 def _take_progress(out: bytearray, progress: float) -> float:
     """The latest fraction reported; removes those lines."""
     while out.startswith(b"progress "):
-        line, found, _ = out.partition(b"\n")
-        if not found:
+        line, newline, _ = out.partition(b"\n")
+        if not newline:
             break
         progress = float(line.split()[1])
         del out[: len(line) + 1]
@@ -240,11 +240,11 @@ def _answer(process: subprocess.Popen[bytes], out: bytes, errors: bytes, secs_ma
     code = process.wait()
     line, _, data = out.partition(b"\n")
     if code == 0 and line:
-        said = json.loads(line)
-        if "fault" in said:
-            return ProcessAnswer(None, b"", Message.from_json(said["fault"]))
-        if len(data) == said["nbytes"]:
-            return ProcessAnswer(said["ok"], data, None)
+        answer = json.loads(line)
+        if "fault" in answer:
+            return ProcessAnswer(None, b"", Message.from_json(answer["fault"]))
+        if len(data) == answer["nbytes"]:
+            return ProcessAnswer(answer["ok"], data, None)
     if code in (-24, -9):  # SIGXCPU; SIGKILL by the hard limit
         return ProcessAnswer(None, b"", _too_long(secs_max))
     log.error("emulation_failed", code=code, stderr=errors[-2000:].decode(errors="replace"))

@@ -59,12 +59,12 @@ def add(
         if digest is not None:
             _lock_browser(digest)
             _delete(AlertChannel.objects.filter(digest=digest).exclude(user=user))
-            if (known := AlertChannel.objects.filter(digest=digest).first()) is not None:
-                known.destination = encrypt_destination(user.pk, known.kind, destination)
-                known.name = name
-                known.paused_at, known.failing_since, known.fault = None, None, ""
-                known.save()
-                return known
+            if (before := AlertChannel.objects.filter(digest=digest).first()) is not None:
+                before.destination = encrypt_destination(user.pk, before.kind, destination)
+                before.name = name
+                before.paused_at, before.failing_since, before.fault = None, None, ""
+                before.save()
+                return before
         theirs = AlertChannel.objects.filter(user=user)
         if form_key is not None and (added := theirs.filter(form_key=form_key).first()) is not None:
             return added
@@ -90,18 +90,18 @@ def move_browser(old: Destination, new: Destination, host: str) -> bool:
 
     ``old`` has to be all of what the browser gave before: only the browser and this site know it.
     """
-    known = find_browser(old)
-    if known is None:
+    channel = find_browser(old)
+    if channel is None:
         return False
     digest = digest_of(new.url)
     with transaction.atomic():
-        _lock(known.user)
+        _lock(channel.user)
         _lock_browser(digest)
-        _delete(AlertChannel.objects.filter(digest=digest).exclude(pk=known.pk))
-        rows = AlertChannel.objects.filter(pk=known.pk, digest=known.digest)
+        _delete(AlertChannel.objects.filter(digest=digest).exclude(pk=channel.pk))
+        rows = AlertChannel.objects.filter(pk=channel.pk, digest=channel.digest)
         return bool(
             rows.update(
-                destination=encrypt_destination(known.user_id, known.kind, new),
+                destination=encrypt_destination(channel.user_id, channel.kind, new),
                 digest=digest,
                 host=host[:255],
                 paused_at=None,
@@ -113,15 +113,18 @@ def move_browser(old: Destination, new: Destination, host: str) -> bool:
 
 def find_browser(destination: Destination) -> AlertChannel | None:
     """The channel that leads to this browser, if the browser's keys are those that it has."""
-    found = AlertChannel.objects.filter(digest=digest_of(destination.url)).select_related("user").first()
-    if found is None:
+    channel = AlertChannel.objects.filter(digest=digest_of(destination.url)).select_related("user").first()
+    if channel is None:
         return None
     try:
-        kept = decrypt_destination(found)
+        destination_before = decrypt_destination(channel)
     except UnreadableDestination:
         return None
-    is_same = [compare_digest(getattr(kept, name), getattr(destination, name)) for name in ("url", "p256dh", "auth")]
-    return found if all(is_same) else None
+    is_same = [
+        compare_digest(getattr(destination_before, name), getattr(destination, name))
+        for name in ("url", "p256dh", "auth")
+    ]
+    return channel if all(is_same) else None
 
 
 def renew_secret(user: User, pk: int) -> str | None:
@@ -201,9 +204,9 @@ def _lock_browser(digest: bytes) -> None:
 
 def _delete(rows: QuerySet[AlertChannel]) -> bool:
     """Remove channels with their messages; whether there were any. Messages alone are deleted first."""
-    found = list(rows.select_for_update().order_by("pk").values_list("pk", flat=True))
-    AlertChannel.objects.filter(pk__in=found).delete()
-    return bool(found)
+    numbers = list(rows.select_for_update().order_by("pk").values_list("pk", flat=True))
+    AlertChannel.objects.filter(pk__in=numbers).delete()
+    return bool(numbers)
 
 
 def _watch(user: User) -> None:

@@ -70,11 +70,11 @@ def evaluate_user(user_id: int, now: dt.datetime) -> int:
             return 0
         is_first = watch.looked_at is None
         since = max(watch.since, now - EVENTS_TOLD_FOR, (watch.looked_at or watch.since) - OVERLAP)
-        known = {row.key: row for row in AlertTrouble.objects.filter(user=user_id)}
-        before = {key: _open_alert(row) for key, row in known.items()}
+        troubles = {row.key: row for row in AlertTrouble.objects.filter(user=user_id)}
+        before = {key: _open_alert(row) for key, row in troubles.items()}
         with written_for(watch.user):
             evaluated = evaluate(before, read_observations(watch.user, now, since), now, is_first=is_first)
-            _remember(user_id, known, evaluated, now)
+            _remember(user_id, troubles, evaluated, now)
             nmessages = _write_messages(user_id, evaluated, now)
         AlertWatch.objects.filter(pk=user_id).update(looked_at=now)
     return nmessages
@@ -87,13 +87,15 @@ def _open_alert(row: AlertTrouble) -> OpenAlert:
 def _remember(user_id: int, rows: dict[str, AlertTrouble], evaluated: Evaluation, now: dt.datetime) -> None:
     """Write what changed: new ones, those that are gone or back, and those that are over."""
     new, changed = [], []
-    for key, each in evaluated.open.items():
+    for key, event in evaluated.open.items():
         row = rows.get(key)
         if row is None:
-            text = each.text[:_MAX_TEXT_CHARS]
-            new.append(AlertTrouble(user_id=user_id, key=key, kind=each.kind, text=text, path=each.path, began_at=now))
-        elif row.gone_since != each.gone_since:
-            row.gone_since = each.gone_since
+            text = event.text[:_MAX_TEXT_CHARS]
+            new.append(
+                AlertTrouble(user_id=user_id, key=key, kind=event.kind, text=text, path=event.path, began_at=now)
+            )
+        elif row.gone_since != event.gone_since:
+            row.gone_since = event.gone_since
             changed.append(row)
     AlertTrouble.objects.bulk_create(new)
     AlertTrouble.objects.bulk_update(changed, ["gone_since"])
@@ -132,15 +134,15 @@ def _write_messages(user_id: int, evaluated: Evaluation, now: dt.datetime) -> in
 
 
 def _messages(channel: AlertChannel, evaluated: Evaluation, now: dt.datetime) -> list[AlertMessage]:
-    found = []
+    messages = []
     for kind in AlertKind:
         if kind not in channel.alert_kinds:
             continue
-        if begun := [each for each in evaluated.begun if each.kind is kind]:
-            found.append(_message(channel, kind, begun, now, is_over=False))
-        if channel.tells_end and (over := [each for each in evaluated.over if each.kind is kind]):
-            found.append(_message(channel, kind, over, now, is_over=True))
-    return found
+        if begun := [event for event in evaluated.begun if event.kind is kind]:
+            messages.append(_message(channel, kind, begun, now, is_over=False))
+        if channel.tells_end and (over := [event for event in evaluated.over if event.kind is kind]):
+            messages.append(_message(channel, kind, over, now, is_over=True))
+    return messages
 
 
 def _message(
@@ -151,7 +153,7 @@ def _message(
         kind=kind,
         is_over=is_over,
         title=clean(title_of(kind, len(about), is_over=is_over), MAX_TITLE_CHARS),
-        lines=[clean(line, MAX_LINE_CHARS) for line in lines_of([each.text for each in about], MAX_LINES)],
+        lines=[clean(line, MAX_LINE_CHARS) for line in lines_of([event.text for event in about], MAX_LINES)],
         path=about[0].path if len(about) == 1 else _page_of(about),
         created_at=now,
         due_at=now,
@@ -160,5 +162,5 @@ def _message(
 
 def _page_of(about: Iterable[Observation | OpenAlert]) -> str:
     """Where several things are seen together."""
-    paths = {each.path for each in about}
+    paths = {event.path for event in about}
     return paths.pop() if len(paths) == 1 else reverse("home")

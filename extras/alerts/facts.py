@@ -48,11 +48,13 @@ def events_of_alerts() -> Q:
     return ~Q(kind__in=FAILURES)
 
 
-def _of_computers(found: Iterable[Attention]) -> Iterator[Observation]:
-    for each in found:
-        if (kind := _KINDS.get(each.concern)) is not None:
-            key = f"{kind} computer {each.host_id} {each.about}".rstrip()
-            yield Observation(kind, key, f"{each.host_name} {each.text}", reverse("host", args=[each.host_id]))
+def _of_computers(concerns: Iterable[Attention]) -> Iterator[Observation]:
+    for attention in concerns:
+        if (kind := _KINDS.get(attention.concern)) is not None:
+            key = f"{kind} computer {attention.host_id} {attention.about}".rstrip()
+            yield Observation(
+                kind, key, f"{attention.host_name} {attention.text}", reverse("host", args=[attention.host_id])
+            )
 
 
 def _of_projects(hosts: Sequence[Host]) -> Iterator[Observation]:

@@ -28,7 +28,7 @@ class AlertMetrics(Collector):
             "cobblestone_alerts_day", "Alerts of the last 24 hours, tests included.", labels=["kind", "outcome"]
         )
         of_day = AlertMessage.objects.filter(created_at__gt=now - DAY).order_by()
-        found = {
+        gauges = {
             (row["channel__kind"], row["outcome"]): row["n"]
             for row in of_day.values("channel__kind", "outcome").annotate(n=Count("pk"))
         }
@@ -37,7 +37,7 @@ class AlertMetrics(Collector):
             channels.add_metric([kind, "in use"], row["n"] - row["paused"])
             channels.add_metric([kind, "paused"], row["paused"])
             for outcome in AlertMessage.Outcome.values:
-                messages.add_metric([kind, outcome], found.get((kind, outcome), 0))
+                messages.add_metric([kind, outcome], gauges.get((kind, outcome), 0))
         oldest = GaugeMetricFamily("cobblestone_alerts_oldest_seconds", "How long the alert most overdue has waited.")
         waiting = AlertMessage.objects.filter(Q(outcome="waiting"), channel__paused_at=None)
         due_at = waiting.aggregate(first=Min("due_at"))["first"]

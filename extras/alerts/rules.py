@@ -68,22 +68,22 @@ def evaluate(
     In whatever order things are seen, the outcome is the same; of two with one key, the smaller text counts.
     """
     there: dict[str, Observation] = {}
-    for each in sorted(seen, key=lambda each: (each.key, each.text, each.path)):
-        there.setdefault(each.key, each)
-    known, begun, over = {}, [], []
-    for key, each in there.items():
-        known[key] = OpenAlert(each.kind, key, each.text, each.path)
-        if key not in before and not (is_first and each.kind in LASTING):
-            begun.append(each)
+    for observation in sorted(seen, key=lambda observation: (observation.key, observation.text, observation.path)):
+        there.setdefault(observation.key, observation)
+    open_before, begun, over = {}, [], []
+    for key, observation in there.items():
+        open_before[key] = OpenAlert(observation.kind, key, observation.text, observation.path)
+        if key not in before and not (is_first and observation.kind in LASTING):
+            begun.append(observation)
     for key, missed in sorted(before.items()):
         if key in there:
             continue
         gone_since = missed.gone_since or now
         if now - gone_since < OVER_AFTER:
-            known[key] = replace(missed, gone_since=gone_since)
+            open_before[key] = replace(missed, gone_since=gone_since)
         elif missed.kind in LASTING:
             over.append(missed)
-    return Evaluation(known, begun, over)
+    return Evaluation(open_before, begun, over)
 
 
 # --- trying again --------------------------------------------------------------------------------------------

@@ -137,11 +137,11 @@ def move_browser(request: HttpRequest) -> HttpResponse:
         old, new = (parse_subscription(json.dumps(sent[name])) for name in ("old", "new"))
     except (ValueError, KeyError, TypeError, RecursionError):
         return HttpResponse("old and new have to be subscriptions\n", status=400, content_type="text/plain")
-    known = channels.find_browser(old)
-    if known is None:
+    channel = channels.find_browser(old)
+    if channel is None:
         return HttpResponse("no such browser\n", status=404, content_type="text/plain")
     try:
-        admit_look_up(known.user_id)
+        admit_look_up(channel.user_id)
         host = host_of_address(new.url)
     except Throttled:
         return HttpResponse("too many addresses in this hour\n", status=429, content_type="text/plain")

@@ -65,5 +65,5 @@ class Request:
 
 def clean(text: str, max_chars: int) -> str:
     """One line of printable characters: a name that somebody chose must not begin a line or a header of its own."""
-    line = " ".join("".join(each if each.isprintable() else " " for each in text).split())
+    line = " ".join("".join(character if character.isprintable() else " " for character in text).split())
     return line if len(line) <= max_chars else f"{line[: max_chars - 1]}…"

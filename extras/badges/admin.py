@@ -37,8 +37,8 @@ class BadgeAdmin(AuditedAdmin):
     )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        found: QuerySet[Any] = super().get_queryset(request).annotate(nawards=Count("awards"))
-        return found
+        rows: QuerySet[Any] = super().get_queryset(request).annotate(nawards=Count("awards"))
+        return rows
 
     @admin.display(description=_("title"), ordering="title")
     def shown_title(self, row: Badge) -> str:

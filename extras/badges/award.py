@@ -67,10 +67,10 @@ def award_due(now: dt.datetime) -> int:
         due = [user_id for (user_id,) in cursor]
     nawarded = 0
     for begin in range(0, len(due), BATCH):
-        found = _award_batch(rules, due[begin : begin + BATCH], now)
-        if found is None:
+        awards = _award_batch(rules, due[begin : begin + BATCH], now)
+        if awards is None:
             break
-        nawarded += found
+        nawarded += awards
     return nawarded
 
 
@@ -87,7 +87,9 @@ def _read_rules() -> _Rules | None:
 
 def _subjects_of(ids: Iterable[int]) -> ProjectSubjects:
     keywords = kin(ids)
-    fields = {id_ for id_ in keywords if (each := KEYWORDS.get(id_)) and each.category == SCIENCE and not each.level}
+    fields = {
+        id_ for id_ in keywords if (keyword := KEYWORDS.get(id_)) and keyword.category == SCIENCE and not keyword.level
+    }
     return ProjectSubjects(keywords, frozenset(fields))
 
 
@@ -115,7 +117,7 @@ def _reached(cursor: Any, rules: _Rules, users: list[int], today: dt.date) -> li
     until = closed_until()
     work = _read_work(cursor, users, until, today)
     has = set(BadgeAward.objects.filter(user__in=users).values_list("user_id", "badge_id"))
-    found: list[tuple[int, Badge, dt.date]] = []
+    reached: list[tuple[int, Badge, dt.date]] = []
     in_months: dict[dt.date, list[tuple[int, Badge]]] = defaultdict(list)
     for user_id in users:
         steps = work.steps_of(user_id)
@@ -125,14 +127,14 @@ def _reached(cursor: Any, rules: _Rules, users: list[int], today: dt.date) -> li
             if until is not None and start < until:
                 in_months[start].append((user_id, badge))
             else:
-                found.append((user_id, badge, start))
+                reached.append((user_id, badge, start))
     for month, theirs in in_months.items():
         days = _read_days(cursor, [user_id for user_id, _ in theirs], month, next_month(month) - _ONE_DAY)
         for user_id, badge in theirs:
             months = work.months[user_id]
             day = reached_on(_rule(badge), months, month, days.get(user_id, []), rules.subjects)
-            found.append((user_id, badge, day))
-    return found
+            reached.append((user_id, badge, day))
+    return reached
 
 
 def _rule(badge: Badge) -> BadgeRule:
@@ -162,9 +164,9 @@ def _steps(rows: Iterable[tuple[Any, ...]], active: dict[tuple[int, dt.date], in
     by_project: dict[tuple[int, dt.date], dict[int, Totals]] = defaultdict(dict)
     for user_id, start, project_id, *amounts in rows:
         by_project[user_id, start][project_id] = Totals(*amounts)
-    found: Steps = defaultdict(list)
+    steps: Steps = defaultdict(list)
     for (user_id, start), theirs in by_project.items():
         has_credit = any(work.credit > 0 for work in theirs.values())
         ndays = int(has_credit) if active is None else active.get((user_id, start), 0)
-        found[user_id].append(WorkStep(start, ndays, theirs))
-    return found
+        steps[user_id].append(WorkStep(start, ndays, theirs))
+    return steps

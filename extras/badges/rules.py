@@ -114,7 +114,7 @@ def reached_in(rule: BadgeRule, steps: Iterable[WorkStep], subjects: Subjects) -
     Steps must not overlap.
     """
     count = _Count(rule, subjects)
-    for step in sorted(steps, key=lambda each: each.start):
+    for step in sorted(steps, key=lambda candidate: candidate.start):
         count.add(step)
         if count.is_reached:
             return step.start

@@ -53,16 +53,18 @@ class Candidate:
 
 def candidates(now: dt.datetime) -> list[Candidate]:
     """By app and version. A statement for all apps, one for their versions, one for each app that takes medians."""
-    known = known_factors(now)
-    factors = known.factors if known is not None else []
+    factors_now = known_factors(now)
+    factors = factors_now.factors if factors_now is not None else []
     apps = App.objects.filter(is_deprecated=False, credit_system=CreditSystem.CREDITNEW)
     apps = apps.exclude(rule_set=RuleSet.DEPLOYED).prefetch_related("versions__platform")
-    return [each for app in apps for each in _of_app(app, factors)]
+    return [candidate for app in apps for candidate in _of_app(app, factors)]
 
 
 def _of_app(app: App, factors: list[Factor]) -> list[Candidate]:
     versions = list(app.versions.all())
-    on_gpus = [each for each in versions if each.processor_type != ProcessorType.CPU and not each.is_deprecated]
+    on_gpus = [
+        version for version in versions if version.processor_type != ProcessorType.CPU and not version.is_deprecated
+    ]
     if not on_gpus:
         return []
     rules = rules_of(app)
@@ -70,18 +72,18 @@ def _of_app(app: App, factors: list[Factor]) -> list[Candidate]:
     if app.version_average == VersionAverage.MEDIAN:
         use_medians(facts, rules)
     is_in_force = takes_received_scales(facts, rules)
-    found = []
+    app_candidates = []
     for version in on_gpus:
         version.app = app
         factor = factor_for(factors, version.processor_type, version.plan_class) if is_in_force else None
         if not is_in_force and version.cross_project_scale is None:
             continue
         scale = normalise(_with_factor(facts, version, factor), rules).scales.get(version.pk, version.pfc_scale)
-        found.append(Candidate(version, factor, scale, is_in_force))
-    return found
+        app_candidates.append(Candidate(version, factor, scale, is_in_force))
+    return app_candidates
 
 
 def _with_factor(facts: list[VersionFacts], version: AppVersion, factor: Factor | None) -> list[VersionFacts]:
     if factor is None:
         return facts
-    return [replace(each, cross_project_scale=factor.scale) if each.id == version.pk else each for each in facts]
+    return [replace(fact, cross_project_scale=factor.scale) if fact.id == version.pk else fact for fact in facts]

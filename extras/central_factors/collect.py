@@ -80,11 +80,11 @@ def _keep_rows() -> None:
 
 def _asked_projects() -> list[str]:
     """Those of the settings but this site's own; one that is there under two spellings of its address once."""
-    found: dict[tuple[str, int | None, str], str] = {}
+    projects: dict[tuple[str, int | None, str], str] = {}
     for url in settings.CENTRAL_PROJECTS:
-        found.setdefault(_place(url), url)
-    found.pop(_place(settings.PROJECT_URL), None)
-    return list(found.values())
+        projects.setdefault(_place(url), url)
+    projects.pop(_place(settings.PROJECT_URL), None)
+    return list(projects.values())
 
 
 def _place(url: str) -> tuple[str, int | None, str]:

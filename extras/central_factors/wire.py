@@ -51,7 +51,7 @@ class Export:
 
 def parse_export(data: bytes, now: float) -> Export:
     """Read a project's reply; ``now``: Unix time. Raises ProtocolError."""
-    found: dict[tuple[str, str, str, int], ExportedVersion] = {}
+    versions: dict[tuple[str, str, str, int], ExportedVersion] = {}
     faults = []
     count = 0
     for fields in _rows(data, b"app_versions", b"app_version", MAX_VERSIONS):
@@ -62,16 +62,16 @@ def parse_export(data: bytes, now: float) -> Export:
             faults.append(f"no. {count}: {error}")
             continue
         key = version.app_name, version.platform, version.plan_class, version.version_num
-        found.setdefault(key, version)
+        versions.setdefault(key, version)
     refused = "; ".join(faults[:LEFT_OUT_SHOWN])
     if len(faults) > LEFT_OUT_SHOWN:
         refused += f"; and {len(faults) - LEFT_OUT_SHOWN} more"
-    return Export(list(found.values()), refused)
+    return Export(list(versions.values()), refused)
 
 
 def parse_factors(data: bytes) -> list[Factor]:
     """Read the averages of a central server, all or none. Raises ProtocolError."""
-    found: dict[tuple[str, str | None], Factor] = {}
+    factors: dict[tuple[str, str | None], Factor] = {}
     for fields in _rows(data, b"version_factors", b"factor", MAX_FACTORS):
         is_whole_type = flag(fields.get(b"all_plan_classes"))
         factor = Factor(
@@ -82,26 +82,26 @@ def parse_factors(data: bytes) -> list[Factor]:
             nprojects=as_int("nprojects", fields.get(b"nprojects", b""), 1, _MAX_COUNT),
             nversions=as_int("nversions", fields.get(b"nversions", b""), 1, _MAX_COUNT),
         )
-        found.setdefault((factor.processor_type, factor.plan_class), factor)
-    return list(found.values())
+        factors.setdefault((factor.processor_type, factor.plan_class), factor)
+    return list(factors.values())
 
 
 def factors_document(factors: Iterable[Factor], computed_at: float) -> bytes:
     """The averages as a central server publishes them; ``computed_at``: Unix time."""
     lines = ['<?xml version="1.0" encoding="UTF-8" ?>', "<version_factors>"]
     lines.append(f"    <computed_time>{computed_at:.0f}</computed_time>")
-    for each in factors:
-        is_of_class = each.plan_class is not None
+    for factor in factors:
+        is_of_class = factor.plan_class is not None
         lines += [
             "    <factor>",
-            f"        <processor_type>{escape(each.processor_type)}</processor_type>",
-            f"        <plan_class>{escape(each.plan_class or '')}</plan_class>"
+            f"        <processor_type>{escape(factor.processor_type)}</processor_type>",
+            f"        <plan_class>{escape(factor.plan_class or '')}</plan_class>"
             if is_of_class
             else "        <all_plan_classes/>",
-            f"        <pfc_scale>{each.scale!r}</pfc_scale>",
-            f"        <expavg_credit>{each.expavg_credit!r}</expavg_credit>",
-            f"        <nprojects>{each.nprojects}</nprojects>",
-            f"        <nversions>{each.nversions}</nversions>",
+            f"        <pfc_scale>{factor.scale!r}</pfc_scale>",
+            f"        <expavg_credit>{factor.expavg_credit!r}</expavg_credit>",
+            f"        <nprojects>{factor.nprojects}</nprojects>",
+            f"        <nversions>{factor.nversions}</nversions>",
             "    </factor>",
         ]
     return "\n".join([*lines, "</version_factors>", ""]).encode()

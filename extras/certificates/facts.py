@@ -61,7 +61,9 @@ class Scopes:
 def read_scopes(user: User) -> Scopes:
     """Two statements."""
     worked_for = UserProject.objects.filter(user=user, total_ec__gt=0).values("project")
-    projects = {f"project:{each.pk}": each for each in Project.objects.filter(pk__in=worked_for).order_by("name")}
+    projects = {
+        f"project:{project.pk}": project for project in Project.objects.filter(pk__in=worked_for).order_by("name")
+    }
     ids = kin(ProjectKeyword.objects.filter(project__in=projects.values()).values_list("keyword", flat=True))
     named = sorted((KEYWORDS[id_].name, id_) for id_ in ids if id_ in KEYWORDS and KEYWORDS[id_].category == SCIENCE)
     return Scopes(projects, {f"subject:{id_}": name for name, id_ in named})
@@ -138,23 +140,23 @@ def _sums(user: User, first: dt.date, last: dt.date, projects: list[int] | None)
         cursor.execute(sql.sums(len(ranges)), params)
         row = cursor.fetchone()
     assert row is not None  # an aggregate always has a row
-    return _Sums(*(int(each) for each in row))
+    return _Sums(*(int(amount) for amount in row))
 
 
 def _facts(sums: _Sums, shows: Collection[str]) -> Statement:
     """Nothing that is not to be shown is in it."""
-    found: Statement = {}
+    facts: Statement = {}
     if "credit" in shows:
-        found["estimated_credits"] = _within(sums.estimated // MICRO)
+        facts["estimated_credits"] = _within(sums.estimated // MICRO)
         if sums.granted >= MICRO:
-            found["granted_credits"] = _within(sums.granted // MICRO)
+            facts["granted_credits"] = _within(sums.granted // MICRO)
     if "run_time" in shows:
-        found["cpu_hours"], found["gpu_hours"] = _within(sums.cpu_time // _HOUR), _within(sums.gpu_time // _HOUR)
+        facts["cpu_hours"], facts["gpu_hours"] = _within(sums.cpu_time // _HOUR), _within(sums.gpu_time // _HOUR)
     if "tasks" in shows:
-        found["tasks"] = _within(sums.tasks)
+        facts["tasks"] = _within(sums.tasks)
     if "computers" in shows:
-        found["computers"] = sums.computers
-    return found
+        facts["computers"] = sums.computers
+    return facts
 
 
 def _within(number: int) -> int:

@@ -90,4 +90,4 @@ class CertificateForm(forms.Form):
         """The valid form's values, as a further form sends them."""
         wanted = self.wanted
         single = {"first": wanted.first, "last": wanted.last, "about": wanted.about, "name": wanted.name}
-        return [(name, str(value)) for name, value in single.items()] + [("shows", each) for each in wanted.shows]
+        return [(name, str(value)) for name, value in single.items()] + [("shows", part) for part in wanted.shows]

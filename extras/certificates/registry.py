@@ -64,8 +64,8 @@ def issue(
     with transaction.atomic():
         User.objects.select_for_update(no_key=True).only("pk").get(pk=user.pk)
         theirs = Certificate.objects.filter(user=user)
-        if form_key is not None and (known := theirs.filter(form_key=form_key).first()) is not None:
-            return known
+        if form_key is not None and (before := theirs.filter(form_key=form_key).first()) is not None:
+            return before
         if theirs.count() >= MAX_CERTIFICATES:
             raise TooMany
         with connection.cursor() as cursor:
@@ -92,14 +92,16 @@ def check(code: str) -> Checked:
 
     The certificates of an account that is being deleted, or that is blocked, are unknown.
     """
-    found = Certificate.objects.filter(code=code, user__is_active=True, user__deletion_asked_at=None).first()
-    if found is None:
+    certificate = Certificate.objects.filter(code=code, user__is_active=True, user__deletion_asked_at=None).first()
+    if certificate is None:
         return Checked(Verdict.UNKNOWN)
-    if found.revoked_at is not None:
-        return Checked(Verdict.REVOKED, revoked_on=found.revoked_at.astimezone(dt.UTC).date())
+    if certificate.revoked_at is not None:
+        return Checked(Verdict.REVOKED, revoked_on=certificate.revoked_at.astimezone(dt.UTC).date())
     key = signing_key().public_key()
-    is_ours = found.statement.get("code") == code and statements.is_signed(found.statement, found.signature, key)
-    return Checked(Verdict.VALID, found) if is_ours else Checked(Verdict.BROKEN)
+    is_ours = certificate.statement.get("code") == code and statements.is_signed(
+        certificate.statement, certificate.signature, key
+    )
+    return Checked(Verdict.VALID, certificate) if is_ours else Checked(Verdict.BROKEN)
 
 
 def check_address(code: str) -> str:

@@ -83,7 +83,7 @@ def _sentence(statement: Statement) -> str:
 def _lines(facts: Statement) -> list[tuple[str, str]]:
     """In the order in which they can be chosen; what is not in the statement is left out."""
     hours = gettext("%(number)s h")
-    found = [
+    lines = [
         (label, text % {"number": _grouped(facts[name])})
         for name, label, text in (
             ("estimated_credits", gettext("Estimated credit"), "%(number)s"),
@@ -96,10 +96,10 @@ def _lines(facts: Statement) -> list[tuple[str, str]]:
         if name in facts
     ]
     if "since" in facts:
-        found.append((gettext("Contributing since"), _day(str(facts["since"]))))
+        lines.append((gettext("Contributing since"), _day(str(facts["since"]))))
     if facts.get("badges"):
-        found.append((gettext("Badges"), _badges(facts["badges"])))
-    return found
+        lines.append((gettext("Badges"), _badges(facts["badges"])))
+    return lines
 
 
 def _badges(titles: list[str]) -> str:
@@ -113,26 +113,26 @@ def _badges(titles: list[str]) -> str:
 
 
 def _notes(statement: Statement) -> list[str]:
-    facts, found = statement["facts"], []
+    facts, notes = statement["facts"], []
     if "estimated_credits" in facts:
-        found.append(
+        notes.append(
             gettext(
                 "Estimated credit is calculated from the run times and speeds that the computers reported. One credit "
                 "is the work of a 1 GFLOPS processor in 1/200 of a day."
             )
         )
     if "granted_credits" in facts:
-        found.append(
+        notes.append(
             gettext(
                 "Granted credit is what projects granted on these days after checking the results, as far as they "
                 "publish it. It measures the same work a second time, so do not add the two."
             )
         )
     if "cpu_hours" in facts:
-        found.append(gettext("CPU and GPU time are hours of run time, times the processors used."))
+        notes.append(gettext("CPU and GPU time are hours of run time, times the processors used."))
     if statement.get("name"):
-        found.append(gettext("The volunteer entered this name. The site has not checked their identity."))
-    return found
+        notes.append(gettext("The volunteer entered this name. The site has not checked their identity."))
+    return notes
 
 
 def _grouped(number: int) -> str:

@@ -29,8 +29,11 @@ from portal.wire import statements
 @login_required
 def certificates(request: HttpRequest) -> HttpResponse:
     """Which ones did I make, and which of them are valid?"""
-    found = [(each, shown(each.statement)) for each in Certificate.objects.filter(user=signed_in(request))]
-    return render(request, "certificates/list.html", {"certificates": found, "most": MAX_CERTIFICATES})
+    certificates = [
+        (certificate, shown(certificate.statement))
+        for certificate in Certificate.objects.filter(user=signed_in(request))
+    ]
+    return render(request, "certificates/list.html", {"certificates": certificates, "most": MAX_CERTIFICATES})
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -68,8 +71,8 @@ def new(request: HttpRequest) -> HttpResponse:
 @login_required
 def certificate(request: HttpRequest, pk: int) -> HttpResponse:
     """One of my certificates: to print, to revoke."""
-    found = _own(request, pk)
-    context = {"certificate": found, "shown": shown(found.statement)}
+    own = _own(request, pk)
+    context = {"certificate": own, "shown": shown(own.statement)}
     return render(request, "certificates/own.html", context)
 
 
@@ -77,13 +80,13 @@ def certificate(request: HttpRequest, pk: int) -> HttpResponse:
 @login_required
 def change(request: HttpRequest, pk: int) -> HttpResponse:
     """Revoke it or, once it is revoked, delete it."""
-    found = _own(request, pk)
-    if "delete" in request.POST and found.revoked_at is not None:
-        registry.delete(found)
+    own = _own(request, pk)
+    if "delete" in request.POST and own.revoked_at is not None:
+        registry.delete(own)
         messages.success(request, _("Deleted. Its code no longer exists on this site."))
         return redirect("certificates")
     if "revoke" in request.POST:
-        registry.revoke(found, timezone.now())
+        registry.revoke(own, timezone.now())
         messages.success(request, _("Revoked. Anyone who checks it is told so and can no longer see what it said."))
     return redirect("certificate", pk)
 
@@ -107,11 +110,11 @@ def check_form(request: HttpRequest) -> HttpResponse:
 def check(request: HttpRequest, text: str) -> HttpResponse:
     """Is this certificate valid, and what does it say?"""
     code = read_code(text)
-    found = registry.check(code) if code is not None else Checked(Verdict.UNKNOWN)
-    context: dict[str, object] = {"found": found, "code": code}
-    if found.certificate is not None:
-        context["shown"] = shown(found.certificate.statement)
-    status = 404 if found.verdict is Verdict.UNKNOWN else 200
+    checked = registry.check(code) if code is not None else Checked(Verdict.UNKNOWN)
+    context: dict[str, object] = {"found": checked, "code": code}
+    if checked.certificate is not None:
+        context["shown"] = shown(checked.certificate.statement)
+    status = 404 if checked.verdict is Verdict.UNKNOWN else 200
     answer = render(request, "certificates/check.html", context, status=status)
     answer.headers["X-Robots-Tag"] = "noindex"
     answer.headers["Cache-Control"] = "private, no-store"
@@ -122,15 +125,15 @@ def check(request: HttpRequest, text: str) -> HttpResponse:
 def statement(request: HttpRequest, text: str) -> HttpResponse:
     """What was signed, its signature and the public key, for anyone who checks them with programs of their own."""
     code = read_code(text)
-    found = registry.check(code) if code is not None else Checked(Verdict.UNKNOWN)
+    checked = registry.check(code) if code is not None else Checked(Verdict.UNKNOWN)
     headers = {"X-Robots-Tag": "noindex", "Cache-Control": "private, no-store"}
-    if found.certificate is None:
-        status = 404 if found.verdict is Verdict.UNKNOWN else 410
-        return JsonResponse({"verdict": found.verdict}, status=status, headers=headers)
+    if checked.certificate is None:
+        status = 404 if checked.verdict is Verdict.UNKNOWN else 410
+        return JsonResponse({"verdict": checked.verdict}, status=status, headers=headers)
     content = {
-        "verdict": found.verdict,
-        "signed": statements.canonical(found.certificate.statement).decode(),
-        "signature": found.certificate.signature,
+        "verdict": checked.verdict,
+        "signed": statements.canonical(checked.certificate.statement).decode(),
+        "signature": checked.certificate.signature,
         "public_key": _public_key(),
     }
     return JsonResponse(content, headers=headers)

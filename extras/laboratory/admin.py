@@ -38,18 +38,18 @@ class CreditExperimentAdmin(SecretLookups):
     search_fields = ("title", "owner__email")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[CreditExperiment]:
-        found: QuerySet[CreditExperiment] = super().get_queryset(request).defer("results")
-        return found
+        rows: QuerySet[CreditExperiment] = super().get_queryset(request).defer("results")
+        return rows
 
     @admin.display(description=_("state"))
-    def progress_text(self, kept: CreditExperiment) -> str:
-        if kept.finished_at is None:
-            return f"{kept.progress:.0%}"
-        return gettext("failed") if kept.failure else gettext("done")
+    def progress_text(self, experiment: CreditExperiment) -> str:
+        if experiment.finished_at is None:
+            return f"{experiment.progress:.0%}"
+        return gettext("failed") if experiment.failure else gettext("done")
 
     @admin.display(description=_("shared"), boolean=True)
-    def is_shared(self, kept: CreditExperiment) -> bool:
-        return kept.share_token is not None
+    def is_shared(self, experiment: CreditExperiment) -> bool:
+        return experiment.share_token is not None
 
     def get_urls(self) -> list[URLPattern]:
         view = self.admin_site.admin_view
@@ -62,44 +62,44 @@ class CreditExperimentAdmin(SecretLookups):
     def add_view(self, request: HttpRequest, form_url: str = "", extra_context: Any = None) -> HttpResponse:
         if not self.has_add_permission(request):
             raise PermissionDenied
-        known = CreditExperiment.objects.all()
+        readable = CreditExperiment.objects.all()
         if not self.has_view_permission(request):
-            known = known.filter(owner_id=request.user.pk)
-        form = experiment_form(request, known, is_operator=True)
-        kept = ask(form, request, is_operator=True)
-        if kept is not None:
-            return redirect("admin:laboratory_creditexperiment_change", kept.pk)
+            readable = readable.filter(owner_id=request.user.pk)
+        form = experiment_form(request, readable, is_operator=True)
+        experiment = ask(form, request, is_operator=True)
+        if experiment is not None:
+            return redirect("admin:laboratory_creditexperiment_change", experiment.pk)
         return self._page(request, "admin_new.html", gettext("New experiment"), form=form)
 
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
         """What was measured, or how far it is; here it is shared, too."""
-        kept = self._kept(request, object_id)
+        experiment = self._kept(request, object_id)
         if request.method == "POST":
-            if not self.has_change_permission(request, kept):
+            if not self.has_change_permission(request, experiment):
                 raise PermissionDenied
             if "end" in request.POST:
-                requests.unshare(kept)
-            elif requests.may_be_shared(kept):
-                requests.share(kept)
+                requests.unshare(experiment)
+            elif requests.may_be_shared(experiment):
+                requests.share(experiment)
             else:
                 messages.warning(
                     request, gettext("A volunteer’s experiment is shared only while the laboratory is public.")
                 )
-            return redirect("admin:laboratory_creditexperiment_change", kept.pk)
+            return redirect("admin:laboratory_creditexperiment_change", experiment.pk)
         part = "_experiment.html" if request.headers.get("HX-Request") else "admin_experiment.html"
         response = self._page(
             request,
             part,
-            kept.title,
-            **page_of(kept, timezone.now()),
+            experiment.title,
+            **page_of(experiment, timezone.now()),
             is_operator=True,
             may_add=self.has_add_permission(request),
-            may_share=self.has_change_permission(request, kept)
-            and (kept.share_token is not None or requests.may_be_shared(kept)),
-            delete_url=reverse("admin:laboratory_creditexperiment_delete", args=[kept.pk])
-            if self.has_delete_permission(request, kept)
+            may_share=self.has_change_permission(request, experiment)
+            and (experiment.share_token is not None or requests.may_be_shared(experiment)),
+            delete_url=reverse("admin:laboratory_creditexperiment_delete", args=[experiment.pk])
+            if self.has_delete_permission(request, experiment)
             else "",
         )
         patch_vary_headers(response, ["HX-Request"])
@@ -111,19 +111,19 @@ class CreditExperimentAdmin(SecretLookups):
     def _kept(self, request: HttpRequest, object_id: str) -> CreditExperiment:
         """Who may view experiments sees all of them, who may only ask for them their own."""
         pk = int(object_id) if object_id.isascii() and object_id.isdigit() else 0
-        found = CreditExperiment.objects.select_related("owner").filter(pk=pk)
+        rows = CreditExperiment.objects.select_related("owner").filter(pk=pk)
         if not self.has_view_permission(request):
-            found = found.filter(owner_id=request.user.pk)
-            if not (self.has_add_permission(request) and found.exists()):
+            rows = rows.filter(owner_id=request.user.pk)
+            if not (self.has_add_permission(request) and rows.exists()):
                 raise PermissionDenied
-        return get_object_or_404(found)
+        return get_object_or_404(rows)
 
     def delete_model(self, request: HttpRequest, obj: CreditExperiment) -> None:
         requests.delete(obj)
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[CreditExperiment]) -> None:
-        for kept in queryset:
-            requests.delete(kept)
+        for experiment in queryset:
+            requests.delete(experiment)
 
     def own_results_view(self, request: HttpRequest) -> HttpResponse:
         """The goals, measured on an app's last workunits."""
@@ -134,7 +134,7 @@ class CreditExperimentAdmin(SecretLookups):
     def _own_results(self, request: HttpRequest) -> HttpResponse:
         apps = App.objects.order_by("name")
         name, number = request.GET.get("app", ""), request.GET.get("last", "")
-        app = next((each for each in apps if each.name == name), None)
+        app = next((candidate for candidate in apps if candidate.name == name), None)
         last = int(number) if number in map(str, own_results.NUMBERS) else own_results.NUMBERS[1]
         problems = []
         if name and app is None:

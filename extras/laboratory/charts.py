@@ -36,7 +36,7 @@ _SHORT: Final = {
 
 def goal_charts(results: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Bars of each goal, a series for each variant, with the bounds; those of nothing are left out."""
-    messages = list(dict.fromkeys(Message.from_json(goal) for found in results for goal in found["goals"]))
+    messages = list(dict.fromkeys(Message.from_json(goal) for variant in results for goal in variant["goals"]))
 
     def of(codes: Collection[str]) -> list[Message]:
         return [message for message in messages if message.code in codes]
@@ -70,11 +70,11 @@ def _chart(
     title: str, x: str, y: StrOrPromise, messages: Sequence[Message], results: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
     factor = 1 if messages[0].code in FACTORS else 100
-    goals = [{Message.from_json(goal): goal for goal in found["goals"]} for found in results]
+    goals = [{Message.from_json(goal): goal for goal in variant["goals"]} for variant in results]
 
     def values(of_variant: Mapping[Message, Mapping[str, Any]], key: str) -> list[float | None]:
-        found = [of_variant.get(message, {}).get(key) for message in messages]
-        return [None if value is None else value * factor for value in found]
+        goals_shown = [of_variant.get(message, {}).get(key) for message in messages]
+        return [None if value is None else value * factor for value in goals_shown]
 
     bounds = [next((g[message]["bound"] for g in goals if message in g), None) for message in messages]
     return {
@@ -84,11 +84,11 @@ def _chart(
         "labels": [_short(message) for message in messages],
         "series": [
             {
-                "name": sentence(Message.from_json(found)),
+                "name": sentence(Message.from_json(variant)),
                 "values": values(goal, "measured"),
                 "worst": values(goal, "worst"),
             }
-            for found, goal in zip(results, goals, strict=True)
+            for variant, goal in zip(results, goals, strict=True)
         ],
         "bounds": [None if bound is None else bound * factor for bound in bounds],
         "lies": True,

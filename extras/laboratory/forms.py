@@ -117,11 +117,16 @@ class ExperimentForm(forms.Form):
             is_whole = isinstance(meant, models.IntegerField)
             words = str(meant.help_text)
             self.fields[_LIMIT + name] = _number(label, low, high, words, is_whole=is_whole, required=False)
-        for name, each in PARAMETERS.items():
+        for name, parameter in PARAMETERS.items():
             field = _number(
-                texts.label(each), each.low, each.high, texts.help_text(each), is_whole=each.is_whole, required=False
+                texts.label(parameter),
+                parameter.low,
+                parameter.high,
+                texts.help_text(parameter),
+                is_whole=parameter.is_whole,
+                required=False,
             )
-            field.initial = round(each.usual) if each.is_whole else each.usual
+            field.initial = round(parameter.usual) if parameter.is_whole else parameter.usual
             self.fields[name] = field
         for field in self.fields.values():
             if isinstance(field, forms.FloatField):
@@ -147,40 +152,42 @@ class ExperimentForm(forms.Form):
 
     def clean(self) -> dict[str, Any]:
         """``experiment``, if the fields are right."""
-        said: dict[str, Any] = super().clean() or {}
+        data: dict[str, Any] = super().clean() or {}
         if self.errors:
-            return said
+            return data
         try:
-            said["experiment"] = self._experiment(said)
+            data["experiment"] = self._experiment(data)
         except ExperimentError as error:
             self.add_error(error.name if error.name in self.fields else None, sentence(error.message))
         except RulesError as error:
-            limit = out_of_range(error.name, error.low, error.high, str(said.get(_LIMIT + error.name)))
+            limit = out_of_range(error.name, error.low, error.high, str(data.get(_LIMIT + error.name)))
             self.add_error(_LIMIT + error.name, sentence(limit))
-        return said
+        return data
 
-    def _experiment(self, said: Mapping[str, Any]) -> Experiment:
-        limits = {name: said[_LIMIT + name] for name in LIMITS if said[_LIMIT + name] is not None}
+    def _experiment(self, data: Mapping[str, Any]) -> Experiment:
+        limits = {name: data[_LIMIT + name] for name in LIMITS if data[_LIMIT + name] is not None}
         choices: list[dict[str, float]] = [limits]
-        if limits and said["compares_limits"]:
+        if limits and data["compares_limits"]:
             choices.insert(0, {})
-        is_document = bool(said.get("is_document"))
+        is_document = bool(data.get("is_document"))
         # Those goals are measured for each way and with the check and without.
-        ways = [SINGLE] if is_document else said["replications"]
-        checks = ["off"] if is_document else said["checks"]
+        ways = [SINGLE] if is_document else data["replications"]
+        checks = ["off"] if is_document else data["checks"]
         variants = tuple(
             Variant(rule_set, check == "on", way, chosen)
-            for rule_set, way, check, chosen in product(said["rule_sets"], ways, checks, choices)
+            for rule_set, way, check, chosen in product(data["rule_sets"], ways, checks, choices)
         )
         if len(variants) > MAX_VARIANTS:
             raise ExperimentError("variants", Message("experiment_variants", number=len(variants), most=MAX_VARIANTS))
-        parameters = {name: said[name] for name, each in PARAMETERS.items() if said[name] not in (None, each.usual)}
-        return Experiment(variants, parameters, said["jobs"], said["nseeds"], is_document)
+        parameters = {
+            name: data[name] for name, parameter in PARAMETERS.items() if data[name] not in (None, parameter.usual)
+        }
+        return Experiment(variants, parameters, data["jobs"], data["nseeds"], is_document)
 
 
-def initial_of(said: Mapping[str, Any]) -> dict[str, Any]:
+def initial_of(data: Mapping[str, Any]) -> dict[str, Any]:
     """What the form shows for a change of an experiment that was kept (`Experiment.as_json`)."""
-    experiment = Experiment.from_json(said)
+    experiment = Experiment.from_json(data)
     variants = experiment.variants
     limits: dict[str, float | None] = {}
     for variant in variants:

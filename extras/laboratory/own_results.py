@@ -47,7 +47,7 @@ class Measured:
 def measure_app(app: App, nworkunits: int) -> Measured:
     """Of the app's last workunits that have a canonical result. Two statements, and one for the versions' names."""
     outcomes = _outcomes(app, nworkunits)
-    return Measured(len({each.number for each in outcomes}), _goals(outcomes), _versions(app, outcomes))
+    return Measured(len({outcome.number for outcome in outcomes}), _goals(outcomes), _versions(app, outcomes))
 
 
 def _outcomes(app: App, nworkunits: int) -> list[Outcome]:
@@ -90,28 +90,28 @@ def _outcomes(app: App, nworkunits: int) -> list[Outcome]:
 
 def _goals(outcomes: Sequence[Outcome]) -> list[Goal]:
     """Those that enough results tell of."""
-    on_hosts = [each for each in outcomes if each.host]  # not of computers that are gone
-    found: list[tuple[Message, float, float | None]] = []
+    on_hosts = [outcome for outcome in outcomes if outcome.host]  # not of computers that are gone
+    goals: list[tuple[Message, float, float | None]] = []
     if sum(number >= LEAST_RESULTS for number in _count(outcomes, "kind_index").values()) > 1:
-        found.append((VERSIONS, device_neutrality(outcomes, LEAST_RESULTS), 0.03))
+        goals.append((VERSIONS, device_neutrality(outcomes, LEAST_RESULTS), 0.03))
     if sum(number >= LEAST_HOST_RESULTS for number in _count(outcomes, "host").values()) > 1:
         spread = host_spread(on_hosts, LEAST_HOST_RESULTS)
-        found.append((HOSTS, spread, 0.05))
-    if len({each.number for each in outcomes}) >= LEAST_FOR_DRIFT:
-        found.append((DRIFT, drift(outcomes), 0.02))
-    if len(outcomes) > len({each.number for each in outcomes}):
-        found.append((REPLICAS, wingman_variance(outcomes), None))
-    return [Goal(message, value, value, bound) for message, value, bound in found]
+        goals.append((HOSTS, spread, 0.05))
+    if len({outcome.number for outcome in outcomes}) >= LEAST_FOR_DRIFT:
+        goals.append((DRIFT, drift(outcomes), 0.02))
+    if len(outcomes) > len({outcome.number for outcome in outcomes}):
+        goals.append((REPLICAS, wingman_variance(outcomes), None))
+    return [Goal(message, value, value, bound) for message, value, bound in goals]
 
 
 def _count(outcomes: Sequence[Outcome], name: str) -> Counter[int]:
-    return Counter(getattr(each, name) for each in outcomes if getattr(each, name))
+    return Counter(getattr(outcome, name) for outcome in outcomes if getattr(outcome, name))
 
 
 def _versions(app: App, outcomes: Sequence[Outcome]) -> list[VersionRow]:
     of_version: dict[int | None, list[Outcome]] = defaultdict(list)
-    for each in outcomes:
-        of_version[each.kind_index].append(each)
+    for outcome in outcomes:
+        of_version[outcome.kind_index].append(outcome)
     names = {
         version.pk: str(version) for version in AppVersion.objects.filter(app=app).select_related("app", "platform")
     }
@@ -119,8 +119,8 @@ def _versions(app: App, outcomes: Sequence[Outcome]) -> list[VersionRow]:
         VersionRow(
             names.get(version or 0, gettext("volunteers’ own programs")),
             len(rows),
-            len({each.host for each in rows}),
-            fmean(each.granted for each in rows),
+            len({outcome.host for outcome in rows}),
+            fmean(outcome.granted for outcome in rows),
             version is not None and len(rows) >= LEAST_RESULTS,
         )
         for version, rows in sorted(of_version.items(), key=lambda pair: -len(pair[1]))

@@ -37,35 +37,37 @@ class Row:
     cells: Sequence[Cell | None]
 
 
-def page_of(kept: CreditExperiment, now: dt.datetime) -> dict[str, Any]:
+def page_of(row: CreditExperiment, now: dt.datetime) -> dict[str, Any]:
     """The results, or where the experiment stands."""
     standing = None
-    if kept.finished_at is None:
-        standing = queue.standings(KIND, [kept.pk], now).get(kept.pk)
+    if row.finished_at is None:
+        standing = queue.standings(KIND, [row.pk], now).get(row.pk)
         if standing is None:
-            kept.refresh_from_db()  # it may have been finished meanwhile
-    experiment = Experiment.from_json(kept.settings)
-    results: list[Mapping[str, Any]] = kept.results or []
-    messages = dict.fromkeys(Message.from_json(goal) for found in results for goal in found["goals"])
+            row.refresh_from_db()  # it may have been finished meanwhile
+    experiment = Experiment.from_json(row.settings)
+    results: list[Mapping[str, Any]] = row.results or []
+    messages = dict.fromkeys(Message.from_json(goal) for variant in results for goal in variant["goals"])
     return {
-        "experiment": kept,
-        "failure": sentence(kept.failure),
+        "experiment": row,
+        "failure": sentence(row.failure),
         "said": experiment,
         "unusual": [
             (texts.label(PARAMETERS[name]), significant(value)) for name, value in sorted(experiment.parameters.items())
         ],
         "standing": standing,
         "is_unfinished": standing is not None,
-        "is_given_up": kept.finished_at is None and standing is None,
-        "variants": [sentence(Message.from_json(found)) for found in results],
+        "is_given_up": row.finished_at is None and standing is None,
+        "variants": [sentence(Message.from_json(variant)) for variant in results],
         "rows": [_row(message, results) for message in messages],
         "charts": goal_charts(results),
-        "share_url": share_url(kept),
+        "share_url": share_url(row),
     }
 
 
 def _row(message: Message, results: Sequence[Mapping[str, Any]]) -> Row:
-    goals = [next((goal for goal in found["goals"] if Message.from_json(goal) == message), None) for found in results]
+    goals = [
+        next((goal for goal in variant["goals"] if Message.from_json(goal) == message), None) for variant in results
+    ]
     bounds = {goal["bound"] for goal in goals if goal is not None and goal["bound"] is not None}
     return Row(
         sentence(message),
@@ -85,13 +87,13 @@ def _in_words(code: str, value: float) -> str:
     return localised(f"{100 * value:.2f}\u202f%").replace("-", "−")
 
 
-def download(kept: CreditExperiment) -> dict[str, Any]:
+def download(experiment: CreditExperiment) -> dict[str, Any]:
     """The experiment as JSON: its settings can be given to `Experiment.from_json`."""
     return {
-        "title": kept.title,
-        "asked_at": kept.asked_at.isoformat(),
-        "finished_at": kept.finished_at and kept.finished_at.isoformat(),
-        "settings": kept.settings,
-        "results": kept.results,
-        "failure": str(kept.failure or ""),
+        "title": experiment.title,
+        "asked_at": experiment.asked_at.isoformat(),
+        "finished_at": experiment.finished_at and experiment.finished_at.isoformat(),
+        "settings": experiment.settings,
+        "results": experiment.results,
+        "failure": str(experiment.failure or ""),
     }

@@ -44,8 +44,8 @@ def _own(request: HttpRequest, pk: int) -> CreditExperiment:
 @login_required
 def overview(request: HttpRequest) -> HttpResponse:
     """The visitor's experiments."""
-    kept = CreditExperiment.objects.filter(owner=signed_in(request)).defer("results")
-    return render(request, "laboratory/overview.html", {"experiments": kept})
+    experiments = CreditExperiment.objects.filter(owner=signed_in(request)).defer("results")
+    return render(request, "laboratory/overview.html", {"experiments": experiments})
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -55,9 +55,9 @@ def new(request: HttpRequest) -> HttpResponse:
     """Describe an experiment, or a change of one (``?from=``), and ask for it."""
     user = signed_in(request)
     form = experiment_form(request, CreditExperiment.objects.filter(owner=user), is_operator=False)
-    kept = ask(form, request, is_operator=False)
-    if kept is not None:
-        return redirect("credit_experiment", kept.pk)
+    experiment = ask(form, request, is_operator=False)
+    if experiment is not None:
+        return redirect("credit_experiment", experiment.pk)
     return render(request, "laboratory/new.html", {"form": form}, status=422 if form.is_bound else 200)
 
 
@@ -65,11 +65,14 @@ def experiment_form(request: HttpRequest, readable: QuerySet[CreditExperiment], 
     """The form as it was sent, empty, or with the settings of an experiment among the ``readable`` ones."""
     if request.method == "POST":
         return ExperimentForm(request.POST, is_operator=is_operator)
-    known = request.GET.get("from", "")
-    if not (known.isascii() and known.isdigit() and len(known) < 19):
+    template_pk = request.GET.get("from", "")
+    if not (template_pk.isascii() and template_pk.isdigit() and len(template_pk) < 19):
         return ExperimentForm(is_operator=is_operator)
-    kept = get_object_or_404(readable, pk=int(known))
-    initial = {"title": (gettext("%(title)s, changed") % {"title": kept.title})[:100], **initial_of(kept.settings)}
+    template = get_object_or_404(readable, pk=int(template_pk))
+    initial = {
+        "title": (gettext("%(title)s, changed") % {"title": template.title})[:100],
+        **initial_of(template.settings),
+    }
     return ExperimentForm(initial=initial, is_operator=is_operator)
 
 
@@ -77,9 +80,9 @@ def ask(form: ExperimentForm, request: HttpRequest, *, is_operator: bool) -> Cre
     """Ask for what was sent; None if there are errors, which the form has then."""
     if not form.is_bound or not form.is_valid():
         return None
-    said = form.cleaned_data
+    data = form.cleaned_data
     try:
-        return requests.ask(signed_in(request), said["title"], said["experiment"], is_operator=is_operator)
+        return requests.ask(signed_in(request), data["title"], data["experiment"], is_operator=is_operator)
     except ExperimentRefusedError as error:
         form.add_error(None, str(error))
         return None
@@ -101,15 +104,15 @@ def shared(request: HttpRequest, key: str) -> HttpResponse:
 
 def _shared(key: str) -> CreditExperiment:
     # PostgreSQL has no text with NUL.
-    kept = get_object_or_404(CreditExperiment.objects.select_related("owner"), share_token=key.replace("\0", " "))
-    if not requests.may_be_shared(kept):
+    experiment = get_object_or_404(CreditExperiment.objects.select_related("owner"), share_token=key.replace("\0", " "))
+    if not requests.may_be_shared(experiment):
         raise Http404("the laboratory is not public")
-    return kept
+    return experiment
 
 
-def _page(request: HttpRequest, kept: CreditExperiment, *, is_owner: bool) -> HttpResponse:
+def _page(request: HttpRequest, experiment: CreditExperiment, *, is_owner: bool) -> HttpResponse:
     part = "_experiment.html" if request.headers.get("HX-Request") else "experiment.html"
-    context = {**page_of(kept, timezone.now()), "is_owner": is_owner}
+    context = {**page_of(experiment, timezone.now()), "is_owner": is_owner}
     response = render(request, f"laboratory/{part}", context)
     patch_vary_headers(response, ["HX-Request"])
     return response

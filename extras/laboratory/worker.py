@@ -38,10 +38,10 @@ def carry_out(experiment_id: int) -> None:
         return
     try:
         _store(experiment_id, progress=0.0)
-        found = measure_in_process(
+        results = measure_in_process(
             experiment.settings, lambda part: _store(experiment_id, progress=min(max(part, 0.0), 1.0))
         )
-        _store(experiment_id, results=found, progress=1.0, failure=None, finished_at=timezone.now())
+        _store(experiment_id, results=results, progress=1.0, failure=None, finished_at=timezone.now())
     except GoneError:
         return
     except FailedError as error:
@@ -53,10 +53,10 @@ def _store(experiment_id: int, **columns: Any) -> None:
         raise GoneError
 
 
-def measure_in_process(said: dict[str, Any], report: Callable[[float], None]) -> list[dict[str, Any]]:
+def measure_in_process(experiment: dict[str, Any], report: Callable[[float], None]) -> list[dict[str, Any]]:
     """What the process found. Raises FailedError, and what ``report`` raises."""
     secs_max = settings.CREDIT_LABORATORY_SECS_MAX
-    order = {"experiment": said, "secs_max": secs_max, "bytes_max": BYTES_MAX}
+    order = {"experiment": experiment, "secs_max": secs_max, "bytes_max": BYTES_MAX}
     command = [sys.executable, "-m", "extras.laboratory.trials.process"]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, cwd=settings.BASE_DIR) as process:

@@ -1,4 +1,4 @@
-"""Operators' pages: templates of apps, and shares of submitters."""
+"""Operators' page of templates of apps."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 from django import forms
 from django.contrib import admin
 
-from extras.remote_jobs.models import JobTemplate, Submitter
+from extras.remote_jobs.models import JobTemplate
 from extras.remote_jobs.wire import job_templates
 from extras.remote_jobs.wire.xml_tree import XmlError
 from portal.audit.admin import AuditedAdmin, AuditedForm
@@ -39,19 +39,3 @@ class JobTemplateAdmin(AuditedAdmin):
     form = JobTemplateForm
     list_display = ("name", "app", "kind")
     list_filter = ("app", "kind")
-
-
-class SubmitterForm(AuditedForm):
-    """A share of the project."""
-
-    class Meta:
-        model = Submitter
-        fields = ("user", "share")
-
-
-@admin.register(Submitter)
-class SubmitterAdmin(AuditedAdmin):
-    """Who gets how much of the project, where batches ask for shares."""
-
-    form = SubmitterForm
-    list_display = ("user", "share", "logical_end_at")

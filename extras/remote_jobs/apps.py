@@ -33,21 +33,17 @@ class RemoteJobsConfig(extras.SiteApp):
         }
 
     def rights(self) -> Mapping[str, Sequence[str]]:
-        names = [f"{action}_{model}" for model in ("jobtemplate", "submitter") for action in _ACTIONS]
-        return {"Project administrator": [f"remote_jobs.{name}" for name in names]}
+        return {"Project administrator": [f"remote_jobs.{action}_jobtemplate" for action in _ACTIONS]}
 
     def audited(self) -> Sequence[Audited]:
-        from extras.remote_jobs.models import JobTemplate, Submitter
+        from extras.remote_jobs.models import JobTemplate
         from portal.audit.register import Audited
 
-        return [Audited(JobTemplate), Audited(Submitter)]
+        return [Audited(JobTemplate)]
 
     def copied_files(self, user: User) -> Iterable[extras.CopiedFile]:
-        from extras.remote_jobs.models import StagedFile, Submitter
+        from extras.remote_jobs.models import StagedFile
 
-        rows = {
-            "files": StagedFile.objects.filter(owner=user).order_by("pk"),
-            "share": Submitter.objects.filter(user=user),
-        }
-        about = "the input files that your programs staged, and your share of the project"
+        rows = {"files": StagedFile.objects.filter(owner=user).order_by("pk")}
+        about = "the input files that your programs staged"
         yield extras.CopiedFile("remote_jobs.json", about, rows)

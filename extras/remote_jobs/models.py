@@ -1,9 +1,8 @@
-"""Keys of programs that submit jobs, templates of apps, shares of submitters, and the files that they staged."""
+"""Keys of programs that submit jobs, templates of apps, and the files that they staged."""
 
 from __future__ import annotations
 
 from django.db import models
-from django.db.models import CheckConstraint, Q
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
@@ -54,23 +53,6 @@ class JobTemplate(models.Model):
 
     def __str__(self) -> str:
         return self.name
-
-
-class Submitter(models.Model):
-    """How much of the project somebody may use whose batches ask for a share of it (``allocation_priority``)."""
-
-    user = models.OneToOneField(User, models.CASCADE, primary_key=True, related_name="+", verbose_name=_("submitter"))
-    share = models.FloatField(_("share"), default=1)
-    # When the work that they submitted so far would be done, if each had their share
-    logical_end_at = models.DateTimeField(_("end of the work submitted so far"), null=True, editable=False)
-
-    class Meta:
-        verbose_name = _("share of a submitter")
-        verbose_name_plural = _("shares of submitters")
-        constraints = [CheckConstraint(condition=Q(share__gt=0, share__lte=1e6), name="submitter_share_range")]
-
-    def __str__(self) -> str:
-        return f"{self.user}: {self.share:g}"
 
 
 class StagedFile(models.Model):

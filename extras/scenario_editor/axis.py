@@ -104,15 +104,15 @@ def _shortened(name: str) -> str:
 
 def _down_days(downtimes: tuple[Downtime, ...], days: float) -> list[tuple[float, float]]:
     """First and last day of each downtime within the run."""
-    found: list[tuple[float, float]] = []
+    spans: list[tuple[float, float]] = []
     for downtime in downtimes:
         start = downtime.from_secs / DAY_SECS
-        while start < days and len(found) < BARS_MAX:
-            found.append((start, min(start + downtime.length_secs / DAY_SECS, days)))
+        while start < days and len(spans) < BARS_MAX:
+            spans.append((start, min(start + downtime.length_secs / DAY_SECS, days)))
             if not downtime.every_secs:
                 break
             start += downtime.every_secs / DAY_SECS
-    return found
+    return spans
 
 
 def _ticks(days: float, scale: float) -> list[tuple[int, float]]:

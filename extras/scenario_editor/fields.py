@@ -126,8 +126,8 @@ def unset_yes_no(label: Text) -> Callable[[], forms.Field]:
 
 def kinds_of(names: Sequence[str]) -> list[tuple[str, Text]]:
     """Types of processor to choose from: the CPU, known GPUs, and those that the scenario names besides."""
-    known: dict[str, Text] = {CPU: CPU, **dict(GPU_KINDS)}
-    return [*known.items(), *((kind, kind) for kind in names if kind not in known)]
+    kinds: dict[str, Text] = {CPU: CPU, **dict(GPU_KINDS)}
+    return [*kinds.items(), *((kind, kind) for kind in names if kind not in kinds)]
 
 
 def choice(label: Text) -> Callable[[], forms.Field]:

@@ -39,13 +39,13 @@ _USUAL_APP: Final = part_to_json(new_app())
 
 def hidden_of(state: Mapping[str, Any]) -> list[tuple[Text, str]]:
     """What there is of it, each with the projects or apps that have it; of the computer, with nothing."""
-    projects = [(each["base"]["name"], each["base"]) for each in state["projects"]]
+    projects = [(project["base"]["name"], project["base"]) for project in state["projects"]]
     apps = [
-        (f"{each['base']['name']}, {app['base']['name']}", app["base"])
-        for each in state["projects"]
-        for app in each["apps"]
+        (f"{project['base']['name']}, {app['base']['name']}", app["base"])
+        for project in state["projects"]
+        for app in project["apps"]
     ]
-    apps += [(each["app"]["base"]["name"], each["app"]["base"]) for each in state["events"] if "app" in each]
+    apps += [(event["app"]["base"]["name"], event["app"]["base"]) for event in state["events"] if "app" in event]
     return [
         *_found(HOST, _USUAL_HOST, [("", state["host"]["base"])]),
         *_found(PROJECT, _USUAL_PROJECT, projects),
@@ -56,9 +56,9 @@ def hidden_of(state: Mapping[str, Any]) -> list[tuple[Text, str]]:
 def _found(
     labels: Mapping[tuple[str, ...], Text], usual: Mapping[str, Any], rows: Sequence[tuple[str, Mapping[str, Any]]]
 ) -> list[tuple[Text, str]]:
-    found = []
+    fields = []
     for path, label in labels.items():
         names = [name for name, base in rows if part_of(base, path) != part_of(usual, path)]
         if names:
-            found.append((label, "; ".join(filter(None, names))))
-    return found
+            fields.append((label, "; ".join(filter(None, names))))
+    return fields

@@ -122,18 +122,18 @@ def add_fields(form: forms.Form, parts: Sequence[HourFields], *, is_change: bool
 
 def texts(base: Mapping[str, Any], parts: Sequence[HourFields]) -> dict[str, str]:
     """What the fields show of a row's JSON."""
-    found = {}
+    values = {}
     for part in parts:
         start, end, days = part.names
         hours = part_of(base, part.path)
         is_empty = hours is None or ("event" not in base and hours["start_hour"] == hours["end_hour"] == 0)
-        found[start] = "" if is_empty else as_text(hours["start_hour"])
-        found[end] = "" if is_empty else as_text(hours["end_hour"])
-        found[days] = "\n".join(
-            f"{WEEKDAYS_ABBR[(each['day'] - 1) % 7]} {as_text(each['start_hour'])} {as_text(each['end_hour'])}"
-            for each in ([] if hours is None else hours["days"])
+        values[start] = "" if is_empty else as_text(hours["start_hour"])
+        values[end] = "" if is_empty else as_text(hours["end_hour"])
+        values[days] = "\n".join(
+            f"{WEEKDAYS_ABBR[(day['day'] - 1) % 7]} {as_text(day['start_hour'])} {as_text(day['end_hour'])}"
+            for day in ([] if hours is None else hours["days"])
         )
-    return found
+    return values
 
 
 def clean(form: forms.Form, parts: Sequence[HourFields], *, is_change: bool) -> None:
@@ -170,7 +170,7 @@ def put(data: dict[str, Any], form: forms.Form, parts: Sequence[HourFields], tou
 
 def _read_days(text: str) -> list[dict[str, Any]]:
     """The days that differ: each line has a day's name and two hours."""
-    found: dict[int, dict[str, Any]] = {}
+    days: dict[int, dict[str, Any]] = {}
     for place, line in enumerate(filter(None, map(str.strip, text.splitlines())), 1):
         read = _day_of(line.split())
         if read is None:
@@ -178,10 +178,10 @@ def _read_days(text: str) -> list[dict[str, Any]]:
                 _("Line %(line)s: enter a day and two hours from 0 to 24, such as “%(example)s 10 18”.")
                 % {"line": place, "example": WEEKDAYS_ABBR[5]}
             )
-        if read["day"] in found:
+        if read["day"] in days:
             raise ValidationError(_("Line %(line)s: this day has a line already.") % {"line": place})
-        found[read["day"]] = read
-    return list(found.values())
+        days[read["day"]] = read
+    return list(days.values())
 
 
 def _day_of(words: list[str]) -> dict[str, Any] | None:
@@ -200,9 +200,9 @@ def _day_of(words: list[str]) -> dict[str, Any] | None:
 @lru_cache(maxsize=1)
 def _days_by_name() -> dict[str, int]:
     """Days from 0, Sunday, by full and short name in all languages: a draft may have been typed in another one."""
-    found: dict[str, int] = {}
+    days: dict[str, int] = {}
     for language, _title in settings.LANGUAGES:
         with translation.override(language):
             for names in (WEEKDAYS, WEEKDAYS_ABBR):
-                found |= {str(name).casefold().rstrip("."): (place + 1) % 7 for place, name in names.items()}
-    return found
+                days |= {str(name).casefold().rstrip("."): (place + 1) % 7 for place, name in names.items()}
+    return days

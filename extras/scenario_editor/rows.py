@@ -70,13 +70,13 @@ class Row(PlainForm):
 
     def texts(self, base: Mapping[str, Any]) -> dict[str, str]:
         """What the fields show of the JSON."""
-        found = {}
+        values = {}
         for shown in self.shown:
             text = shown.text_of(base)
             value = shown.value_of(base)
             is_check = isinstance(shown.field(), forms.BooleanField)
-            found[shown.name] = str(value) if isinstance(value, bool) and not is_check else text
-        return found
+            values[shown.name] = str(value) if isinstance(value, bool) and not is_check else text
+        return values
 
     def is_touched(self, *names: str) -> bool:
         """Whether one of these fields differs from the JSON."""
@@ -158,11 +158,11 @@ class HostRow(HoursRow):
 
     def uses(self) -> list[tuple[Any, list[forms.BoundField]]]:
         """What the owner does: its title, and its fields."""
-        found = []
+        parts = []
         for part in self.parts:
             title, shown = USES[part.name]
-            found.append((title, [self[key] for key in (*(each.name for each in shown), *part.names)]))
-        return found
+            parts.append((title, [self[key] for key in (*(field.name for field in shown), *part.names)]))
+        return parts
 
     def are_uses_open(self) -> bool:
         """Whether the owner ever does something, or it is wrong."""
@@ -214,7 +214,7 @@ class ProjectRow(Row):
         lines = [line.split() for line in self.cleaned_data["downtimes"].splitlines() if line.strip()]
         if len(lines) > MAX_DOWNTIMES:
             raise ValidationError(_("At most %(limit)s downtimes.") % {"limit": MAX_DOWNTIMES})
-        found = []
+        downtimes = []
         for place, words in enumerate(lines, 1):
             try:
                 numbers = [float(word) for word in words]
@@ -228,10 +228,10 @@ class ProjectRow(Row):
                     _("Line %(line)s: enter numbers from 0 to 1000000; a repetition must be longer than the downtime.")
                     % {"line": place}
                 )
-            found.append(
+            downtimes.append(
                 {"from_secs": start * DAY_SECS, "length_secs": length * HOUR_SECS, "every_secs": every * DAY_SECS}
             )
-        return found
+        return downtimes
 
     def merged(self) -> dict[str, Any]:
         data = super().merged()
@@ -295,7 +295,7 @@ class AppRow(Row):
     def texts(self, base: Mapping[str, Any]) -> dict[str, str]:
         none: dict[str, Any] = {"flops": GIGA, "cpus": 1.0, "gpu": "", "gpus": 0.0}
         version = base["versions"][0] if base["versions"] else none
-        found = {
+        values = {
             **super().texts(base),
             "kind": version["gpu"] or CPU,
             "gflops": as_text(version["flops"], GIGA),
@@ -305,9 +305,9 @@ class AppRow(Row):
         for key, (hours, spread) in _FLOP_FIELDS.items():
             normal = base[key]
             is_same = key == "estimate" and normal["mean"] == base["size"]["mean"]
-            found[hours] = "" if is_same else as_text(normal["mean"] / version["flops"], HOUR_SECS)
-            found[spread] = as_text(normal["std_dev"] / normal["mean"], 0.01)
-        return found
+            values[hours] = "" if is_same else as_text(normal["mean"] / version["flops"], HOUR_SECS)
+            values[spread] = as_text(normal["std_dev"] / normal["mean"], 0.01)
+        return values
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or self.cleaned_data
@@ -365,7 +365,7 @@ class EventRow(HoursRow):
 
 def choices_for(kinds: Sequence[str], projects: Sequence[str]) -> dict[str, Sequence[tuple[str, Any]]]:
     """The options of fields that name a type of processor or a project."""
-    return {"kind": kinds_of(kinds), "project": [(each, each) for each in projects if each]}
+    return {"kind": kinds_of(kinds), "project": [(name, name) for name in projects if name]}
 
 
 def new_app() -> App:

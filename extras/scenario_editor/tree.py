@@ -142,11 +142,11 @@ def begin(scenario: Scenario, title: str, days: float) -> dict[str, Any]:
     return {
         "revision": 1,
         "typed": {"title": title, "days": f"{days:.12g}"},
-        "processors": [{"base": each} for each in processors],
+        "processors": [{"base": processor} for processor in processors],
         "host": {"base": host},
         "preferences": {"base": rest.pop("preferences")},
-        "projects": [_project(each) for each in rest.pop("projects")],
-        "events": [_event(each) for each in rest.pop("events")],
+        "projects": [_project(project) for project in rest.pop("projects")],
+        "events": [_event(event) for event in rest.pop("events")],
         "rest": rest,
     }
 
@@ -163,44 +163,44 @@ def _event(data: dict[str, Any]) -> dict[str, Any]:
 
 def rows_of(state: Mapping[str, Any]) -> Rows:
     """The rows as forms."""
-    kinds = [_text(each, "kind") for each in state["processors"]]
-    kinds += [_text(each, "kind") for each in state["events"] if each["base"]["event"] == "ChangeProcessor"]
+    kinds = [_text(processor, "kind") for processor in state["processors"]]
+    kinds += [_text(event, "kind") for event in state["events"] if event["base"]["event"] == "ChangeProcessor"]
     kinds += [version["gpu"] for app in _apps(state) for version in app["base"]["versions"] if version["gpu"]]
-    choices = choices_for([kind for kind in kinds if kind], [_text(each, "name") for each in state["projects"]])
+    choices = choices_for([kind for kind in kinds if kind], [_text(project, "name") for project in state["projects"]])
     return Rows(
         WholeForm(state["typed"]),
         HostRow(state["host"]["base"], state["host"].get("typed"), "host"),
         PreferencesRow(state["preferences"]["base"], state["preferences"].get("typed"), "preferences"),
         StartRow(state["rest"], state.get("start", {}).get("typed"), "start"),
         [
-            ProcessorRow(each["base"], each.get("typed"), f"processors-{place}", choices)
-            for place, each in enumerate(state["processors"])
+            ProcessorRow(processor["base"], processor.get("typed"), f"processors-{place}", choices)
+            for place, processor in enumerate(state["processors"])
         ],
         [
             ProjectRows(
-                ProjectRow(each["base"], each.get("typed"), f"projects-{place}"),
+                ProjectRow(project["base"], project.get("typed"), f"projects-{place}"),
                 [
                     AppRow(app["base"], app.get("typed"), f"projects-{place}-apps-{number}", choices)
-                    for number, app in enumerate(each["apps"])
+                    for number, app in enumerate(project["apps"])
                 ],
             )
-            for place, each in enumerate(state["projects"])
+            for place, project in enumerate(state["projects"])
         ],
         [
             EventRows(
-                EventRow(each["base"], each.get("typed"), f"events-{place}", choices),
-                AppRow(each["app"]["base"], each["app"].get("typed"), f"events-{place}-app", choices)
-                if "app" in each
+                EventRow(event["base"], event.get("typed"), f"events-{place}", choices),
+                AppRow(event["app"]["base"], event["app"].get("typed"), f"events-{place}-app", choices)
+                if "app" in event
                 else None,
             )
-            for place, each in enumerate(state["events"])
+            for place, event in enumerate(state["events"])
         ],
     )
 
 
 def _apps(state: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     own = [app for project in state["projects"] for app in project["apps"]]
-    return own + [each["app"] for each in state["events"] if "app" in each]
+    return own + [event["app"] for event in state["events"] if "app" in event]
 
 
 def _text(row: Mapping[str, Any], name: str) -> str:
@@ -210,35 +210,35 @@ def _text(row: Mapping[str, Any], name: str) -> str:
 
 def type_in(state: dict[str, Any], data: Mapping[str, str]) -> None:
     """Take what was typed into every row. Events follow a project that has a new name."""
-    before = [_text(each, "name") for each in state["projects"]]
+    before = [_text(project, "name") for project in state["projects"]]
     rows = rows_of(state)
     state["typed"] = {name: data.get(name, "")[:TEXT_CHARS_MAX] for name in ("title", "days")}
     pairs: list[tuple[dict[str, Any], Row]] = [(state["host"], rows.host), (state["preferences"], rows.preferences)]
     pairs.append((state.setdefault("start", {}), rows.start))
     pairs += list(zip(state["processors"], rows.processors, strict=True))
-    for kept, project in zip(state["projects"], rows.projects, strict=True):
-        pairs += [(kept, project.row), *zip(kept["apps"], project.apps, strict=True)]
-    for kept, event in zip(state["events"], rows.events, strict=True):
-        pairs.append((kept, event.row))
+    for stored, project in zip(state["projects"], rows.projects, strict=True):
+        pairs += [(stored, project.row), *zip(stored["apps"], project.apps, strict=True)]
+    for stored, event in zip(state["events"], rows.events, strict=True):
+        pairs.append((stored, event.row))
         if event.app is not None:
-            pairs.append((kept["app"], event.app))
-    for kept, form in pairs:
+            pairs.append((stored["app"], event.app))
+    for stored, form in pairs:
         # A page of an older release lacks the fields that came since; a box that is not ticked is not sent either.
         # Browsers end lines with two characters, which are no change.
-        kept["typed"] = {
+        stored["typed"] = {
             name: data.get(
                 f"{form.prefix}-{name}", "" if isinstance(field, forms.BooleanField) else form.typed.get(name, "")
             ).replace("\r\n", "\n")[:TEXT_CHARS_MAX]
             for name, field in form.fields.items()
         }
-    _rename(state, before, [_text(each, "name") for each in state["projects"]])
+    _rename(state, before, [_text(project, "name") for project in state["projects"]])
 
 
 def _rename(state: dict[str, Any], before: list[str], after: list[str]) -> None:
     renamed = {old: new for old, new in zip(before, after, strict=True) if old != new and old not in after}
-    for each in state["events"]:
-        if each["typed"].get("project") in renamed:
-            each["typed"]["project"] = renamed[each["typed"]["project"]]
+    for event in state["events"]:
+        if event["typed"].get("project") in renamed:
+            event["typed"]["project"] = renamed[event["typed"]["project"]]
 
 
 def scenario_from(rows: Rows) -> Scenario | None:
@@ -251,7 +251,9 @@ def scenario_from(rows: Rows) -> Scenario | None:
     data["projects"] = [
         {**project.row.merged(), "apps": [app.merged() for app in project.apps]} for project in rows.projects
     ]
-    data["events"] = sorted((_merged_event(each) for each in rows.events), key=lambda event: float(event["at_secs"]))
+    data["events"] = sorted(
+        (_merged_event(merged) for merged in rows.events), key=lambda event: float(event["at_secs"])
+    )
     data["jobs"] = [job for job in (_moved_job(job, rows) for job in data["jobs"]) if job is not None]
     try:
         return from_json(data)
@@ -281,7 +283,7 @@ def _moved_job(job: dict[str, Any], rows: Rows) -> dict[str, Any] | None:
 
 def count_fields(state: Mapping[str, Any]) -> int:
     """About how many fields the form has."""
-    kinds = [each["base"]["event"] for each in state["events"]]
+    kinds = [event["base"]["event"] for event in state["events"]]
     return _OTHER_FIELDS + sum(
         (
             _ROW_FIELDS["processors"] * len(state["processors"]),
@@ -339,7 +341,7 @@ def _add(state: dict[str, Any], row: str, places: list[int], kind: str) -> str:
 
 
 def _add_processor(state: dict[str, Any]) -> str:
-    there = [_text(each, "kind") for each in state["processors"]]
+    there = [_text(processor, "kind") for processor in state["processors"]]
     free = [kind for kind in (CPU, *(key for key, _title in GPU_KINDS)) if kind not in there]
     if not free or len(there) >= MAX_KINDS:
         raise EditorRefusedError(_("The computer has all types of processor."))
@@ -348,7 +350,7 @@ def _add_processor(state: dict[str, Any]) -> str:
 
 
 def _free_name(state: Mapping[str, Any]) -> str:
-    names = {_text(each, "name") for each in state["projects"]}
+    names = {_text(project, "name") for project in state["projects"]}
     letters = (letter for letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZ" if letter not in names)
     return next(letters, "") or next(name for name in (f"P{n}" for n in range(1, 10_000)) if name not in names)
 
@@ -356,7 +358,7 @@ def _free_name(state: Mapping[str, Any]) -> str:
 def _new_event(state: Mapping[str, Any], kind: str) -> Event:
     days = [float(row["base"]["at_secs"]) for row in state["events"]]
     at = max(days, default=0.0) + DAY_SECS
-    names = [_text(each, "name") for each in state["projects"]]
+    names = [_text(project, "name") for project in state["projects"]]
     project = names[0] if names else ""
     made: dict[str, Event] = {
         "Attach": Attach(at, project),

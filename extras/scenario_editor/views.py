@@ -42,41 +42,41 @@ BLANK_DAYS: Final = 30.0
 @login_required
 def edit(request: HttpRequest, pk: int) -> HttpResponse:
     """The editor of an experiment that was not started."""
-    found = own_experiment(request, pk)
-    if found.started_at is not None or found.scenario is None:
+    experiment = own_experiment(request, pk)
+    if experiment.started_at is not None or experiment.scenario is None:
         return redirect("experiment", pk)
     if request.method == "POST":
         return _post(request, pk)
-    return _page(request, found, _state(found))
+    return _page(request, experiment, _state(experiment))
 
 
-def _state(found: Experiment) -> dict[str, Any]:
-    kept: dict[str, Any] | None = found.draft.get("editor")
-    return kept or begin(reads.scenario_of(found), found.title, found.days)
+def _state(experiment: Experiment) -> dict[str, Any]:
+    draft: dict[str, Any] | None = experiment.draft.get("editor")
+    return draft or begin(reads.scenario_of(experiment), experiment.title, experiment.days)
 
 
 @transaction.atomic
 def _post(request: HttpRequest, pk: int) -> HttpResponse:
     """Keep what was typed, then do what was asked for."""
-    found = Experiment.objects.select_for_update().get(pk=pk)
+    experiment = Experiment.objects.select_for_update().get(pk=pk)
     what = request.POST.get("do", "draft")
-    if found.started_at is not None:
+    if experiment.started_at is not None:
         return redirect("experiment", pk)
     if what == "discard":
-        found.draft.pop("editor", None)
-        found.save(update_fields=["draft"])
+        experiment.draft.pop("editor", None)
+        experiment.save(update_fields=["draft"])
         return redirect("experiment_edit", pk)
-    state = _state(found)
+    state = _state(experiment)
     if request.POST.get("revision") != str(state["revision"]):
         refusal = _("This scenario was changed in another window. Here it is as it is now.")
-        return _page(request, found, state, refusal=refusal, status=409)
+        return _page(request, experiment, state, refusal=refusal, status=409)
     type_in(state, request.POST)
     refusal, focus = "", ""
     if what == "save":
         rows = rows_of(state)
         scenario = scenario_from(rows)
         if scenario is not None:
-            experiments.edited(found, scenario, rows.whole.cleaned_data["title"], rows.whole.cleaned_data["days"])
+            experiments.edited(experiment, scenario, rows.whole.cleaned_data["title"], rows.whole.cleaned_data["days"])
             return redirect("experiment", pk)
     elif what != "draft":
         before = copy.deepcopy(state)
@@ -84,15 +84,15 @@ def _post(request: HttpRequest, pk: int) -> HttpResponse:
             focus = act(state, what, request.POST.get("new_event", ""))
         except EditorRefusedError as error:
             state, refusal = before, str(error)
-    found.draft["editor"] = state
-    found.save(update_fields=["draft"])
+    experiment.draft["editor"] = state
+    experiment.save(update_fields=["draft"])
     is_refused = what == "save" or bool(refusal)
-    return _page(request, found, state, refusal=refusal, focus=focus, status=400 if is_refused else 200)
+    return _page(request, experiment, state, refusal=refusal, focus=focus, status=400 if is_refused else 200)
 
 
 def _page(
     request: HttpRequest,
-    found: Experiment,
+    experiment: Experiment,
     state: dict[str, Any],
     *,
     refusal: str = "",
@@ -101,18 +101,18 @@ def _page(
 ) -> HttpResponse:
     target = request.headers.get("HX-Target")
     if count_fields(state) > FIELDS_MAX:
-        context = {"experiment": found, "limit": FIELDS_MAX}
+        context = {"experiment": experiment, "limit": FIELDS_MAX}
         return render(request, "scenario_editor/edit_too_large.html", context)
     rows = rows_of(state)
     scenario = scenario_from(rows)
     context = {
-        "experiment": found,
+        "experiment": experiment,
         "rows": rows,
         "errors": rows.errors(),
         "revision": state["revision"],
         "axis": axis_of(scenario, rows.whole.cleaned_data["days"], _("Computer")) if scenario is not None else None,
         "is_whole": scenario is not None,
-        "is_draft": "editor" in found.draft,
+        "is_draft": "editor" in experiment.draft,
         "offered": OFFERED,
         "ntasks": len(state["rest"]["jobs"]),
         "hidden": hidden_of(state),

@@ -59,20 +59,20 @@ def find(token: str) -> SignatureImage | None:
     """The image behind a link; None for what was revoked, and for accounts that are closed or blocked."""
     if "\0" in token or len(token) > 32:
         return None
-    found = SignatureImage.objects.filter(token=token, user__is_active=True, user__deletion_asked_at=None)
-    return found.select_related("user").first()
+    images = SignatureImage.objects.filter(token=token, user__is_active=True, user__deletion_asked_at=None)
+    return images.select_related("user").first()
 
 
 def picture_of(image: SignatureImage, now: dt.datetime) -> Picture:
     """The picture, drawn at most once an hour: between, it comes from the cache."""
     key = f"signature-image:{image.token}:{image.changed_at.timestamp()}"
-    kept = cache.get(key)
-    if not isinstance(kept, str):
+    encoded = cache.get(key)
+    if not isinstance(encoded, str):
         # In its owner's language: all see the same picture, and so do caches on the way.
         with written_for(image.user):
-            kept = b64encode(draw(read_facts(image, now))).decode()
-        cache.set(key, kept, DRAWN_EVERY_SECS)
-    content = b64decode(kept)
+            encoded = b64encode(draw(read_facts(image, now))).decode()
+        cache.set(key, encoded, DRAWN_EVERY_SECS)
+    content = b64decode(encoded)
     return Picture(content, f'"{sha256(content).hexdigest()[:32]}"')
 
 

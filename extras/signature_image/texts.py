@@ -11,19 +11,19 @@ from portal.templatetags.display import localised
 
 def lines(facts: ImageFacts) -> list[str]:
     """The lines below the name."""
-    found = []
+    texts = []
     if facts.total is not None:
-        found.append(gettext("Estimated credit %(number)s") % {"number": grouped(facts.total)})
+        texts.append(gettext("Estimated credit %(number)s") % {"number": grouped(facts.total)})
     if facts.average is not None:
-        found.append(gettext("Recent average %(number)s a day") % {"number": grouped(facts.average)})
-    found += [
+        texts.append(gettext("Recent average %(number)s a day") % {"number": grouped(facts.average)})
+    texts += [
         gettext("%(project)s %(number)s") % {"project": name, "number": grouped(number)}
         for name, number in facts.projects
     ]
     if facts.nbadges is not None:
         text = ngettext("%(number)s badge", "%(number)s badges", facts.nbadges)
-        found.append(text % {"number": grouped(facts.nbadges)})
-    return found
+        texts.append(text % {"number": grouped(facts.nbadges)})
+    return texts
 
 
 def title(facts: ImageFacts) -> str:

@@ -69,17 +69,17 @@ def picture(request: HttpRequest, token: str) -> HttpResponse:
     image = links.find(token)
     if image is None:
         raise Http404
-    found = links.picture_of(image, timezone.now())
+    image_bytes = links.picture_of(image, timezone.now())
     headers = {
         "Content-Type": "image/png",
-        "ETag": found.etag,
+        "ETag": image_bytes.etag,
         "Cache-Control": f"public, max-age={CACHED_SECS}",
         "Cross-Origin-Resource-Policy": "cross-origin",
         "X-Robots-Tag": "noindex",
     }
-    answer = get_conditional_response(request, etag=found.etag)
+    answer = get_conditional_response(request, etag=image_bytes.etag)
     if isinstance(answer, HttpResponseNotModified):
         for name in ("Cache-Control", "Cross-Origin-Resource-Policy"):
             answer.headers[name] = headers[name]
         return answer
-    return HttpResponse(found.content, headers=headers)
+    return HttpResponse(image_bytes.content, headers=headers)

@@ -65,32 +65,32 @@ class Page:
 
 def read_choice(params: Mapping[str, str], *, has_apps: bool = False) -> Choice:
     """The choices of an address; a statement for an app."""
-    found = Choice()
+    choice = Choice()
     if (by := params.get("by", "total")) in ORDERS:
-        found.by = by
+        choice.by = by
     else:
-        found.problems.append(
+        choice.problems.append(
             _("“%(text)s” is no order of this list. Orders are: %(known)s. The list is sorted by total credit.")
             % {"text": by[:_SHOWN_CHARS], "known": ", ".join(ORDERS)}
         )
     if has_apps and (name := params.get("app", "")):
         # PostgreSQL has no text with a NUL.
-        found.app = App.objects.filter(name=name).first() if "\0" not in name else None
-        if found.app is None:
-            found.problems.append(
+        choice.app = App.objects.filter(name=name).first() if "\0" not in name else None
+        if choice.app is None:
+            choice.problems.append(
                 _("“%(text)s” is not an app of this project. Credit for all apps is shown.")
                 % {"text": name[:_SHOWN_CHARS]}
             )
     text = params.get("page", "1")
     number = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
     if 1 <= number <= MAX_PAGES:
-        found.page = number
+        choice.page = number
     else:
-        found.problems.append(
+        choice.problems.append(
             _("“%(text)s” is not a page from 1 to %(most)s. The first page is shown.")
             % {"text": text[:_SHOWN_CHARS], "most": MAX_PAGES}
         )
-    return found
+    return choice
 
 
 def volunteers(choice: Choice) -> Page:
@@ -115,14 +115,14 @@ def founder(team: Team) -> tuple[str | None] | None:
         return None
     with connection.cursor() as cursor:
         cursor.execute(sql.FOUNDER, {"user": team.founder_id})
-        found = cursor.fetchone()
-    return (found[0],) if found is not None else None
+        row = cursor.fetchone()
+    return (row[0],) if row is not None else None
 
 
 def _read(statement: str, choice: Choice, **params: Any) -> Page:
     offset = (choice.page - 1) * PAGE_ROWS
     with connection.cursor() as cursor:
         cursor.execute(statement, {"limit": PAGE_ROWS + 1, "offset": offset, **params})
-        found = cursor.fetchall()
-    rows = [Row(offset + place, *row) for place, row in enumerate(found[:PAGE_ROWS], 1)]
-    return Page(rows, choice.page, len(found) > PAGE_ROWS and choice.page < MAX_PAGES)
+        entries = cursor.fetchall()
+    rows = [Row(offset + place, *row) for place, row in enumerate(entries[:PAGE_ROWS], 1)]
+    return Page(rows, choice.page, len(entries) > PAGE_ROWS and choice.page < MAX_PAGES)

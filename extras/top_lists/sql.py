@@ -24,13 +24,16 @@ UPDATE top_lists_listedvolunteer l
   FROM locked k LEFT JOIN credit_usercredit c ON c.user_id = k.user_id
  WHERE l.user_id = k.user_id"""
 
-# Locks nothing. What listed volunteers were granted for each app, for results that are archived, too.
+# Locks nothing. What listed volunteers were granted for each app, also for archived results, and before a move.
 GRANTED_FOR_APPS: Final = """
 SELECT user_id, app_id, sum(credit) FROM (
     SELECT r.user_id, r.app_id, sum(greatest(coalesce(r.granted_credit, 0), r.partial_credit)) AS credit
       FROM credit_result r JOIN top_lists_listedvolunteer l ON l.user_id = r.user_id
      WHERE r.granted_credit IS NOT NULL OR r.partial_credit > 0
      GROUP BY 1, 2
+     UNION ALL
+    SELECT o.user_id, o.app_id, o.total_credit
+      FROM credit_appopening o JOIN top_lists_listedvolunteer l ON l.user_id = o.user_id
      UNION ALL
     SELECT t.user_id, w.app_id,
            greatest(coalesce((t.facts->>'granted_credit')::float8, 0),

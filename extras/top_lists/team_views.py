@@ -29,20 +29,20 @@ def teams(request: HttpRequest) -> HttpResponse:
 @require_safe
 def team(request: HttpRequest, pk: int) -> HttpResponse:
     """What is this team, who founded it, and who of its members agreed to be shown?"""
-    found = get_object_or_404(Team, pk=pk)
+    team_shown = get_object_or_404(Team, pk=pk)
     choice = top_lists.read_choice(request.GET.dict())
     context: dict[str, Any] = {
-        "team": found,
-        "sums": reads.sums([found])[found.pk],
-        "founder": top_lists.founder(found),
+        "team": team_shown,
+        "sums": reads.sums([team_shown])[team_shown.pk],
+        "founder": top_lists.founder(team_shown),
         "choice": choice,
-        "page": top_lists.members(found, choice),
+        "page": top_lists.members(team_shown, choice),
     }
     if request.user.is_authenticated:
         user = signed_in(request)
-        context["is_member"] = reads.team_of(user) == found
-        if found.founder_id == user.pk:
-            context["others"] = reads.others_in(found, user)
+        context["is_member"] = reads.team_of(user) == team_shown
+        if team_shown.founder_id == user.pk:
+            context["others"] = reads.others_in(team_shown, user)
     return render(request, "teams/team.html", context)
 
 

@@ -55,8 +55,8 @@ def due(campaign: MailCampaign, now: dt.datetime) -> QuerySet[User]:
 def begin(campaign: MailCampaign, now: dt.datetime) -> None:
     """Begin to send it, or go on after a stop. Raises NotReleased."""
     ready = Q(released_at=None) | Q(stopped_at__isnull=False, released_at__gt=now - _YEAR)
-    found = MailCampaign.objects.filter(ready, pk=campaign.pk, finished_at=None)
-    if not found.update(released_at=Coalesce("released_at", now), stopped_at=None):
+    campaigns = MailCampaign.objects.filter(ready, pk=campaign.pk, finished_at=None)
+    if not campaigns.update(released_at=Coalesce("released_at", now), stopped_at=None):
         raise NotReleased
 
 
@@ -84,10 +84,10 @@ def send_some(now: dt.datetime, most: int = MAILS_PER_RUN) -> int:
     """Send mails that operators began, up to the limits; how many. Safe to repeat. Raises MailServerDown."""
     nsent = 0
     for _ in range(most):
-        found = _claim_next(now)
-        if found is None:
+        recipient = _claim_next(now)
+        if recipient is None:
             break
-        nsent += _send(*found, now)
+        nsent += _send(*recipient, now)
     return nsent
 
 

@@ -37,8 +37,8 @@ class SettingKindFilter(admin.SimpleListFilter):
     parameter_name = "kind"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        found = Change.objects.order_by("content_type").distinct("content_type").select_related("content_type")
-        return [(str(change.content_type_id), change.content_type.name.capitalize()) for change in found]
+        changes = Change.objects.order_by("content_type").distinct("content_type").select_related("content_type")
+        return [(str(change.content_type_id), change.content_type.name.capitalize()) for change in changes]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Change]) -> QuerySet[Change]:
         value = self.value() or ""
@@ -80,11 +80,11 @@ class ChangeAdmin(ReadOnlyAdmin):
         ]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Change]:
-        found: QuerySet[Change] = super().get_queryset(request)
+        changes: QuerySet[Change] = super().get_queryset(request)
         for app, model in VOLUNTEERS_OWN:
             if not request.user.has_perm(f"{app}.view_{model}"):
-                found = found.exclude(content_type__app_label=app, content_type__model=model)
-        return found
+                changes = changes.exclude(content_type__app_label=app, content_type__model=model)
+        return changes
 
     def has_view_permission(self, request: HttpRequest, obj: Change | None = None) -> bool:
         """Of volunteers' own rows, who sees the rows; of settings, also who sees all changes."""
@@ -151,8 +151,8 @@ class SignedEntryAdmin(ReadOnlyAdmin):
     show_full_result_count = False
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[SignedEntry]:
-        found: QuerySet[SignedEntry] = super().get_queryset(request)
-        return found.annotate(person_name=User.objects.filter(pk=OuterRef("person")).values("name")[:1])
+        entries: QuerySet[SignedEntry] = super().get_queryset(request)
+        return entries.annotate(person_name=User.objects.filter(pk=OuterRef("person")).values("name")[:1])
 
     @admin.display(description=_("by"))
     def who(self, entry: Any) -> str:

@@ -72,10 +72,12 @@ class ConfirmationRequestAdmin(ReadOnlyAdmin):
             raise PermissionDenied
         act = two_persons.confirm if "confirm" in request.POST else two_persons.refuse
         try:
-            found = act(pk, signed_in(request), timezone.now())
+            decided = act(pk, signed_in(request), timezone.now())
         except two_persons.StepRefused as refusal:
             messages.error(request, str(refusal))
         else:
-            said = gettext("Confirmed: it is done.") if found.is_confirmed else gettext("Refused: nothing was changed.")
-            messages.success(request, said)
+            message = (
+                gettext("Confirmed: it is done.") if decided.is_confirmed else gettext("Refused: nothing was changed.")
+            )
+            messages.success(request, message)
         return redirect("admin:portal_confirmationrequest_change", pk)

@@ -328,8 +328,8 @@ class ConsentEventAdmin(ReadOnlyAdmin):
 
     @admin.display(description=_("consent"), ordering="kind")
     def consent(self, event: ConsentEvent) -> str:
-        found = consents.kinds().get(event.kind)
-        return str(found.title) if found is not None else event.kind
+        kind = consents.kinds().get(event.kind)
+        return str(kind.title) if kind is not None else event.kind
 
 
 admin.site.register(Account, AccountAdmin)

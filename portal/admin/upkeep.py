@@ -45,9 +45,9 @@ class PlacedChangeList(ChangeList):
         subjects: dict[str, list[int]] = {}
         for row in self.result_list:
             subjects.setdefault(row.kind, []).append(row.subject)
-        found = {kind: queue.standings(kind, numbers, now) for kind, numbers in subjects.items()}
+        standings = {kind: queue.standings(kind, numbers, now) for kind, numbers in subjects.items()}
         for row in self.result_list:
-            standing = found[row.kind].get(row.subject)
+            standing = standings[row.kind].get(row.subject)
             row.place = standing.place if standing is not None and standing.place else None
 
 
@@ -63,8 +63,8 @@ class RequestedWorkAdmin(ReadOnlyAdmin):
     fields = ("user", "kind", "subject", "state", "asked_at", "started_at", "finished_at", "ntries")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[RequestedWork]:
-        found: QuerySet[RequestedWork] = super().get_queryset(request)
-        return found.annotate(state_name=overview.STATE)
+        rows: QuerySet[RequestedWork] = super().get_queryset(request)
+        return rows.annotate(state_name=overview.STATE)
 
     def get_changelist(self, request: HttpRequest, **more: Any) -> type[ChangeList]:
         return PlacedChangeList

@@ -75,10 +75,10 @@ class AuditedForm(forms.ModelForm):
 
 def _parsed(text: str) -> dict[str, Any]:
     try:
-        found = json.loads(text or "{}")
+        parsed = json.loads(text or "{}")
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return parsed if isinstance(parsed, dict) else {}
 
 
 class AuditedAdmin(ModelAdmin):
@@ -96,12 +96,12 @@ class AuditedAdmin(ModelAdmin):
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
         """What is about to be saved stays as the form compares it, until it is saved."""
-        found = super().get_object(request, object_id, from_field)
-        if found is not None and request.method == "POST" and connection.in_atomic_block:
+        entry = super().get_object(request, object_id, from_field)
+        if entry is not None and request.method == "POST" and connection.in_atomic_block:
             signed_log.lock_for(self.model)
-            self.model._default_manager.select_for_update(no_key=True).filter(pk=found.pk).first()
-            found.refresh_from_db()
-        return found
+            self.model._default_manager.select_for_update(no_key=True).filter(pk=entry.pk).first()
+            entry.refresh_from_db()
+        return entry
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         proposal = self._proposal(obj, form) if change else None

@@ -48,8 +48,8 @@ def carry_out(proposal: Proposal, person: User | None, reason: str) -> Change:
             raise ValidationError(
                 gettext("Two persons are needed for this. Do it on its own page, which asks for a second one.")
             )
-        if found := differences(row, proposal):
-            raise ChangedMeanwhile(found)
+        if differing := differences(row, proposal):
+            raise ChangedMeanwhile(differing)
         if operation is not None:
             operation.carry_out(row, proposal)
         else:
@@ -63,13 +63,13 @@ def carry_out(proposal: Proposal, person: User | None, reason: str) -> Change:
 
 def differences(row: Model, proposal: Proposal) -> list[Line]:
     """Fields that are not as they were when the change was proposed."""
-    found = []
+    differing = []
     for name, (before, _) in proposal.changes.items():
         now = kept(row, name)
         if now != before:
             field: Any = row._meta.get_field(name)
-            found.append(Line(name, label_of(type(row), name), in_words(field, before), in_words(field, now)))
-    return found
+            differing.append(Line(name, label_of(type(row), name), in_words(field, before), in_words(field, now)))
+    return differing
 
 
 def _save(row: Model, proposal: Proposal) -> None:

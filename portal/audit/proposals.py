@@ -38,18 +38,18 @@ class Proposal:
 def keep(session: SessionBase, proposal: Proposal, key: str = "") -> str:
     """The key under which the session has it; the oldest of many are forgotten."""
     key = key or secrets.token_urlsafe(9)
-    kept = session.get(_SESSION_KEY, {})
-    kept[key] = asdict(proposal)
-    session[_SESSION_KEY] = dict(list(kept.items())[-_MAX_KEPT:])
+    proposals = session.get(_SESSION_KEY, {})
+    proposals[key] = asdict(proposal)
+    session[_SESSION_KEY] = dict(list(proposals.items())[-_MAX_KEPT:])
     return key
 
 
 def find(session: SessionBase, key: str) -> Proposal | None:
-    kept = session.get(_SESSION_KEY, {}).get(key)
-    return Proposal(**kept) if kept is not None else None
+    proposal = session.get(_SESSION_KEY, {}).get(key)
+    return Proposal(**proposal) if proposal is not None else None
 
 
 def forget(session: SessionBase, key: str) -> None:
-    kept = session.get(_SESSION_KEY, {})
-    if kept.pop(key, None) is not None:
-        session[_SESSION_KEY] = kept
+    proposals = session.get(_SESSION_KEY, {})
+    if proposals.pop(key, None) is not None:
+        session[_SESSION_KEY] = proposals

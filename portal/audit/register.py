@@ -59,6 +59,6 @@ def label_of(model: type[Model] | None, name: str) -> str:
 
 def fields_of(model: type[Model]) -> list[Any]:
     """The audited fields of a model that are no secrets."""
-    known = auditlog.get_model_fields(model)
-    names = [name for name in known["include_fields"] if name not in known["mask_fields"]]
+    fields = auditlog.get_model_fields(model)
+    names = [name for name in fields["include_fields"] if name not in fields["mask_fields"]]
     return [model._meta.get_field(name) for name in names]

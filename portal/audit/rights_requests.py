@@ -69,10 +69,10 @@ def _lines(payload: Payload) -> list[tuple[str, str]]:
 
 def _words(rights: Payload) -> str:
     names = {"is_staff": gettext("operator"), "is_superuser": gettext("superuser"), "is_active": gettext("active")}
-    found = [words for name, words in names.items() if rights[name]]
-    found += [str(group) for group in Group.objects.filter(pk__in=rights["groups"])]
-    found += [str(permission) for permission in Permission.objects.filter(pk__in=rights["permissions"])]
-    return ", ".join(found) or "–"
+    phrases = [words for name, words in names.items() if rights[name]]
+    phrases += [str(group) for group in Group.objects.filter(pk__in=rights["groups"])]
+    phrases += [str(permission) for permission in Permission.objects.filter(pk__in=rights["permissions"])]
+    return ", ".join(phrases) or "–"
 
 
 STEPS: Final = {KIND: StepKind(_("Rights of a person"), "", _carry_out, _lines)}

@@ -77,12 +77,12 @@ class Operation:
 
 
 def forecast_of(model: type[Model]) -> Forecast | None:
-    return next((found for app in site_apps() if (found := app.forecasts().get(model))), None)
+    return next((forecast for app in site_apps() if (forecast := app.forecasts().get(model))), None)
 
 
 def operation_named(name: str) -> Operation | None:
     """None for no name, and for that of an operation that is gone from the site."""
-    return next((found for app in site_apps() if (found := app.operations().get(name))), None)
+    return next((operation for app in site_apps() if (operation := app.operations().get(name))), None)
 
 
 def sections_of(change: Change) -> list[Section]:

@@ -48,7 +48,7 @@ class StepKind:
 
 
 def kind_named(name: str) -> StepKind | None:
-    return next((found for app in site_apps() if (found := app.two_person_steps().get(name))), None)
+    return next((kind for app in site_apps() if (kind := app.two_person_steps().get(name))), None)
 
 
 def is_on() -> bool:
@@ -61,10 +61,10 @@ def is_guarded(row: Model, proposal: Proposal) -> bool:
 
 
 def may_decide(person: User, kind: str) -> bool:
-    found = kind_named(kind)
-    if found is None or not person.is_active:
+    step_kind = kind_named(kind)
+    if step_kind is None or not person.is_active:
         return False
-    return person.has_perm(found.permission) if found.permission else bool(person.is_superuser)
+    return person.has_perm(step_kind.permission) if step_kind.permission else bool(person.is_superuser)
 
 
 @transaction.atomic
@@ -91,39 +91,39 @@ def asked_text() -> str:
 @transaction.atomic
 def confirm(pk: int, person: User, now: dt.datetime) -> ConfirmationRequest:
     """Do the step. Raises StepRefused; then nothing has changed. Locks the request, then what the step locks."""
-    found = _undecided(pk)
-    asked_by = found.asked_by
-    if found.asked_at <= now - LIFETIME:
+    asked = _undecided(pk)
+    asked_by = asked.asked_by
+    if asked.asked_at <= now - LIFETIME:
         raise StepRefused(gettext("It was asked for too long ago. It has to be asked for again."))
     if asked_by == person:
         raise StepRefused(gettext("You asked for this yourself: another operator has to confirm it."))
-    kind = kind_named(found.kind)
-    if kind is None or not may_decide(person, found.kind):
+    kind = kind_named(asked.kind)
+    if kind is None or not may_decide(person, asked.kind):
         raise StepRefused(gettext("Your role does not cover this step."))
-    if not may_decide(asked_by, found.kind):
+    if not may_decide(asked_by, asked.kind):
         raise StepRefused(gettext("The person who asked for it may not do this any more."))
     with changes_by(person, f"Asked for by person {asked_by.pk}, confirmed by person {person.pk}"):
-        kind.carry_out(found.payload, asked_by)
-    return _decide(found, person, now, is_confirmed=True)
+        kind.carry_out(asked.payload, asked_by)
+    return _decide(asked, person, now, is_confirmed=True)
 
 
 @transaction.atomic
 def refuse(pk: int, person: User, now: dt.datetime) -> ConfirmationRequest:
     """Give the step up: by anybody who could confirm it, and by who asked. Raises StepRefused."""
-    found = _undecided(pk)
-    if found.asked_by != person and not may_decide(person, found.kind):
+    asked = _undecided(pk)
+    if asked.asked_by != person and not may_decide(person, asked.kind):
         raise StepRefused(gettext("Your role does not cover this step."))
-    return _decide(found, person, now, is_confirmed=False)
+    return _decide(asked, person, now, is_confirmed=False)
 
 
 def _undecided(pk: int) -> ConfirmationRequest:
-    found = ConfirmationRequest.objects.select_for_update(of=("self",)).select_related("asked_by").get(pk=pk)
-    if found.is_confirmed is not None:
+    asked = ConfirmationRequest.objects.select_for_update(of=("self",)).select_related("asked_by").get(pk=pk)
+    if asked.is_confirmed is not None:
         raise StepRefused(gettext("This was decided before."))
-    return found
+    return asked
 
 
-def _decide(found: ConfirmationRequest, person: User, now: dt.datetime, *, is_confirmed: bool) -> ConfirmationRequest:
-    found.is_confirmed, found.decided_by, found.decided_at = is_confirmed, person, now
-    found.save(update_fields=["is_confirmed", "decided_by", "decided_at"])
-    return found
+def _decide(asked: ConfirmationRequest, person: User, now: dt.datetime, *, is_confirmed: bool) -> ConfirmationRequest:
+    asked.is_confirmed, asked.decided_by, asked.decided_at = is_confirmed, person, now
+    asked.save(update_fields=["is_confirmed", "decided_by", "decided_at"])
+    return asked

@@ -41,10 +41,10 @@ def proposal_of(change: Change, row: Model) -> Proposal | None:
         return operation.undo(change)
     if change.action != Change.Action.UPDATE or not is_audited(type(row)):
         return None
-    known = {field.name for field in fields_of(type(row))}
+    names = {field.name for field in fields_of(type(row))}
     changes = {}
     for name, (before, _) in (change.changes or {}).items():
-        if name in known and (now := kept(row, name)) != before:
+        if name in names and (now := kept(row, name)) != before:
             changes[name] = [now, before]
     if not changes:
         return None
@@ -53,11 +53,11 @@ def proposal_of(change: Change, row: Model) -> Proposal | None:
 
 def changed_again(change: Change, row: Model) -> list[Line]:
     """Fields that have another value by now than this change gave them: from that to the one of now."""
-    found: list[Line] = []
+    lines: list[Line] = []
     if name := operation_of(change):
         return _done_again(change, name)
     if change.action != Change.Action.UPDATE or not is_audited(type(row)):
-        return found
+        return lines
     for name, (_, after) in (change.changes or {}).items():
         try:
             field: Any = row._meta.get_field(name)
@@ -65,8 +65,8 @@ def changed_again(change: Change, row: Model) -> list[Line]:
             continue
         if field in fields_of(type(row)) and kept(row, name) != after:
             now = in_words(field, kept(row, name))
-            found.append(Line(name, label_of(type(row), name), in_words(field, after), now))
-    return found
+            lines.append(Line(name, label_of(type(row), name), in_words(field, after), now))
+    return lines
 
 
 def _done_again(change: Change, operation: str) -> list[Line]:
@@ -76,5 +76,5 @@ def _done_again(change: Change, operation: str) -> list[Line]:
     if later is None:
         return []
     text = gettext("replaced on %(time)s UTC")
-    times = (text % {"time": date_format(each.timestamp, "DATETIME_FORMAT")} for each in (change, later))
+    times = (text % {"time": date_format(entry.timestamp, "DATETIME_FORMAT")} for entry in (change, later))
     return [Line(operation, capfirst(operation), *times)]

@@ -42,10 +42,10 @@ def kept(row: Model, name: str) -> Any:
 
 def restored(field: Any, value: Any) -> Any:
     """The value of a row's column from what a change keeps; raises ValidationError for what cannot be."""
-    found = field.to_python(value)
-    if isinstance(field, DateTimeField) and found is not None and found.tzinfo is None:
-        found = found.replace(tzinfo=dt.UTC)
-    return found
+    restored_value = field.to_python(value)
+    if isinstance(field, DateTimeField) and restored_value is not None and restored_value.tzinfo is None:
+        restored_value = restored_value.replace(tzinfo=dt.UTC)
+    return restored_value
 
 
 def in_words(field: Field[Any, Any] | None, value: Any) -> str:
@@ -53,8 +53,8 @@ def in_words(field: Field[Any, Any] | None, value: Any) -> str:
     if value is None or value == "":
         return str(EMPTY)
     if isinstance(field, ForeignKey):
-        found = field.related_model._default_manager.filter(pk=value).first()
-        return str(found) if found is not None else gettext("no. %(number)s (deleted)") % {"number": value}
+        related = field.related_model._default_manager.filter(pk=value).first()
+        return str(related) if related is not None else gettext("no. %(number)s (deleted)") % {"number": value}
     if field is not None and field.choices:
         return str(dict(field.flatchoices).get(value, value))
     if isinstance(field, DateTimeField):
@@ -85,12 +85,12 @@ def lines(model: type[Model] | None, changes: dict[str, list[Any]]) -> list[Line
 
 def lines_of(change: Change) -> list[Line]:
     """A kept change in words; fields that stayed empty are left out."""
-    found = {
+    value_lines = {
         name: pair
         for name, pair in (change.changes or {}).items()
         if isinstance(pair, list) and len(pair) == 2 and pair[0] != pair[1]
     }
-    return lines(change.content_type.model_class(), found)
+    return lines(change.content_type.model_class(), value_lines)
 
 
 def row_words_of(change: Change) -> str:

@@ -61,12 +61,12 @@ def owner(asked: Asked, name: str) -> Owner:
         message = f"There were too many wrong keys from your address. Try again after {error.until:%H:%M:%S} UTC."
         raise ClientAuthError(ERR_GENERIC, message) from error
     hash_of_key = credentials.key_hash(key)
-    found = ClientKey.objects.select_related("user").filter(key_hash=hash_of_key, revoked_at=None).first()
-    if found is None or not found.user.is_active:
+    client_key = ClientKey.objects.select_related("user").filter(key_hash=hash_of_key, revoked_at=None).first()
+    if client_key is None or not client_key.user.is_active:
         refuse_key_if_blocked(hash_of_key)
         throttle.count_wrong_key(asked.address)
         raise ClientAuthError(ERR_BAD_AUTHENTICATOR, _WRONG)
-    return Owner(found.user, hash_of_key)
+    return Owner(client_key.user, hash_of_key)
 
 
 UseCase = Callable[[Asked, dt.datetime], ClientReply]

@@ -104,8 +104,8 @@ class Query(Effect[Value], ABC):
 
     @staticmethod
     @abstractmethod
-    def steps(several: Sequence[Any], *, apart: bool) -> Sequence[Step | Then]:
-        """The statements of a batch, all of one kind. ``apart``: of a single query, which may wait for locks."""
+    def steps(several: Sequence[Any], *, alone: bool) -> Sequence[Step | Then]:
+        """The statements of a batch, all of one kind. ``alone``: of a single query, which may wait for locks."""
 
     @staticmethod
     @abstractmethod

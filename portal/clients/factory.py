@@ -11,6 +11,7 @@ from django.db import close_old_connections
 from portal.clients.application import ClientApplication
 from portal.clients.database.batching import Batcher
 from portal.clients.pages import Pages
+from portal.clients.paths import with_former
 from portal.databases.params import psycopg_params
 
 # A plan is kept as long as its connection, also one that was made while a table was empty. Without sequential scans
@@ -22,7 +23,7 @@ def make_application() -> ClientApplication:
     for route in settings.CLIENT_PATHS.values():
         route.load()
     return ClientApplication(
-        settings.CLIENT_PATHS,
+        with_former(settings.CLIENT_PATHS, settings.FORMER_PATHS),
         Batcher(connection_params(), close_old_connections),
         Pages(WSGIHandler(), settings.CLIENT_BODY_SECS),
         is_behind_proxy=settings.BEHIND_PROXY,

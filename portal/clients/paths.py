@@ -6,11 +6,15 @@ and the counters.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from typing import Any, Final
 
+PROJECT: Final = "/project/"
+_SCHEDULER: Final = "scheduler"
+_UPLOADS: Final = "file_upload_handler"
+_DOWNLOADS: Final = f"{PROJECT}download/"
 USUAL_BODY_BYTES = 1024 * 1024
 
 
@@ -35,9 +39,39 @@ class ClientPath:
     def load(self) -> Callable[..., Any]:
         """The handler itself; imports its module."""
         module, _, name = self.handler.rpartition(".")
-        found: Callable[..., Any] = getattr(import_module(module), name)
-        return found
+        function: Callable[..., Any] = getattr(import_module(module), name)
+        return function
+
+
+def present_path(path: str, former: Iterable[str], paths: Collection[str]) -> str:
+    """The address of ours that answers what is asked at this one.
+
+    ``former``: where the project was before it moved here, as settings.FORMER_PATHS has it; ``paths``: what clients
+    ask. A project that was at "/" leaves all other addresses there to the site.
+    """
+    for each in former:
+        if not each.endswith("/"):
+            if path == each:
+                return PROJECT + (_UPLOADS if each.endswith(_UPLOADS) else _SCHEDULER)
+        elif path.startswith(each):
+            here = PROJECT + path.removeprefix(each)
+            if each != "/" or here.startswith(_DOWNLOADS) or (here in paths and path not in paths):
+                return here
+    return path
+
+
+def with_former(paths: Mapping[str, ClientPath], former: Iterable[str]) -> dict[str, ClientPath]:
+    """``paths``, and the former addresses that lead to them."""
+    all_paths = dict(paths)
+    for each in former:
+        if each.endswith("/"):
+            for path, route in paths.items():
+                if path.startswith(PROJECT):
+                    all_paths.setdefault(each + path.removeprefix(PROJECT), route)
+        else:
+            all_paths[each] = paths[present_path(each, [each], ())]
+    return all_paths
 
 
 def by_path(*paths: ClientPath) -> dict[str, ClientPath]:
-    return {each.path: each for each in paths}
+    return {client_path.path: client_path for client_path in paths}

@@ -53,7 +53,7 @@ def run(steps: Steps[Value], read_body: Callable[[int], bytes] | None = None) ->
 def _get(want: Any, read_body: Callable[[int], bytes] | None) -> Any:
     match want:
         case Query():
-            (result,) = want.results([want], fetch(want.steps([want], apart=True)))
+            (result,) = want.results([want], fetch(want.steps([want], alone=True)))
             return None if result is RUN_ALONE else result
         case Fetch(steps):
             return fetch(steps)

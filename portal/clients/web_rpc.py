@@ -42,7 +42,9 @@ def site_config() -> dict[str, str | int | bool | None]:
         "web_rpc_url_base": settings.SITE_URL,
         "min_passwd_length": _min_password_chars(),
         "account_creation_disabled": not (settings.SIGNUP_OPEN or settings.CLIENT_SIGNUP_OPEN),
-        "client_account_creation_disabled": not settings.CLIENT_SIGNUP_OPEN,
+        # Where the Manager asks for a user name, it knows no address to open an account with.
+        "client_account_creation_disabled": not settings.CLIENT_SIGNUP_OPEN or settings.LOGIN_BY_USER_NAME,
+        "uses_username": settings.LOGIN_BY_USER_NAME or None,
         "web_stopped": 0,
         "sched_stopped": 0,
         "min_client_version": MIN_CLIENT_VERSION,

@@ -16,6 +16,7 @@ from django.db.models import Case, Q, When
 
 from portal.computers.new_hosts import TooManyHosts, check_limits, take_place
 from portal.models import Host, JoinToken, User
+from portal.wire.credentials import external_cpid
 
 _NEVER: Final = Q(pk__in=())
 
@@ -30,6 +31,7 @@ class HostDescription:
     os_name: str
     p_vendor: str
     p_model: str
+    former_number: int | None = None
 
 
 SAME_NAME_AFTER: Final = dt.timedelta(days=10)
@@ -60,7 +62,7 @@ def identify(
     then the token's row, if a host is created with one.
     """
     owner = _lock_owner(user_id)
-    host = _by_token(user_id, described) or _by_description(user_id, described, now, join_token_id) or or_else()
+    host = _by_id(user_id, described) or _by_description(owner, described, now, join_token_id) or or_else()
     if host is not None:
         return host, False
     token = None
@@ -88,7 +90,7 @@ def new_host(user_id: int, described: HostDescription, now: dt.datetime, like: H
 def _lock_owner(user_id: int) -> User:
     if not transaction.get_connection().in_atomic_block:
         raise RuntimeError("identify() needs the caller's transaction")
-    return User.objects.select_for_update(no_key=True).only("pk", "new_hosts_per_day").get(pk=user_id)
+    return User.objects.select_for_update(no_key=True).only("pk", "email", "new_hosts_per_day").get(pk=user_id)
 
 
 def _create(
@@ -109,26 +111,38 @@ def _create(
     )
 
 
-def _by_token(user_id: int, described: HostDescription) -> Host | None:
-    if described.token is None:
+def _by_id(user_id: int, described: HostDescription) -> Host | None:
+    """By what a site gave the computer to be known by: this one its token, or one that moved in here a number.
+
+    Numbers can be guessed, so they lead to computers of the same owner only.
+    """
+    own = Host.objects.filter(owner_id=user_id)
+    if described.token is not None:
+        host = own.filter(token=described.token).first()
+    elif described.former_number is not None:
+        host = own.filter(former_number=described.former_number).first()
+    else:
         return None
-    host = Host.objects.filter(owner_id=user_id, token=described.token).first()
-    # A computer whose record was merged into another keeps sending its old token.
+    # A computer whose record was merged into another keeps sending its old one.
     while host is not None and host.merged_into_id is not None:
         host = Host.objects.filter(owner_id=user_id, pk=host.merged_into_id).first()
     return host
 
 
 def _by_description(
-    user_id: int, described: HostDescription, now: dt.datetime, join_token_id: int | None
+    owner: User, described: HostDescription, now: dt.datetime, join_token_id: int | None
 ) -> Host | None:
     """A host with the same operating system and processor, and the same cross-project id or name.
 
     The best match counts; among equals the host with the latest contact. If the record reported recently, neither an id
     nor a name suffices where the other differs: two computers may have one name, and copies of a disk one id. The name
-    of a computer that joined with the same token suffices soon: it may be reset whenever it starts.
+    of a computer that joined with the same token suffices soon: it may be reset whenever it starts. Of a computer from
+    before the project moved here only the published id is known.
     """
-    same_cpid = Q(host_cpid=described.host_cpid) if described.host_cpid else _NEVER
+    same_cpid = _NEVER
+    if described.host_cpid:
+        published = external_cpid(described.host_cpid, owner.email)
+        same_cpid = Q(host_cpid=described.host_cpid) | Q(host_cpid="", published_cpid=published)
     same_name = Q(domain_name=described.domain_name) if described.domain_name else _NEVER
     is_silent = Q(last_contact_at__lt=now - SAME_NAME_AFTER)
     if described.host_cpid:
@@ -141,7 +155,7 @@ def _by_description(
     return (
         Host.objects.filter(
             same_cpid | same_name,
-            owner_id=user_id,
+            owner_id=owner.pk,
             merged_into=None,
             os_name=described.os_name,
             p_vendor=described.p_vendor,

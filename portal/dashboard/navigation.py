@@ -109,23 +109,23 @@ _OF_ROOM: Final = {"account_manager": _PROJECTS, "project": CREDIT}
 def groups(request: HttpRequest) -> list[dict[str, Any]]:
     """The groups with what this operator may see, as unfold wants them."""
     # By the words in the page's language: apps name the groups, too.
-    found: dict[str, list[dict[str, Any]]] = {str(name): [] for name in _ROOMS}
+    links: dict[str, list[dict[str, Any]]] = {str(name): [] for name in _ROOMS}
     for page in (*_PAGES, *(page for app in apps_in_use() for page in app.admin_pages())):
         if not page.permission or request.user.has_perm(page.permission):
-            _add(found, str(page.group), str(page.title), page.view)
+            _add(links, str(page.group), str(page.title), page.view)
     lists = _lists(request)
     for group, names in _MODELS.items():
         for name in names:
             if name in lists:
-                _add(found, str(group), *lists.pop(name)[1:])
+                _add(links, str(group), *lists.pop(name)[1:])
     for app, title, view in lists.values():
-        _add(found, app, title, view)
-    return [{"title": title, "items": items} for title, items in found.items() if items]
+        _add(links, app, title, view)
+    return [{"title": title, "items": items} for title, items in links.items() if items]
 
 
 def _lists(request: HttpRequest) -> dict[str, tuple[str, str, str]]:
     """The tables that this operator may see: app, name and view of each list, by the model's name."""
-    found = {}
+    lists = {}
     listed = {"portal.operatingfigure", "portal.change", "portal.maintenancerun"}
     for model, model_admin in admin.site._registry.items():
         meta = model._meta
@@ -135,13 +135,13 @@ def _lists(request: HttpRequest) -> dict[str, tuple[str, str, str]]:
             title = str(_TITLES.get(meta.label_lower, meta.verbose_name_plural))
             view = f"admin:{meta.app_label}_{meta.model_name}_changelist"
             group = _OF_ROOM.get(app.room, SETTINGS) if isinstance(app, SiteApp) else SETTINGS
-            found[meta.label_lower] = (str(group), title[:1].upper() + title[1:], view)
-    return found
+            lists[meta.label_lower] = (str(group), title[:1].upper() + title[1:], view)
+    return lists
 
 
-def _add(found: dict[str, list[dict[str, Any]]], group: str, title: str, view: str) -> None:
+def _add(links: dict[str, list[dict[str, Any]]], group: str, title: str, view: str) -> None:
     try:
-        found.setdefault(group, []).append({"title": title, "link": reverse(view)})
+        links.setdefault(group, []).append({"title": title, "link": reverse(view)})
     except NoReverseMatch:
         # A page of a room that this site does not have.
         return

@@ -35,7 +35,7 @@ _HOW: Final[dict[Combine, Callable[[Iterable[float]], float]]] = {
     Combine.SUM: sum,
     Combine.MAX: max,
     Combine.MIN: min,
-    Combine.MEAN: lambda values: (lambda found: sum(found) / len(found))(list(values)),
+    Combine.MEAN: lambda values: (lambda numbers: sum(numbers) / len(numbers))(list(values)),
 }
 
 
@@ -135,14 +135,14 @@ def _last_day(now: dt.datetime) -> tuple[dict[str, dict[str, list[tuple[float, f
         rows = cursor.fetchall()
     # Oldest first, so the last time of each hour stays.
     last = {(name, at // 3600): at for name, _label, at, _value in rows}
-    found: dict[str, dict[str, list[tuple[float, float]]]] = defaultdict(lambda: defaultdict(list))
+    values: dict[str, dict[str, list[tuple[float, float]]]] = defaultdict(lambda: defaultdict(list))
     for name, label, at, value in rows:
         if last[name, at // 3600] == at:
-            found[name][label].append((at, value))
+            values[name][label].append((at, value))
     newest = max((at for _name, _label, at, _value in rows), default=0.0)
     if newest < (now - DAY).timestamp():
         return {}, None
-    return found, dt.datetime.fromtimestamp(newest, dt.UTC)
+    return values, dt.datetime.fromtimestamp(newest, dt.UTC)
 
 
 def _tile(figure: Figure, series: Mapping[str, Points], taken_at: dt.datetime | None) -> Tile:
@@ -154,9 +154,9 @@ def _tile(figure: Figure, series: Mapping[str, Points], taken_at: dt.datetime | 
     newest = points[-1][0] if points else 0.0
     is_new = taken_at is not None and newest > (taken_at - STALE).timestamp()
     latest = {
-        figure.label_text(label): found[-1][1]
-        for label, found in shown.items()
-        if is_new and found and found[-1][0] == newest
+        figure.label_text(label): values[-1][1]
+        for label, values in shown.items()
+        if is_new and values and values[-1][0] == newest
     }
     course = Course(points, latest)
     trouble = figure.trouble(course) if figure.trouble and latest else ""
@@ -253,9 +253,9 @@ def bucket_secs(since: dt.datetime, until: dt.datetime) -> int:
 
 def long_course(figure: Figure, since: dt.datetime, until: dt.datetime) -> LongCourse:
     """The history of a figure; one statement where it is that of the values taken."""
-    found = figure.history(since, until) if figure.history else _course(figure, since, until)
+    course = figure.history(since, until) if figure.history else _course(figure, since, until)
     marks = list(figure.markers(since, until)) if figure.markers else []
-    shown = {figure.label_text(label): points for label, points in _largest(found, figure).items()}
+    shown = {figure.label_text(label): points for label, points in _largest(course, figure).items()}
     return LongCourse(figure, since, until, shown, marks)
 
 

@@ -227,18 +227,20 @@ def parts() -> list[Part]:
 
 def panels() -> dict[str, Panel]:
     """By name, in the order of the dashboard."""
-    found = {name: Panel(title) for name, title in _TITLES.items()}
+    by_name = {name: Panel(title) for name, title in _TITLES.items()}
     for part in parts():
-        panel = found[part.panel]
+        panel = by_name[part.panel]
         panel.figures.extend(part.figures)
         panel.readings.extend(part.readings)
         panel.tables.extend(part.tables)
-    return found
+    return by_name
 
 
 def collectors() -> list[FigureQuery]:
     """The statements with metrics, which Prometheus reads, too."""
-    return [each for part in parts() for each in part.readings if isinstance(each, FigureQuery) and each.metrics]
+    return [
+        reading for part in parts() for reading in part.readings if isinstance(reading, FigureQuery) and reading.metrics
+    ]
 
 
 def figure(name: str) -> Figure | None:

@@ -36,11 +36,11 @@ Trouble = Callable[[Course], str]
 
 def rates(points: Points, per_secs: float) -> list[tuple[float, float]]:
     """The growth of a counter per ``per_secs``, at the end of each interval; a counter that began again gives none."""
-    found = []
+    per_second = []
     for (before_at, before), (at, value) in itertools.pairwise(points):
         if at > before_at and value >= before:
-            found.append((at, (value - before) / (at - before_at) * per_secs))
-    return found
+            per_second.append((at, (value - before) / (at - before_at) * per_secs))
+    return per_second
 
 
 def above(limit: float, sentence: StrOrPromise) -> Trouble:

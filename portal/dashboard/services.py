@@ -150,12 +150,12 @@ def _storage(now: dt.datetime) -> Iterator[Sample]:
 
 def folders() -> list[Path]:
     """The folders that the site writes to, which may be on disks of their own."""
-    found = [Path(settings.VAR_DIR)]
+    paths = [Path(settings.VAR_DIR)]
     if "project" in settings.ROOMS:
-        found.append(Path(settings.UPLOADS_DIR))
+        paths.append(Path(settings.UPLOADS_DIR))
         if isinstance(default_storage, FileSystemStorage):
-            found.append(Path(default_storage.path("")))
-    return found
+            paths.append(Path(default_storage.path("")))
+    return paths
 
 
 def _daemons(now: dt.datetime) -> Rows:

@@ -55,11 +55,11 @@ _DECIMAL: Final = ("transitioner_backlog_hours", "current_floating_point_speed")
 
 def current() -> dict[str, Any]:
     """The status as plain values: of the last minute, from two statements."""
-    found: dict[str, Any] | None = cache.get(_KEY)
-    if found is None:
-        found = _read(timezone.now())
-        cache.set(_KEY, found, timeout=CACHED_SECS)
-    return found
+    status: dict[str, Any] | None = cache.get(_KEY)
+    if status is None:
+        status = _read(timezone.now())
+        cache.set(_KEY, status, timeout=CACHED_SECS)
+    return status
 
 
 def _read(now: dt.datetime) -> dict[str, Any]:
@@ -121,16 +121,16 @@ def _app(row: list[Any], latest: dict[tuple[str, str], tuple[float, float]]) -> 
 @require_safe
 def status(request: HttpRequest) -> HttpResponse:
     """The page for people."""
-    found = current()
-    taken_at = dt.datetime.fromtimestamp(found["taken_at"], dt.UTC) if found["taken_at"] else None
+    figures = current()
+    taken_at = dt.datetime.fromtimestamp(figures["taken_at"], dt.UTC) if figures["taken_at"] else None
     rooms = {"has_project": "project" in settings.ROOMS, "has_manager": "account_manager" in settings.ROOMS}
     facts = {
         "taken_at": taken_at,
-        "is_whole": all(runs for _, runs in found["daemons"]),
-        "backlog_secs": found["states"]["transitioner_backlog_hours"] * 3600,
-        "speed_flops": found["states"]["current_floating_point_speed"] * 1e9,
+        "is_whole": all(runs for _, runs in figures["daemons"]),
+        "backlog_secs": figures["states"]["transitioner_backlog_hours"] * 3600,
+        "speed_flops": figures["states"]["current_floating_point_speed"] * 1e9,
     }
-    return render(request, "portal/status.html", {**found, **facts, **rooms})
+    return render(request, "portal/status.html", {**figures, **facts, **rooms})
 
 
 @csrf_exempt
@@ -146,21 +146,21 @@ def server_status(request: HttpRequest) -> HttpResponse:
     return response
 
 
-def counts(found: dict[str, Any]) -> bytes:
+def counts(figures: dict[str, Any]) -> bytes:
     """Numbers of jobs alone, as programs that submit jobs read them."""
-    items = {tag: found["states"][state] for tag, state in _COUNTS.items()}
+    items = {tag: figures["states"][state] for tag, state in _COUNTS.items()}
     return "\n".join(["<job_counts>", *_items(**items), "</job_counts>", ""]).encode()
 
 
-def xml(found: dict[str, Any]) -> bytes:
+def xml(figures: dict[str, Any]) -> bytes:
     """The status in the form of BOINC's html/user/server_status.php; characters beyond ASCII are references."""
     host = urlsplit(settings.SITE_URL).hostname or ""
     lines = ['<?xml version="1.0" encoding="ISO-8859-1" ?>', "<server_status>", "<daemon_status>"]
-    for command, runs in found["daemons"]:
+    for command, runs in figures["daemons"]:
         lines += ["  <daemon>", *_items(host=host, command=command, status="running" if runs else "not running")]
         lines.append("  </daemon>")
-    lines += ["</daemon_status>", "<database_file_states>", *_items(**found["states"]), "<tasks_by_app>"]
-    for app in found["apps"]:
+    lines += ["</daemon_status>", "<database_file_states>", *_items(**figures["states"]), "<tasks_by_app>"]
+    for app in figures["apps"]:
         shown = {key: value for key, value in app.items() if key != "title"}
         lines += ["<app>", *_items(**shown), "</app>"]
     lines += ["</tasks_by_app>", "</database_file_states>", "</server_status>", ""]

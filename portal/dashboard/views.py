@@ -32,7 +32,7 @@ def _figures(request: HttpRequest) -> dict[str, Any]:
     """All panels in short, or the one that the address names in full."""
     panel = request.GET.get("panel", "")
     overview = reads.overview(timezone.now(), request.user.has_perm)
-    shown = panel if panel in {each.key for each in overview.panels} else ""
+    shown = panel if panel in {figure.key for figure in overview.panels} else ""
     return {"overview": overview, "shown_panel": shown}
 
 

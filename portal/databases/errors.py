@@ -22,30 +22,30 @@ def is_database_lost(error: BaseException) -> bool:
 
     Nobody knows then whether the transaction was committed. What is safe to repeat may be done again.
     """
-    return any(_is_lost(each) for each in _causes(error) if isinstance(each, psycopg.Error))
+    return any(_is_lost(cause) for cause in _causes(error) if isinstance(cause, psycopg.Error))
 
 
 def is_worth_repeating(error: BaseException) -> bool:
     """Whether the connection was lost in the middle. If none could be had, another try would wait as long; and a full
     disk stays full for longer.
     """
-    is_vain = has_no_connection(error) or any(isinstance(each, DiskFull) for each in _causes(error))
+    is_vain = has_no_connection(error) or any(isinstance(cause, DiskFull) for cause in _causes(error))
     return is_database_lost(error) and not is_vain
 
 
 def has_no_connection(error: BaseException) -> bool:
     """Whether none could be had in the time that there was."""
-    return any(isinstance(each, PoolTimeout) for each in _causes(error))
+    return any(isinstance(cause, PoolTimeout) for cause in _causes(error))
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
     """The error and those that led to it: Django's errors are raised from psycopg's."""
     seen: set[int] = set()
-    each: BaseException | None = error
-    while each is not None and id(each) not in seen:
-        seen.add(id(each))
-        yield each
-        each = each.__cause__
+    cause: BaseException | None = error
+    while cause is not None and id(cause) not in seen:
+        seen.add(id(cause))
+        yield cause
+        cause = cause.__cause__
 
 
 def _is_lost(error: psycopg.Error) -> bool:

@@ -23,8 +23,11 @@ def verdict(report: str) -> tuple[list[str], bool]:
     lines = [line for package in packages for line in _faults(package)]
     if skipped:
         lines.append(f"Advisories were NOT checked for: {', '.join(sorted(skipped))}.")
-    known = sum(bool(package.get("vulns")) for package in packages)
-    return [*lines, f"{len(packages) - len(skipped)} packages checked, {known} with known faults."], not known
+    nvulnerable = sum(bool(package.get("vulns")) for package in packages)
+    return [
+        *lines,
+        f"{len(packages) - len(skipped)} packages checked, {nvulnerable} with known faults.",
+    ], not nvulnerable
 
 
 def _faults(package: Mapping[str, Any]) -> list[str]:

@@ -172,9 +172,9 @@ def _socket_dir(home: Path) -> Path:
         name = hashlib.sha256(os.fsencode(home)).hexdigest()[:16]
         folder = Path(tempfile.gettempdir()) / f"cobblestone-{os.geteuid()}-{name}"
     folder.mkdir(mode=0o700, exist_ok=True)
-    found = folder.lstat()
+    status = folder.lstat()
     # In a folder that is open to all, somebody else may have made it first.
-    if not stat.S_ISDIR(found.st_mode) or found.st_mode & 0o077 or found.st_uid not in _own_uids():
+    if not stat.S_ISDIR(status.st_mode) or status.st_mode & 0o077 or status.st_uid not in _own_uids():
         raise EmbeddedError(f"{folder} belongs to somebody else or is open to others. Remove it, or set TMPDIR.")
     (home / "socket_dir.new").write_text(str(folder))
     (home / "socket_dir.new").replace(home / "socket_dir")

@@ -41,7 +41,7 @@ def build(root: Path, target: Path, commit: str = "HEAD") -> list[Path]:
 
 def components(lock: str, number: str, written_at: str) -> dict[str, Any]:
     """The bill of materials (CycloneDX 1.6) of a lock: each package that is installed in production."""
-    found = [_component(name, version) for name, version in pins(lock)]
+    packages = [_component(name, version) for name, version in pins(lock)]
     return {
         "bomFormat": "CycloneDX",
         "specVersion": "1.6",
@@ -51,7 +51,7 @@ def components(lock: str, number: str, written_at: str) -> dict[str, Any]:
             "timestamp": written_at,
             "component": {"type": "application", "bom-ref": NAME, "name": NAME, "version": number},
         },
-        "components": found,
+        "components": packages,
     }
 
 

@@ -50,13 +50,13 @@ class FetchDeadline:
 
 def look_up(host: str, port: int, allowed: Sequence[Network], deadline: FetchDeadline) -> list[Found]:
     """The addresses of a name, all of them checked: one that may not be used makes the name unusable."""
-    found: list[Found] = []
+    addresses: list[Found] = []
     for family, sockaddr in _resolve(host, port, deadline):
         address = ip_address(str(sockaddr[0]))
         if not is_allowed(address, allowed):
             raise AddressRefused(host, "fetch_not_public", address=address)
-        found.append((family, sockaddr))
-    return found[:MAX_ADDRESSES]
+        addresses.append((family, sockaddr))
+    return addresses[:MAX_ADDRESSES]
 
 
 def _resolve(host: str, port: int, deadline: FetchDeadline) -> list[Found]:

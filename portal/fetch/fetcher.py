@@ -119,17 +119,17 @@ def parse_address(url: str) -> Url:
     if len(url) > MAX_URL_CHARS:
         raise AddressRefused("", "fetch_address_too_long", limit=MAX_URL_CHARS)
     try:
-        found = parse_url(url.strip())
+        url_parts = parse_url(url.strip())
     except LocationParseError:
         raise AddressRefused("", "fetch_no_address") from None
-    host = host_of(found)
-    if found.scheme not in _PORTS or not host:
+    host = host_of(url_parts)
+    if url_parts.scheme not in _PORTS or not host:
         raise AddressRefused(host, "fetch_scheme")
-    if found.auth is not None:
+    if url_parts.auth is not None:
         raise AddressRefused(host, "fetch_login_in_address")
-    if found.port == 0:
+    if url_parts.port == 0:
         raise AddressRefused(host, "fetch_port_zero")
-    return found
+    return url_parts
 
 
 def host_of(url: Url) -> str:
@@ -191,7 +191,9 @@ def _problem(host: str, error: Exception, limits: FetchLimits) -> FetchError:
         return TimeIsUp(host, "fetch_read_limit", secs=limits.read_secs)
     cause: BaseException | None = error
     while cause is not None and not isinstance(cause, ssl.SSLError):
-        cause = cause.__cause__ or next((each for each in cause.args if isinstance(each, BaseException)), None)
+        cause = cause.__cause__ or next(
+            (argument for argument in cause.args if isinstance(argument, BaseException)), None
+        )
     if isinstance(cause, ssl.SSLCertVerificationError):
         return FetchError(host, "fetch_certificate", why=cause.verify_message)
     if cause is not None:
@@ -237,18 +239,18 @@ def _read(
         return Fetched(url.url, b"", nbytes, version)
     if response.status != 200:
         raise StatusError(host, response.status)
-    kept = bytearray()
+    body = bytearray()
     nbytes = 0
     for piece in _pieces(response, host, limits):
         nbytes += len(piece)
         if nbytes > limits.body_bytes:
             raise TooLarge(host, "fetch_body_limit", limit_nbytes=limits.body_bytes)
         if into is None:
-            kept += piece
+            body += piece
         else:
             with _writing(host):
                 into.write(piece)
-    return Fetched(url.url, bytes(kept), nbytes, version)
+    return Fetched(url.url, bytes(body), nbytes, version)
 
 
 def _save(response: BaseHTTPResponse, host: str, download: Download, version: Version, limits: FetchLimits) -> int:

@@ -22,6 +22,6 @@ class Recipient(Protocol):
 @contextmanager
 def written_for(user: Recipient, otherwise: str = settings.LANGUAGE_CODE) -> Iterator[None]:
     """Write in the language that they chose, or in ``otherwise``, with times in their zone."""
-    known = user.language if user.language in dict(settings.LANGUAGES) else ""
-    with translation.override(known or otherwise), zones.shown_in(zones.zone_named(user.time_zone)):
+    language = user.language if user.language in dict(settings.LANGUAGES) else ""
+    with translation.override(language or otherwise), zones.shown_in(zones.zone_named(user.time_zone)):
         yield

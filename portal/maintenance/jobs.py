@@ -45,8 +45,8 @@ def site_faults() -> Iterable[str]:
 
     Without those in SILENCED_SYSTEM_CHECKS, as the command.
     """
-    found = checks.run_checks(include_deployment_checks=True, databases=["default"])
-    return (f"{each.id}: {each.msg}" for each in found if not each.is_silenced())
+    messages = checks.run_checks(include_deployment_checks=True, databases=["default"])
+    return (f"{message.id}: {message.msg}" for message in messages if not message.is_silenced())
 
 
 SITE: Final = Job(

@@ -152,7 +152,7 @@ def _end_lost(now: dt.datetime) -> None:
 def read_rows() -> list[Row]:
     """All jobs with their last runs. One statement, and those of `_end_lost`."""
     _end_lost(timezone.now())
-    found: dict[str, list[MaintenanceRun]] = {name: [] for name in jobs()}
+    by_job: dict[str, list[MaintenanceRun]] = {name: [] for name in jobs()}
     for run in MaintenanceRun.objects.filter(job__in=list(jobs())).select_related("asked_by").order_by("-pk"):
-        found[run.job].append(run)
-    return [Row(job, found[name]) for name, job in jobs().items()]
+        by_job[run.job].append(run)
+    return [Row(job, by_job[name]) for name, job in jobs().items()]

@@ -35,6 +35,12 @@ class Migration(migrations.Migration):
                 ("client_password_email", models.EmailField(blank=True, editable=False, max_length=254)),
                 ("next_client_password", models.CharField(blank=True, editable=False, max_length=200)),
                 ("next_client_password_email", models.EmailField(blank=True, editable=False, max_length=254)),
+                ("login_name", models.CharField(blank=True, db_default="", default="", max_length=40)),
+                ("login_name_key", models.CharField(blank=True, editable=False, max_length=40, null=True, unique=True)),
+                (
+                    "login_name_password",
+                    models.CharField(blank=True, db_default="", default="", editable=False, max_length=200),
+                ),
                 (
                     "cross_project_id",
                     models.CharField(default=portal.models.common.new_token, editable=False, max_length=32),
@@ -65,7 +71,15 @@ class Migration(migrations.Migration):
                     models.CheckConstraint(
                         condition=models.Q(("email", django.db.models.functions.text.Lower("email"))),
                         name="user_email_is_lower_case",
-                    )
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("login_name", ""), ("login_name_key", None)),
+                            models.Q(models.Q(("login_name", ""), _negated=True), ("login_name_key__isnull", False)),
+                            _connector="OR",
+                        ),
+                        name="user_login_name_and_key",
+                    ),
                 ],
             },
         ),
@@ -442,6 +456,8 @@ class Migration(migrations.Migration):
                 ("no_work", models.BooleanField(default=False)),
                 ("failing_jobs", models.BooleanField(default=False)),
                 ("weekly_summary", models.BooleanField(default=False)),
+                ("status_days", models.PositiveSmallIntegerField(db_default=0, default=0)),
+                ("no_computer", models.BooleanField(db_default=True, default=True)),
                 ("lapsed", models.BooleanField(db_default=False, default=False)),
             ],
             options={
@@ -628,7 +644,12 @@ class Migration(migrations.Migration):
                         default=portal.models.common.new_token, editable=False, max_length=32, unique=True
                     ),
                 ),
+                ("former_number", models.BigIntegerField(blank=True, editable=False, null=True)),
                 ("host_cpid", models.CharField(blank=True, max_length=32)),
+                (
+                    "published_cpid",
+                    models.CharField(blank=True, db_default="", default="", editable=False, max_length=32),
+                ),
                 ("domain_name", models.CharField(blank=True, max_length=255)),
                 ("given_name", models.CharField(blank=True, max_length=100)),
                 ("venue", models.CharField(blank=True, default="", max_length=6)),
@@ -697,10 +718,15 @@ class Migration(migrations.Migration):
             options={
                 "indexes": [models.Index(fields=["owner", "host_cpid"], name="host_owner_cpid")],
                 "constraints": [
+                    models.UniqueConstraint(
+                        condition=models.Q(("former_number__isnull", False)),
+                        fields=("owner", "former_number"),
+                        name="host_former_number_once",
+                    ),
                     models.CheckConstraint(
                         condition=models.Q(("merged_into", models.F("id")), _negated=True),
                         name="host_not_merged_into_itself",
-                    )
+                    ),
                 ],
             },
         ),
@@ -726,7 +752,7 @@ class Migration(migrations.Migration):
                         to="portal.host",
                     ),
                 ),
-                ("origin", models.CharField(max_length=6)),
+                ("origin", models.CharField(max_length=8)),
                 ("key_hash", models.BinaryField(max_length=32, unique=True)),
                 ("hint", models.CharField(editable=False, max_length=6)),
                 ("created_at", models.DateTimeField(default=django.utils.timezone.now, editable=False)),

@@ -7,7 +7,7 @@ from portal.models.computers import Host, Venue
 from portal.models.consents import ConsentEvent
 from portal.models.joining import HostLimitRequest, JoinToken
 from portal.models.keys import ApiToken, ClientKey, LoginToken
-from portal.models.mails import DEFAULT_SILENT_DAYS, MAX_SILENT_DAYS, MailChoice, SentMail, WaitingMail
+from portal.models.mails import DEFAULT_SILENT_DAYS, MAX_SILENT_DAYS, STATUS_DAYS, MailChoice, SentMail, WaitingMail
 from portal.models.operation import MaintenanceRun, OperatingFigure, OperatingTable
 from portal.models.people import CLIENT_PASSWORD_FIELDS, User, UserManager
 from portal.models.periodic import PeriodicTask
@@ -25,6 +25,7 @@ __all__ = [
     "MAX_NAME_CHARS",
     "MAX_REASON_LENGTH",
     "MAX_SILENT_DAYS",
+    "STATUS_DAYS",
     "Account",
     "AccountBlock",
     "ApiToken",

@@ -30,7 +30,11 @@ class Host(models.Model):
 
     owner = models.ForeignKey(User, models.CASCADE, related_name="hosts", db_index=False, verbose_name=_("owner"))
     token = models.CharField(_("token"), max_length=32, unique=True, default=new_token, editable=False)
+    # At the account manager that moved in here; its client sends it until it has been sent the token.
+    former_number = models.BigIntegerField(_("former number"), null=True, blank=True, editable=False)
     host_cpid = models.CharField(_("cross-project id"), max_length=32, blank=True)
+    # Of an imported computer, whose own id is not known before its client's first contact: its id on other sites
+    published_cpid = models.CharField(max_length=32, blank=True, default="", db_default="", editable=False)
     domain_name = models.CharField(_("name reported by the client"), max_length=255, blank=True)
     given_name = models.CharField(_("name given by the owner"), max_length=MAX_NAME_CHARS, blank=True)
     venue = models.CharField(_("venue"), max_length=6, choices=Venue, blank=True, default=Venue.NONE)
@@ -89,6 +93,11 @@ class Host(models.Model):
         verbose_name_plural = _("computers")
         indexes = [models.Index(fields=["owner", "host_cpid"], name="host_owner_cpid")]
         constraints = [
+            models.UniqueConstraint(
+                fields=["owner", "former_number"],
+                condition=models.Q(former_number__isnull=False),
+                name="host_former_number_once",
+            ),
             models.CheckConstraint(condition=~models.Q(merged_into=models.F("id")), name="host_not_merged_into_itself"),
         ]
 

@@ -21,12 +21,14 @@ class ClientKey(models.Model):
         ATTACH = "attach", _("computer attached")
         LOOKUP = "lookup", _("account looked up by a BOINC Manager")
         JOIN = "join", _("computer attached with a join token")
+        # Without a computer: what all clients of the person had on a site that moved in here.
+        IMPORTED = "imported", _("from before the project moved here")
 
     user = models.ForeignKey(User, models.CASCADE, related_name="client_keys", verbose_name=_("user"))
     host = models.ForeignKey(
         Host, models.CASCADE, null=True, blank=True, related_name="client_keys", verbose_name=_("computer")
     )
-    origin = models.CharField(_("origin"), max_length=6, choices=Origin)
+    origin = models.CharField(_("origin"), max_length=8, choices=Origin)
     key_hash = models.BinaryField(_("SHA-256 of the key"), max_length=32, unique=True, editable=False)
     hint = models.CharField(_("first characters"), max_length=6, editable=False)
     created_at = models.DateTimeField(_("created at"), default=timezone.now, editable=False)
@@ -52,6 +54,7 @@ class ApiToken(models.Model):
         NOTES = "read:notes", _("notes on reports")
         JOBS = "write:jobs", _("submitting, following and cancelling jobs")
         EMULATOR = "write:emulator", _("running, reading and deleting emulations")
+        SCRIPTS = "write:scripts", _("storing the project’s scripts, and choosing them for apps")
 
     user = models.ForeignKey(User, models.CASCADE, related_name="api_tokens", verbose_name=_("user"))
     name = models.CharField(_("what it is for"), max_length=100)

@@ -14,6 +14,7 @@ from portal.models.people import User
 
 DEFAULT_SILENT_DAYS: Final = 3
 MAX_SILENT_DAYS: Final = 60
+STATUS_DAYS: Final = [(0, _("never")), (1, _("every day")), (7, _("every week")), (30, _("every month"))]
 
 
 class MailChoice(models.Model):
@@ -31,6 +32,10 @@ class MailChoice(models.Model):
     no_work = models.BooleanField(_("a computer gets no work"), default=False)
     failing_jobs = models.BooleanField(_("tasks of a computer fail"), default=False)
     weekly_summary = models.BooleanField(_("what my computers did, every Monday"), default=False)
+    status_days = models.PositiveSmallIntegerField(
+        _("how my computers are, every so many days"), default=0, db_default=0, choices=STATUS_DAYS
+    )
+    no_computer = models.BooleanField(_("no computer has reported in the first week"), default=True, db_default=True)
     lapsed = models.BooleanField(_("news, when my computers have been away for long"), default=False, db_default=False)
 
     class Meta:

@@ -13,6 +13,7 @@ from django.utils.translation import gettext_lazy as _
 
 from portal.models.common import MAX_NAME_CHARS, new_token
 from portal.wire import credentials
+from portal.wire.names import MAX_LOGIN_NAME_CHARS, folded
 
 
 class UserManager(BaseUserManager["User"]):
@@ -47,6 +48,14 @@ class User(AbstractBaseUser, PermissionsMixin):
     next_client_password_email = models.EmailField(
         _("next client password email"), max_length=254, blank=True, editable=False
     )
+    # By which its owner logs in, too (LOGIN_BY_USER_NAME); its folded form; and client_password for this login
+    login_name = models.CharField(
+        _("user name"), max_length=MAX_LOGIN_NAME_CHARS, blank=True, default="", db_default=""
+    )
+    login_name_key = models.CharField(
+        max_length=MAX_LOGIN_NAME_CHARS, null=True, blank=True, editable=False, unique=True
+    )
+    login_name_password = models.CharField(max_length=200, blank=True, default="", db_default="", editable=False)
     # Which accounts at other projects are this person's (BOINC protocol, identifiers); clients make it converge.
     cross_project_id = models.CharField(_("cross project id"), max_length=32, default=new_token, editable=False)
     awaited_email_at = models.DateTimeField(_("other address requested"), null=True, blank=True, editable=False)
@@ -76,6 +85,11 @@ class User(AbstractBaseUser, PermissionsMixin):
         verbose_name_plural = _("users")
         constraints = [
             models.CheckConstraint(condition=models.Q(email=Lower("email")), name="user_email_is_lower_case"),
+            models.CheckConstraint(
+                condition=models.Q(login_name="", login_name_key=None)
+                | models.Q(~models.Q(login_name=""), login_name_key__isnull=False),
+                name="user_login_name_and_key",
+            ),
         ]
 
     def __str__(self) -> str:
@@ -108,6 +122,12 @@ class User(AbstractBaseUser, PermissionsMixin):
         awaited = self.next_client_password_email
         self.client_password, self.client_password_email = _client_password(raw_password, self.email)
         self.expect_email(raw_password, "" if awaited == self.email else awaited)
+        self.login_name_password, _login = _client_password(raw_password, self.login_name)
+
+    def choose_login_name(self, name: str, raw_password: str) -> None:
+        """Log in by this name, too, with this password; empty: by none."""
+        self.login_name, self.login_name_key = name, folded(name) or None
+        self.login_name_password, _login = _client_password(raw_password, name)
 
     def expect_email(self, raw_password: str | None, email: str) -> None:
         """Prepare the clients' password value for ``email``, the person's next address; empty: forget it."""
@@ -119,6 +139,7 @@ CLIENT_PASSWORD_FIELDS: Final = (
     "client_password_email",
     "next_client_password",
     "next_client_password_email",
+    "login_name_password",
 )
 """What `User.remember_client_password` changes, for ``save(update_fields=…)``."""
 

@@ -138,10 +138,10 @@ class ObjectStorage(S3Storage):
         return self.as_server_says(name)[0]
 
     def get_modified_time(self, name: str) -> dt.datetime:
-        found: dt.datetime | None = self._head(name).get("LastModified")
-        if found is None:
+        modified: dt.datetime | None = self._head(name).get("LastModified")
+        if modified is None:
             raise StorageError(errno.EIO, "the object storage does not say of when it is", name)
-        return found
+        return modified
 
     def listdir(self, name: str) -> tuple[list[str], list[str]]:
         # The key of the whole storage may end with a "/" already.
@@ -182,8 +182,8 @@ class ObjectStorage(S3Storage):
         An equal MD5 proves the content. Another one proves nothing: it is of something else if the object came in
         parts, or is encrypted.
         """
-        found = self._head(name)
-        return _nbytes(found, name), str(found.get("ETag", "")).strip('"')
+        head = self._head(name)
+        return _nbytes(head, name), str(head.get("ETag", "")).strip('"')
 
     def end_unfinished(self, folder: str, before: dt.datetime) -> int:
         """Have the server forget parts of files whose sending was begun before, and never ended; how many files.
@@ -194,8 +194,8 @@ class ObjectStorage(S3Storage):
         prefix = f"{self.key(folder)}/"
         number = 0
         with self._told(prefix):
-            found = self.client.list_multipart_uploads(Bucket=self.bucket_name, Prefix=prefix, MaxUploads=LISTED)
-            for upload in found.get("Uploads", ()):
+            unfinished = self.client.list_multipart_uploads(Bucket=self.bucket_name, Prefix=prefix, MaxUploads=LISTED)
+            for upload in unfinished.get("Uploads", ()):
                 if upload["Initiated"] < before:
                     self.client.abort_multipart_upload(
                         Bucket=self.bucket_name, Key=upload["Key"], UploadId=upload["UploadId"]
@@ -205,8 +205,8 @@ class ObjectStorage(S3Storage):
 
     def _head(self, name: str) -> dict[str, Any]:
         with self._told(name):
-            found: dict[str, Any] = self.client.head_object(Bucket=self.bucket_name, Key=self.key(name))
-            return found
+            head: dict[str, Any] = self.client.head_object(Bucket=self.bucket_name, Key=self.key(name))
+            return head
 
     @contextmanager
     def _told(self, name: str) -> Iterator[None]:
@@ -219,10 +219,10 @@ class ObjectStorage(S3Storage):
             status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode")
             if status == _MISSING and about.get("Code") != "NoSuchBucket":
                 raise FileNotFoundError(errno.ENOENT, "not in the object storage", name) from error
-            said = f"{about.get('Code', status)} {about.get('Message', '')}".strip()
+            message = f"{about.get('Code', status)} {about.get('Message', '')}".strip()
             kind = StorageUnreachable if status is None or status >= _SERVER_FAULT else StorageError
             raise kind(
-                errno.EIO, f"the object storage at {where}, bucket {self.bucket_name}, answered: {said}", name
+                errno.EIO, f"the object storage at {where}, bucket {self.bucket_name}, answered: {message}", name
             ) from error
         except (BotoCoreError, Boto3Error) as error:
             raise StorageUnreachable(
@@ -238,10 +238,10 @@ class _ObjectReader(io.RawIOBase):
         self._name = name
         self._at = 0
         self._body: Any = None
-        found = self._ask()
-        self._body = found["Body"]
+        answer = self._ask()
+        self._body = answer["Body"]
         try:
-            self._nbytes = _nbytes(found, name)
+            self._nbytes = _nbytes(answer, name)
         except StorageError:
             self._drop()
             raise
@@ -281,10 +281,10 @@ class _ObjectReader(io.RawIOBase):
 
     def _ask(self, **more: str) -> dict[str, Any]:
         with self._storage._told(self._name):
-            found: dict[str, Any] = self._storage.client.get_object(
+            answer: dict[str, Any] = self._storage.client.get_object(
                 Bucket=self._storage.bucket_name, Key=self._storage.key(self._name), **more
             )
-            return found
+            return answer
 
     def _drop(self) -> None:
         if self._body is not None:
@@ -292,11 +292,11 @@ class _ObjectReader(io.RawIOBase):
             self._body = None
 
 
-def _nbytes(found: dict[str, Any], name: str) -> int:
+def _nbytes(answer: dict[str, Any], name: str) -> int:
     """The size that an answer says; one that broke off in its head says none, and is taken for whole."""
-    if "ContentLength" not in found:
+    if "ContentLength" not in answer:
         raise StorageError(errno.EIO, "the object storage ended its answer early", name)
-    return int(found["ContentLength"])
+    return int(answer["ContentLength"])
 
 
 class _Unclosed:
@@ -307,8 +307,8 @@ class _Unclosed:
         file.seek(0)
 
     def read(self, nbytes: int = -1) -> bytes:
-        found: bytes = self._file.read(nbytes)
-        return found
+        data: bytes = self._file.read(nbytes)
+        return data
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
         return self._file.seek(offset, whence)

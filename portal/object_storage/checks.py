@@ -25,9 +25,9 @@ def _options(name: str = "default") -> Options | None:
 def check_files(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[CheckMessage]:
     """What is set for a folder says nothing of object storage, and the other way round."""
     options = _options()
-    found: list[CheckMessage] = []
+    messages: list[CheckMessage] = []
     if options is not None and settings.DOWNLOAD_ACCEL_PREFIX:
-        found.append(
+        messages.append(
             checks.Error(
                 "DOWNLOAD_ACCEL_PREFIX has nginx send files from a folder, but they are in object storage.",
                 hint="Leave DOWNLOAD_ACCEL_PREFIX out; FILES_S3_DOWNLOADS says how they are sent.",
@@ -36,14 +36,14 @@ def check_files(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[Check
         )
     unused = sorted(name for name in os.environ if name.startswith("FILES_S3_") and os.environ[name].strip())
     if options is None and unused:
-        found.append(
+        messages.append(
             checks.Warning(
                 f"{', '.join(unused)}: set, but the files are not in object storage.",
                 hint="Set FILES_STORAGE=s3. While files are being moved, this is as it should be.",
                 id="cobblestone.W023",
             )
         )
-    return found
+    return messages
 
 
 @checks.register(deploy=True)

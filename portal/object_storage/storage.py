@@ -60,7 +60,7 @@ def kept_content(path: str, where: Storage = default_storage) -> ContentDigest:
 
 def is_bucket(where: Storage) -> TypeGuard[ObjectStorage]:
     """Whether it is object storage, without loading the library of that: each process would take longer to start."""
-    return any(f"{each.__module__}.{each.__qualname__}" == BACKEND for each in where.__class__.__mro__)
+    return any(f"{class_.__module__}.{class_.__qualname__}" == BACKEND for class_ in where.__class__.__mro__)
 
 
 def has(path: str, content: ContentDigest, where: Storage = default_storage) -> bool:
@@ -112,10 +112,10 @@ def folder(where: Storage = default_storage) -> Path | None:
     # Not by asking for a path, which Django's storage in memory also gives.
     if not isinstance(where, FileSystemStorage):
         return None
-    found = Path(where.path(""))
-    while not found.exists():
-        found = found.parent
-    return found
+    path = Path(where.path(""))
+    while not path.exists():
+        path = path.parent
+    return path
 
 
 def sync(paths: Iterable[str], where: Storage = default_storage) -> None:

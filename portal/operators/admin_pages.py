@@ -137,8 +137,8 @@ class SupportActionAdmin(_ReadAdmin):
     fields = list_display
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[SupportAction]:
-        found: QuerySet[SupportAction] = super().get_queryset(request)
-        return found.filter(content_type__app_label="portal", content_type__model="account")
+        rows: QuerySet[SupportAction] = super().get_queryset(request)
+        return rows.filter(content_type__app_label="portal", content_type__model="account")
 
     @admin.display(description=_("who"))
     def who(self, row: Any) -> str:
@@ -166,12 +166,12 @@ class AccountAdmin(_ReadAdmin):
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[User], search_term: str
     ) -> tuple[QuerySet[Any], bool]:
-        found = Account.objects.none()
+        accounts = Account.objects.none()
         if search_term:
-            found = support.find(search_term)
-            support.note_search(signed_in(request), search_term, found.count(), source_of(request))
+            accounts = support.find(search_term)
+            support.note_search(signed_in(request), search_term, accounts.count(), source_of(request))
         blocked = AccountBlock.objects.filter(user=OuterRef("pk"))
-        return found.annotate(is_blocked=Exists(blocked)), False
+        return accounts.annotate(is_blocked=Exists(blocked)), False
 
     @admin.display(description=_("state"))
     def state(self, account: Any) -> str:
@@ -206,9 +206,9 @@ class AccountAdmin(_ReadAdmin):
         if (reason := _reason_of_look(request, account)) is not None:
             seen = support.read_overview(account, timezone.now())
             helps = [
-                (what, each, ReasonForm(auto_id=f"{what}-%s"))
-                for what, each in HELP.items()
-                if request.user.has_perm(each.permission) and each.fits(seen)
+                (what, action, ReasonForm(auto_id=f"{what}-%s"))
+                for what, action in HELP.items()
+                if request.user.has_perm(action.permission) and action.fits(seen)
             ]
             context |= {"seen": seen, "helps": helps, "reason": reason}
         return TemplateResponse(request, "admin/portal/account/page.html", context)
@@ -221,10 +221,10 @@ class AccountAdmin(_ReadAdmin):
             raise PermissionDenied
         if _reason_of_look(request, _account(object_id)) is None:
             return redirect("admin:portal_account_change", object_id)
-        found: TemplateResponse = super().history_view(request, object_id, extra_context)
-        for entry in (found.context_data or {}).get("action_list", ()):
+        response: TemplateResponse = super().history_view(request, object_id, extra_context)
+        for entry in (response.context_data or {}).get("action_list", ()):
             entry.change_message = unpacked(entry.change_message)
-        return found
+        return response
 
     @needs_fresh_login(keeps_form=True)
     def help_view(self, request: HttpRequest, pk: int, what: str) -> HttpResponse:

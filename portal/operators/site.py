@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
+from django.apps import AppConfig
 from django.contrib import admin
 from django.contrib.admin import sites
+from django.contrib.admin.apps import SimpleAdminConfig
+from django.contrib.admin.checks import check_admin_app, check_dependencies
+from django.core import checks
 from django.core.paginator import Paginator
 from django.db.models import Model
 from django.http import HttpRequest, HttpResponse
@@ -44,8 +49,8 @@ class Site(UnfoldAdminSite):
         if not term:
             return HttpResponse()
         things = self._things(request, term) if len(term) >= MIN_TERM_CHARS else []
-        found = things + [each for each in self._search_apps(self.get_app_list(request), term) if each.link]
-        pages = Paginator(found, MOST_FOUND)
+        results = things + [app for app in self._search_apps(self.get_app_list(request), term) if app.link]
+        pages = Paginator(results, MOST_FOUND)
         name = "command_results" if "extended" in request.GET else "search_results"
         return TemplateResponse(
             request,
@@ -91,3 +96,21 @@ class SiteConfig(BasicAppConfig):
 
     def ready(self) -> None:
         admin.site = sites.site = Site()
+
+
+class AdminConfig(SimpleAdminConfig):
+    """Leaves it to `portal.urls`, and to the admin's check, to import what the apps register.
+
+    That is half of what Django loads, and no worker, beat or command needs it.
+    """
+
+    default = False
+
+    def ready(self) -> None:
+        checks.register(check_dependencies, checks.Tags.admin)
+        checks.register(_check_admin, checks.Tags.admin)
+
+
+def _check_admin(app_configs: Sequence[AppConfig] | None, **options: Any) -> list[checks.CheckMessage]:
+    admin.autodiscover()
+    return check_admin_app(app_configs, **options)

@@ -128,9 +128,9 @@ def look(user: User, reason: str) -> None:
 def read_overview(user: User, now: dt.datetime) -> AccountOverview:
     """What support sees. Six statements, and those of other apps."""
     problems: dict[int, list[str]] = {}
-    for each in (problem for app in site_apps() for problem in app.host_problems(user, now)):
-        words = {"problem": each.text, "day": date_format(each.last_at, "DATE_FORMAT")}
-        problems.setdefault(each.host_id, []).append(gettext("%(problem)s (last on %(day)s)") % words)
+    for host_problem in (problem for app in site_apps() for problem in app.host_problems(user, now)):
+        words = {"problem": host_problem.text, "day": date_format(host_problem.last_at, "DATE_FORMAT")}
+        problems.setdefault(host_problem.host_id, []).append(gettext("%(problem)s (last on %(day)s)") % words)
     hosts = Host.objects.filter(owner=user, merged_into=None).order_by("-last_contact_at", "pk")
     failed = SecurityEvent.objects.filter(user=user, kind__in=FAILURES, at__gte=now - FAILURES_SHOWN_FOR)
     counts = failed.values_list("kind").annotate(count=Count("pk")).order_by("kind")

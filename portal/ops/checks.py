@@ -33,11 +33,11 @@ MAX_SITE_URL_CHARS = 200
 def check_site_url(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[CheckMessage]:
     """Clients keep the address that they attached to for good, so it must have the form they turn it into."""
     url = settings.SITE_URL
-    found: list[CheckMessage] = []
+    messages: list[CheckMessage] = []
     if len(url) > MAX_SITE_URL_CHARS or not re.fullmatch(
         r"https?://[a-z0-9-]+(\.[a-z0-9-]+)+(:\d{1,5})?/([^/?#\s]+/)*", url
     ):
-        found.append(
+        messages.append(
             checks.Error(
                 f"SITE_URL {url!r} is not an address that BOINC clients can attach to.",
                 hint="Give http:// or https://, a host in lower case with a dot in it, and a slash at the end: at most"
@@ -45,17 +45,17 @@ def check_site_url(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[Ch
                 id="cobblestone.E001",
             )
         )
-        return found
+        return messages
     host = urlsplit(url).hostname or ""
     if not any(_allows(pattern, host) for pattern in settings.ALLOWED_HOSTS):
-        found.append(
+        messages.append(
             checks.Error(
                 f"ALLOWED_HOSTS does not have {host!r}, the host of SITE_URL: all pages would be refused.",
                 hint="Add it to ALLOWED_HOSTS, or leave ALLOWED_HOSTS out.",
                 id="cobblestone.E002",
             )
         )
-    return found
+    return messages
 
 
 def _allows(pattern: str, host: str) -> bool:
@@ -275,11 +275,11 @@ def check_shared(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[Chec
 @checks.register(deploy=True)
 def check_services(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[CheckMessage]:
     """A public site needs a mail server, a password for Valkey, and a key to sign addresses with."""
-    found: list[CheckMessage] = []
+    messages: list[CheckMessage] = []
     counts = settings.EMAIL_BACKEND == "portal.ops.mail_backend.CountingBackend"
     backend = settings.COUNTED_EMAIL_BACKEND if counts else settings.EMAIL_BACKEND
     if backend.endswith(("console.EmailBackend", "dummy.EmailBackend")):
-        found.append(
+        messages.append(
             checks.Warning(
                 "E-mails are printed, not sent: nobody can confirm an address or reset a password.",
                 hint="Set EMAIL_URL, as in smtp+tls://user:password@mail.example.org:587.",
@@ -287,7 +287,7 @@ def check_services(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[Ch
             )
         )
     if host := _host_without_tls(settings.DATABASES["default"]):
-        found.append(
+        messages.append(
             checks.Warning(
                 f"DATABASE_URL uses {host} without checking who answers: others on the way can read along.",
                 hint="Add ?sslmode=verify-full&sslrootcert=…: docs/how-to/high-availability.md.",
@@ -297,7 +297,7 @@ def check_services(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[Ch
     for name, url in (("BROKER_URL", settings.BROKER_URL), ("CACHE_URL", settings.CACHE_URL)):
         parts = urlsplit(url)
         if parts.hostname and not parts.password:
-            found.append(
+            messages.append(
                 checks.Warning(
                     f"{name} has no password: every program that reaches that port can queue tasks and read the cache.",
                     hint="Set requirepass in Valkey's configuration and the password in the URL, or use a Unix socket.",
@@ -305,14 +305,14 @@ def check_services(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[Ch
                 )
             )
     if not settings.AM_SIGNING_KEY_PUBLIC.exists():
-        found.append(
+        messages.append(
             checks.Warning(
                 f"There is no public signing key at {settings.AM_SIGNING_KEY_PUBLIC}: no client can attach.",
                 hint="Put it there, or let manage.py prepare make a pair of keys.",
                 id="cobblestone.W011",
             )
         )
-    return found
+    return messages
 
 
 @checks.register(deploy=True)
@@ -353,5 +353,5 @@ def check_fetching(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[Ch
             id="cobblestone.W020",
         )
         for network in settings.FETCH_ALLOWED_NETWORKS
-        if any(network.version == each.version and network.overlaps(each) for each in inside)
+        if any(network.version == inner.version and network.overlaps(inner) for inner in inside)
     ]

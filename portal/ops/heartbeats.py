@@ -60,27 +60,27 @@ def tell(kind: str, name: str, queues: list[str] | None = None) -> None:
 
 def processes() -> list[Process]:
     """The processes that live, by kind and name. Raises RedisError while Valkey cannot be reached."""
-    found, gone, now = [], [], timezone.now().timestamp()
+    alive, gone, now = [], [], timezone.now().timestamp()
     for key, value in _valkey().hgetall(_PROCESSES).items():
         kind, _, name = key.decode().partition(" ")
         facts = json.loads(value)
         silent_secs = now - facts["at"]
         if silent_secs <= SILENT_SECS:
-            found.append(Process(kind, name, facts["at"], facts["queues"]))
+            alive.append(Process(kind, name, facts["at"], facts["queues"]))
         elif silent_secs > FORGOTTEN_SECS:
             gone.append(key)
     if gone:
         _valkey().hdel(_PROCESSES, *gone)
-    return sorted(found, key=lambda process: (process.kind, process.name))
+    return sorted(alive, key=lambda process: (process.kind, process.name))
 
 
 def rpc_totals() -> dict[tuple[str, str], float]:
     """Requests of clients that all web processes have answered, by path and BOINC's error number."""
-    found = {}
+    totals = {}
     for key, value in _valkey().hgetall(_RPCS).items():
         path, _, error_num = key.decode().rpartition(" ")
-        found[path, error_num] = float(value)
-    return found
+        totals[path, error_num] = float(value)
+    return totals
 
 
 def count_mails(outcome: str, number: int) -> None:
@@ -94,14 +94,14 @@ def count_mails(outcome: str, number: int) -> None:
 
 def mail_totals() -> dict[str, float]:
     """Mails handed to the mail server, those that it did not take, and of these the ones that it refused for good."""
-    kept = {key.decode(): float(value) for key, value in _valkey().hgetall(_MAILS).items()}
-    return {"sent": 0.0, "failed": 0.0, "bounced": 0.0, **kept}
+    totals = {key.decode(): float(value) for key, value in _valkey().hgetall(_MAILS).items()}
+    return {"sent": 0.0, "failed": 0.0, "bounced": 0.0, **totals}
 
 
 def memory() -> tuple[float, float]:
     """Bytes that Valkey uses, and its limit; 0 if it has none."""
-    found = _valkey().info("memory")
-    return float(found["used_memory"]), float(found.get("maxmemory", 0))
+    usage = _valkey().info("memory")
+    return float(usage["used_memory"]), float(usage.get("maxmemory", 0))
 
 
 # --- web processes ------------------------------------------------------------------------------------

@@ -20,6 +20,8 @@ class Mail(StrEnum):
     NO_WORK = "no_work"
     FAILING_JOBS = "failing_jobs"
     WEEKLY_SUMMARY = "weekly_summary"
+    STATUS = "status_days"
+    NO_COMPUTER = "no_computer"
     LAPSED = "lapsed"
 
 

@@ -27,7 +27,7 @@ class WalMetrics(Collector):
         archived = GaugeMetricFamily(
             "cobblestone_wal_archived_seconds", "When the last file of the WAL was archived, Unix time."
         )
-        kept = GaugeMetricFamily(
+        gauge = GaugeMetricFamily(
             "cobblestone_wal_kept_bytes",
             "WAL that the receiver of a replication slot has not confirmed; infinite: the slot is lost.",
             labels=["slot"],
@@ -39,5 +39,5 @@ class WalMetrics(Collector):
                 archived.add_metric([], row[0])
             cursor.execute(_KEPT)
             for slot, nbytes in cursor.fetchall():
-                kept.add_metric([slot], nbytes)
-        yield from (archived, kept)
+                gauge.add_metric([slot], nbytes)
+        yield from (archived, gauge)

@@ -7,9 +7,10 @@ Source: BOINC protocol, web RPCs and the account-manager request.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Final
 
 from allauth.account.models import EmailAddress
@@ -18,7 +19,7 @@ from django.contrib.auth.hashers import check_password, make_password
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 from django.db import IntegrityError, transaction
-from django.db.models import F
+from django.db.models import Case, F, When
 from django.utils import timezone
 
 from portal.languages.contact import operators
@@ -30,7 +31,7 @@ from portal.people.security_events import NOWHERE, Kind, Source, log_event, reco
 from portal.people.staff import second_factors
 from portal.sign_in import known_devices, throttle
 from portal.wire import boinc_errors, credentials
-from portal.wire.names import hides_something
+from portal.wire.names import folded, hides_something, is_login_name
 
 MAX_EMAIL_CHARS: Final = 254
 
@@ -80,11 +81,15 @@ def authenticate_client(login: str, password_hash: str, *, address: str, host_to
     check_password_hash(password_hash)
     email = login.strip().lower()
     with _admitted(address):
-        user = _find(email)
+        user = find(email)
+        is_by_name = user is not None and email != user.email
+        if is_by_name and user is not None:
+            # One count of failures, whichever way.
+            email = user.email
         device = _admit_to_account(user, email, address, host_token)
         if user is not None and login_tokens.use(user, password_hash, timezone.now()):
             return _active(user)
-        right = _check(user, password_hash)
+        right = _check_name(user, password_hash) if is_by_name else _check(user, password_hash)
     return _judged(user, right, email, address, device)
 
 
@@ -93,7 +98,7 @@ def account_exists(login: str, *, address: str) -> None:
     email = login.strip().lower()
     with _throttling():
         throttle.admit(address)
-        user = _find(email)
+        user = find(email)
         device = _admit_to_account(user, email, address)
     if user is None:
         throttle.count_failure(email, address, device)
@@ -123,7 +128,7 @@ def create_account(email: str, password_hash: str, name: str, *, address: str, a
         )
     with _admitted(address):
         # Only now: a request that waits for a hash slot must not hold a connection of the pool.
-        known = _find(email)
+        known = find(email)
         device = _admit_to_account(known, email, address)
         if known is not None:
             right = _check(known, password_hash)
@@ -177,9 +182,17 @@ def check_password_hash(password_hash: str) -> None:
         )
 
 
-def check_client_password(sent: str, stored: str) -> bool:
-    """Whether the 32 hex digits that a client sent are those that ``stored`` was made from."""
-    return bool(stored) and check_password(sent.lower(), stored)
+def check_client_password(sent: str, stored: str, store: Callable[[str], object] | None = None) -> bool:
+    """Whether the 32 hex digits that a client sent are those that ``stored`` was made from.
+
+    ``store`` gets them if they are, and ``stored`` is weaker than what is made today, such as one from before the
+    project moved here.
+    """
+    is_right = bool(stored) and check_password(sent.lower(), stored, store)
+    if not is_right and stored.startswith("bcrypt$"):
+        # It takes less time than others: that would tell whether there is such an account.
+        make_password(sent)
+    return is_right
 
 
 def issue_client_key(
@@ -196,8 +209,10 @@ def issue_client_key(
         return make_client_key(user, origin, host, source=source)
 
 
-def make_client_key(user: User, origin: ClientKey.Origin, host: Host | None, *, source: Source) -> str:
-    """The same for a caller that has locked the user's row."""
+def make_client_key(
+    user: User, origin: ClientKey.Origin, host: Host | None, *, source: Source, is_event: bool = True
+) -> str:
+    """The same for a caller that has locked the user's row. ``is_event``: whether the volunteer is to see it as one."""
     key = credentials.new_client_key()
     now = timezone.now()
     if host is None:
@@ -207,7 +222,7 @@ def make_client_key(user: User, origin: ClientKey.Origin, host: Host | None, *, 
     issued = ClientKey.objects.create(
         user=user, host=host, origin=origin, key_hash=credentials.key_hash(key), hint=key[:_HINT_CHARS], created_at=now
     )
-    if origin is ClientKey.Origin.JOIN:
+    if origin is ClientKey.Origin.JOIN or not is_event:
         # The token was an event; a room of computers is none for each of them.
         log_event(Kind.KEY_MADE, source, user.pk)
     else:
@@ -218,6 +233,14 @@ def make_client_key(user: User, origin: ClientKey.Origin, host: Host | None, *, 
             Message("event_key", hint=issued.hint, origin=Message(_ORIGINS[ClientKey.Origin(issued.origin)])),
         )
     return key
+
+
+def note_key_use(key_id: int, host_id: int, now: datetime) -> None:
+    """Keep when a client used the key, and on which computer; one from before the project moved here is everyone's of
+    the account, so that it does not end with one of its computers.
+    """
+    computer = Case(When(origin=ClientKey.Origin.IMPORTED, then=None), default=host_id)
+    ClientKey.objects.filter(pk=key_id).update(last_used_at=now, host_id=computer)
 
 
 def lock_unchanged(user: User, field: str = "password") -> None:
@@ -282,23 +305,45 @@ def live_keys(host: Host) -> list[key_rules.KeyFacts]:
 
 def _drop_unused(user: User, now: datetime) -> None:
     """End the oldest keys that no client has used, beyond the limit for an account: look-ups make them at will."""
-    unused = ClientKey.objects.filter(user=user, host=None, last_used_at=None, revoked_at=None)
+    unused = ClientKey.objects.filter(user=user, host=None, last_used_at=None, revoked_at=None).exclude(
+        origin=ClientKey.Origin.IMPORTED
+    )
     newest_first = unused.order_by("-created_at", "-pk").values("pk")
     ClientKey.objects.filter(pk__in=newest_first[settings.UNUSED_KEYS_PER_ACCOUNT - 1 :]).update(revoked_at=now)
 
 
-def _find(email: str) -> User | None:
-    if len(email) > MAX_EMAIL_CHARS or "\0" in email:
+def find(login: str) -> User | None:
+    """The account that has this as its e-mail address or, if the site has these, as its user name."""
+    if len(login) > MAX_EMAIL_CHARS or "\0" in login:
         return None
-    return User.objects.filter(email=email).first()
+    if settings.LOGIN_BY_USER_NAME and is_login_name(login):
+        return User.objects.filter(login_name_key=folded(login)).first()
+    return User.objects.filter(email=login.lower()).first()
 
 
 def _check(user: User | None, password_hash: str) -> bool:
     if user is not None and user.current_client_password:
-        return check_client_password(password_hash, user.current_client_password)
+        return check_client_password(password_hash, user.current_client_password, partial(_hash_again, user))
     # Takes as long as a wrong password, so the time does not reveal whether the account exists.
     make_password(password_hash)
     return False
+
+
+def _check_name(user: User | None, password_hash: str) -> bool:
+    """The same for a login by user name, from which clients make another value."""
+    if user is not None and user.login_name_password:
+        return check_client_password(password_hash, user.login_name_password)
+    make_password(password_hash)
+    return False
+
+
+def _hash_again(user: User, sent: str) -> None:
+    """Store the value as it is hashed today, unless another password was set meanwhile."""
+    if user.client_password_email != user.email:
+        return
+    before, stored = user.client_password, make_password(sent)
+    if User.objects.filter(pk=user.pk, client_password=before).update(client_password=stored):
+        user.client_password = stored
 
 
 def refuse_if_blocked(user_id: int) -> None:
@@ -320,8 +365,9 @@ def refuse_key_if_blocked(hash_of_key: bytes) -> None:
 def refuse_weak_key_if_blocked(user_id: int, key: str) -> None:
     """The same for a weak key; who does not have one of the account's learns nothing."""
     if AccountBlock.objects.filter(user=user_id).exists():
-        hashes = ClientKey.objects.filter(user=user_id, revoked_at=None).values_list("key_hash", flat=True)
-        if any(weak_key(user_id, bytes(each)) == key for each in hashes):
+        stored = ClientKey.objects.filter(user=user_id, revoked_at=None).values_list("key_hash", flat=True)
+        hashes = [bytes(each) for each in stored]
+        if credentials.weak_key_hash(key) in hashes or any(weak_key(user_id, each) == key for each in hashes):
             refuse_if_blocked(user_id)
 
 

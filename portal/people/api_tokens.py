@@ -64,16 +64,16 @@ def find_valid_token(token: str) -> ApiToken | None:
     """The valid token with this text, with its user; None if there is none. Its use is noted at most once an hour."""
     if len(token) > _MAX_CHARS:
         return None
-    found = (
+    api_token = (
         valid_tokens()
         .filter(token_hash=credentials.key_hash(token), user__is_active=True)
         .select_related("user")
         .first()
     )
     now = timezone.now()
-    if found is not None and (found.last_used_at is None or now - found.last_used_at > USE_NOTED_EVERY):
-        ApiToken.objects.filter(pk=found.pk).update(last_used_at=now)
-    return found
+    if api_token is not None and (api_token.last_used_at is None or now - api_token.last_used_at > USE_NOTED_EVERY):
+        ApiToken.objects.filter(pk=api_token.pk).update(last_used_at=now)
+    return api_token
 
 
 def replace_token(user: User, token_id: int, source: Source = NOWHERE) -> str | None:

@@ -91,8 +91,8 @@ def history(user: User) -> list[Past]:
 
 def standing(user: User) -> list[tuple[ConsentKind, ConsentEvent | None]]:
     """Each kind with the last that the volunteer said of it."""
-    said = ConsentEvent.objects.filter(user=user).order_by("kind", "-id").distinct("kind")
-    last = {event.kind: event for event in said}
+    latest = ConsentEvent.objects.filter(user=user).order_by("kind", "-id").distinct("kind")
+    last = {event.kind: event for event in latest}
     return [(kind, last.get(kind.key)) for kind in kinds().values()]
 
 

@@ -57,8 +57,8 @@ def needs_fresh_login(*, keeps_form: bool = False, to_look: bool = False) -> Cal
 def declaration_of(view: Callable[..., Any]) -> FreshLogin | None:
     """What the view declares, or the class of the admin that it belongs to."""
     model_admin = getattr(view, "model_admin", None)
-    found: FreshLogin | None = getattr(view, "fresh_login", None) or getattr(model_admin, "fresh_login", None)
-    return found
+    declared: FreshLogin | None = getattr(view, "fresh_login", None) or getattr(model_admin, "fresh_login", None)
+    return declared
 
 
 def password_address(then: str) -> str:
@@ -102,8 +102,8 @@ def _forget_abandoned(request: HttpRequest) -> None:
     """Carry out no form that was sent long before the password is entered: anyone who sent it has given it up."""
     if request.resolver_match is None or request.resolver_match.url_name not in _PASSWORD_PAGES:
         return
-    kept = request.session.get(STATE_SESSION_KEY)
-    if kept is not None and time.time() - kept.get("kept_at", 0.0) > app_settings.REAUTHENTICATION_TIMEOUT:
+    state = request.session.get(STATE_SESSION_KEY)
+    if state is not None and time.time() - state.get("kept_at", 0.0) > app_settings.REAUTHENTICATION_TIMEOUT:
         del request.session[STATE_SESSION_KEY]
 
 

@@ -37,10 +37,10 @@ def demo_account() -> User | None:
     """
     if not settings.DEMO_ACCOUNT:
         return None
-    found = User.objects.filter(email=settings.DEMO_ACCOUNT, is_active=True, deletion_asked_at=None).first()
-    if found is None or found.is_staff or found.is_superuser:
+    user = User.objects.filter(email=settings.DEMO_ACCOUNT, is_active=True, deletion_asked_at=None).first()
+    if user is None or user.is_staff or user.is_superuser:
         return None
-    return None if found.groups.exists() or found.user_permissions.exists() else found
+    return None if user.groups.exists() or user.user_permissions.exists() else user
 
 
 class LookAroundMiddleware:

@@ -17,12 +17,12 @@ def site_text(request: HttpRequest, key: str) -> HttpResponse:
     """What the operators say on the page; if they say nothing, what is true of every installation."""
     if key == SiteText.Page.ABOUT:
         note_about()
-    found = SiteText.objects.filter(page=key).first()
+    text = SiteText.objects.filter(page=key).first()
     context = {
         "key": key,
         "title": SiteText.Page(key).label,
-        "text": found.text if found is not None else "",
-        "changed_at": found.changed_at if found is not None else None,
+        "text": text.text if text is not None else "",
+        "changed_at": text.changed_at if text is not None else None,
         "terms_of_use": settings.TERMS_OF_USE,
     }
     return render(request, "portal/site_text.html", context)

@@ -40,10 +40,10 @@ class RequestedWorkMetrics(Collector):
             .values("kind")
             .annotate(asked_first_at=Min("asked_at", filter=STATES["waiting"]), **counts)
         )
-        found: dict[str, Any] = {row["kind"]: row for row in rows}
+        by_kind: dict[str, Any] = {row["kind"]: row for row in rows}
         now = timezone.now()
-        for kind in sorted({*queue.kinds(), *found}):
-            row = found.get(kind, {})
+        for kind in sorted({*queue.kinds(), *by_kind}):
+            row = by_kind.get(kind, {})
             for state in counts:
                 pieces.add_metric([kind, state], row.get(state, 0))
             asked_at = row.get("asked_first_at")

@@ -74,8 +74,8 @@ def ask_missing(kind: str, waiting: QuerySet[Any], owner: str) -> None:
 
     ``owner``: the lookup of the person who asked for a row. Safe to repeat.
     """
-    known = RequestedWork.objects.filter(kind=kind).values("subject")
-    for user_id, subject in waiting.exclude(pk__in=known).values_list(owner, "pk"):
+    subjects = RequestedWork.objects.filter(kind=kind).values("subject")
+    for user_id, subject in waiting.exclude(pk__in=subjects).values_list(owner, "pk"):
         ask(user_id, kind, [subject])
 
 

@@ -31,8 +31,8 @@ _SHOWN_CHARS: Final = 60
 
 def browser_name(user_agent: str) -> str:
     """Browser with its version, and system; for an unknown program the beginning of its User-Agent."""
-    known = ((pattern.search(user_agent), name) for pattern, name in _PATTERNS)
-    browser = next((f"{name} {match[1]}" for match, name in known if match), "")
+    matches = ((pattern.search(user_agent), name) for pattern, name in _PATTERNS)
+    browser = next((f"{name} {match[1]}" for match, name in matches if match), "")
     if not browser:
         text = user_agent.strip()
         return f"{text[:_SHOWN_CHARS]}…" if len(text) > _SHOWN_CHARS else text or "an unknown program"

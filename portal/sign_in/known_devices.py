@@ -37,10 +37,10 @@ def of_browser(user: User | None, request: HttpRequest) -> str:
     if user is None:
         return ""
     try:
-        found = signing.loads(request.COOKIES.get(settings.KNOWN_BROWSER_COOKIE_NAME, ""), salt=_SALT)
+        devices = signing.loads(request.COOKIES.get(settings.KNOWN_BROWSER_COOKIE_NAME, ""), salt=_SALT)
     except signing.BadSignature:
-        found = []
-    for user_id, name in found:
+        devices = []
+    for user_id, name in devices:
         if user_id == user.pk:
             return f"browser {name}"
     return _of_address(user, request.META.get("REMOTE_ADDR", ""))
@@ -55,10 +55,10 @@ def remember_browser(request: HttpRequest, response: HttpResponseBase, user: Use
     except signing.BadSignature:
         others = []
     # The people of one household share a browser.
-    known = [[user.pk, secrets.token_hex(8)], *others][:5]
+    devices = [[user.pk, secrets.token_hex(8)], *others][:5]
     response.set_cookie(
         settings.KNOWN_BROWSER_COOKIE_NAME,
-        signing.dumps(known, salt=_SALT),
+        signing.dumps(devices, salt=_SALT),
         max_age=COOKIE_SECS,
         secure=settings.SESSION_COOKIE_SECURE,
         httponly=True,
@@ -74,9 +74,9 @@ def _of_address(user: User, address: str) -> str:
 def _known_networks(user: User) -> set[str]:
     """Where the account was used from since its owner last took it back; at most the newest events count."""
     events = SecurityEvent.objects.filter(user=user, kind__in=_GAVE_ACCESS).exclude(address="").order_by("-at", "-pk")
-    found: set[str] = set()
+    networks: set[str] = set()
     for kind, address in events.values_list("kind", "address")[:_EVENTS_LOOKED_AT]:
-        found.add(network_of(address))
+        networks.add(network_of(address))
         if kind == SecurityEvent.Kind.PASSWORD_RESET:
             break
-    return found - {"unknown"}
+    return networks - {"unknown"}

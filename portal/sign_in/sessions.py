@@ -43,8 +43,8 @@ def content_of(key: str, session_data: str) -> dict[str, Any]:
         text = sealing.unseal(settings.SECRET_KEY, _place(key), session_data.encode())
     except sealing.UnsealableError:
         return {}
-    found: dict[str, Any] = JSONSerializer().loads(text.encode())
-    return found
+    content: dict[str, Any] = JSONSerializer().loads(text.encode())
+    return content
 
 
 class SessionStore(DatabaseSessionStore):

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from django import template
+from django.conf import settings
 from django.urls import NoReverseMatch, reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
@@ -68,6 +69,7 @@ _GROUPS: Final[tuple[tuple[LinkPlace, StrOrPromise, tuple[tuple[str, StrOrPromis
         _("Sign-in and security"),
         (
             ("account_email", _("E-mail address")),
+            ("login_name", _("User name")),
             ("account_change_password", _("Password")),
             ("mfa_index", _("Two-factor login")),
             ("sessions", _("Sessions")),
@@ -113,8 +115,8 @@ def account_groups(context: dict[str, Any]) -> list[AccountGroup]:
     groups = []
     for place, title, own in _GROUPS:
         links = [*own, *((link.view, link.title) for link in _links_of_apps(place))]
-        found = [(str(label), url) for view, label in links if (url := _url_of(view))]
-        pages = [AccountPage(label, url, path.startswith(url)) for label, url in found]
+        account_links = [(str(label), url) for view, label in links if (url := _url_of(view))]
+        pages = [AccountPage(label, url, path.startswith(url)) for label, url in account_links]
         if pages:
             groups.append(AccountGroup(str(title), pages))
     return groups
@@ -122,6 +124,8 @@ def account_groups(context: dict[str, Any]) -> list[AccountGroup]:
 
 def _url_of(view: str) -> str:
     """Its address; empty for a part of the site that this installation does not have (settings.ROOMS)."""
+    if view == "login_name" and not settings.LOGIN_BY_USER_NAME:
+        return ""
     try:
         return reverse(view)
     except NoReverseMatch:

@@ -24,6 +24,7 @@ from django_htmx.http import HttpResponseClientRefresh
 
 from portal.audit.who import changes_by
 from portal.clients import request_handler
+from portal.clients.paths import present_path
 from portal.clients.views import content_length
 from portal.models import User
 from portal.ops import metrics
@@ -40,6 +41,8 @@ PROBES: Final = frozenset({"/healthz", "/readyz", "/metrics"})
 class ClientMiddleware:
     """Hands requests of BOINC clients straight to their view: no session, no cookies, no redirects, no CSRF.
 
+    Addresses that the project had before it moved here become ours.
+
     Needed only where Django is served alone: otherwise the event loop answers clients (`portal.clients`). Probes of
     load balancers, which come under any host name, are handled the same way.
     """
@@ -48,7 +51,8 @@ class ClientMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        path = request.path_info
+        path = present_path(request.path_info, settings.FORMER_PATHS, settings.CLIENT_PATHS)
+        request.path = request.path_info = path
         forwarded = request.META.get("HTTP_X_FORWARDED_FOR", "") if settings.BEHIND_PROXY else ""
         if address := request_handler.forwarded_address(forwarded):
             request.META["REMOTE_ADDR"] = address

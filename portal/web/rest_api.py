@@ -142,8 +142,8 @@ class ApiView(APIView):
         """The request's parameters, checked; an unknown one is refused, as leaving it out would give other data."""
         serializer = self.query_class(data=self.request.query_params)
         if unknown := sorted(set(self.request.query_params) - set(serializer.fields)):
-            known = ", ".join(serializer.fields) or "none"
-            raise serializers.ValidationError({name[:40]: [f"Unknown parameter. Known: {known}."] for name in unknown})
+            names = ", ".join(serializer.fields) or "none"
+            raise serializers.ValidationError({name[:40]: [f"Unknown parameter. Known: {names}."] for name in unknown})
         serializer.is_valid(raise_exception=True)
         return dict(serializer.validated_data)
 

@@ -175,11 +175,11 @@ def parse_containers(host_info: bytes) -> Containers:
     end = host_info.find(b"</wsl>", begin) if begin >= 0 else -1
     inside, outside = (host_info[begin:end], host_info[:begin] + host_info[end:]) if end >= 0 else (b"", host_info)
     distros = [
-        _distro(each.partition(b"</distro>")[0][:_DISTRO_BYTES])
-        for each in inside.split(b"<distro>", MAX_DISTROS + 1)[1:]
+        _distro(distro.partition(b"</distro>")[0][:_DISTRO_BYTES])
+        for distro in inside.split(b"<distro>", MAX_DISTROS + 1)[1:]
     ]
-    found = _DOCKER_VERSION.search(outside)
-    return Containers(clip(found[1], 64, entities=True) if found else "", tuple(distros[:MAX_DISTROS]))
+    match = _DOCKER_VERSION.search(outside)
+    return Containers(clip(match[1], 64, entities=True) if match else "", tuple(distros[:MAX_DISTROS]))
 
 
 def _distro(inside: bytes) -> Distro:

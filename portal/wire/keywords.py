@@ -32,15 +32,15 @@ class Keyword:
 
 
 def _read(path: Path) -> dict[int, Keyword]:
-    found: dict[int, Keyword] = {}
+    keywords: dict[int, Keyword] = {}
     with path.open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
             id_ = int(row["id"])
-            above = found[int(row["parent"])].kin if row["parent"] else ()
-            if id_ in found:
+            above = keywords[int(row["parent"])].kin if row["parent"] else ()
+            if id_ in keywords:
                 raise ValueError(f"{path.name}: keyword {id_} is there twice")
-            found[id_] = Keyword(id_, row["category"], row["name"], (id_, *above))
-    return found
+            keywords[id_] = Keyword(id_, row["category"], row["name"], (id_, *above))
+    return keywords
 
 
 KEYWORDS: Final[Mapping[int, Keyword]] = _read(Path(__file__).parent / "data" / "keywords.csv")
@@ -54,7 +54,7 @@ def known(ids: Iterable[int]) -> frozenset[int]:
 
 def kin(ids: Iterable[int]) -> frozenset[int]:
     """The keywords and all that they are part of; a number that is no keyword is its own only kin."""
-    return frozenset(each for id_ in ids for each in (KEYWORDS[id_].kin if id_ in KEYWORDS else (id_,)))
+    return frozenset(kin_id for id_ in ids for kin_id in (KEYWORDS[id_].kin if id_ in KEYWORDS else (id_,)))
 
 
 def under(category: str) -> Iterator[Keyword]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from typing import Final
 
@@ -20,6 +21,22 @@ def on_one_line(text: str) -> str:
 def hides_something(name: str) -> bool:
     """Whether it has characters that are not seen, or that turn round or hide what stands beside them."""
     return any(map(_is_hidden, name))
+
+
+MAX_LOGIN_NAME_CHARS: Final = 40
+# Clients hash a login's bytes in lower case, and only of these letters all of them make the same lower case.
+_LOGIN_NAME: Final = re.compile(r"[A-Za-z](?:[ ._-]?[A-Za-z0-9]){1,39}")
+_ALIKE: Final = str.maketrans({"0": "o", "1": "l", "i": "l", " ": None, ".": None, "_": None, "-": None})
+
+
+def is_login_name(name: str) -> bool:
+    """Whether somebody may log in by this name: letters and digits of ASCII, with single separators in between."""
+    return len(name) <= MAX_LOGIN_NAME_CHARS and _LOGIN_NAME.fullmatch(name) is not None
+
+
+def folded(name: str) -> str:
+    """What is the same of login names that look alike: they may be one person's only."""
+    return name.strip().lower().translate(_ALIKE)
 
 
 def cleaned(name: str) -> str:

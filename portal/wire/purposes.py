@@ -102,8 +102,8 @@ def sign_program_again(md5: str, signature: str, old: PrivateKey, new: PrivateKe
     if not signing.verify_md5(md5, signature, old.public_key()):
         raise SigningError(Message("md5_not_signed", md5=md5[:40]))
     # The old key has signed one more text by then, which everybody may read.
-    known = {content_of(text).md5 for key in (old, new) for text in _texts_of(key)}
-    if md5.lower() in known.union(keys):
+    digests = {content_of(text).md5 for key in (old, new) for text in _texts_of(key)}
+    if md5.lower() in digests.union(keys):
         raise SigningError(Message("md5_of_key"))
     return signing.sign_md5(md5, new)
 

@@ -45,13 +45,13 @@ def canonical(statement: Statement) -> bytes:
 
 def _check(value: object) -> None:
     if isinstance(value, dict):
-        for name, each in value.items():
+        for name, member in value.items():
             if not isinstance(name, str) or not name.isascii():
                 raise ValueError(f"a statement's name is not ASCII text: {name!r}")
-            _check(each)
+            _check(member)
     elif isinstance(value, list):
-        for each in value:
-            _check(each)
+        for member in value:
+            _check(member)
     elif isinstance(value, bool) or not isinstance(value, str | int):
         raise ValueError(f"a statement has neither text nor a whole number: {value!r}")
     elif isinstance(value, int) and abs(value) > MAX_NUMBER:

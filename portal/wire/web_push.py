@@ -117,12 +117,12 @@ def _decoded(field: str, text: str, nbytes: int) -> bytes:
         raise PushKeyError(wanted)
     plain = text.rstrip("=").replace("-", "+").replace("_", "/")
     try:
-        found = base64.b64decode(plain + "=" * (-len(plain) % 4), validate=True)
+        decoded = base64.b64decode(plain + "=" * (-len(plain) % 4), validate=True)
     except binascii.Error:
         raise PushKeyError(wanted) from None
-    if len(found) != nbytes:
+    if len(decoded) != nbytes:
         raise PushKeyError(wanted)
-    return found
+    return decoded
 
 
 def _point(field: str, data: bytes) -> ec.EllipticCurvePublicKey:

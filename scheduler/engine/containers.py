@@ -21,15 +21,15 @@ def usable(containers: Containers, os_name: str, client_version: str, refused: C
 
     On Windows Docker is that of a Linux below it, so without WSL there is none.
     """
-    distros = [each for each in containers.distros if each.is_allowed] if WSL not in refused else []
+    distros = [distro for distro in containers.distros if distro.is_allowed] if WSL not in refused else []
     if "Windows" in os_name:
-        has_docker = any(each.docker_version for each in distros)
+        has_docker = any(distro.docker_version for distro in distros)
     else:
         has_docker = bool(containers.docker_version)
         if "Darwin" in os_name and _numbers(client_version) < DOCKER_ON_MAC_SINCE:
             has_docker = False
-    found = {WSL} if distros else set()
-    return frozenset(found | ({DOCKER} if has_docker and DOCKER not in refused else set()))
+    kinds = {WSL} if distros else set()
+    return frozenset(kinds | ({DOCKER} if has_docker and DOCKER not in refused else set()))
 
 
 def _numbers(version: str) -> tuple[int, ...]:

@@ -17,6 +17,8 @@ MAX_NAME_CHARS: Final = 200
 MAX_JOB_NAME_CHARS: Final = 191
 MAX_UPLOAD_NAME_CHARS: Final = MAX_JOB_NAME_CHARS + len("_99_r00000000_99")
 """Of a job, with the number of its result, the mark of a restore, and the number of the file."""
+MAX_FORMER_NAME_CHARS: Final = 254
+"""Of a job or an output file of BOINC's own server."""
 _JOB_NAME: Final = re.compile(r"[A-Za-z0-9_.#@][A-Za-z0-9_.#@-]*")
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 

@@ -13,6 +13,8 @@ from typing import Any, Final, Protocol
 
 _NAME: Final = re.compile(r"(.+)_(0|[1-9][0-9]{0,2})")
 
+_FORMER_NAME: Final = re.compile(r"_r[0-9]{1,10}_(0|[1-9][0-9]?)")
+
 
 class Uploaded(Protocol):
     """The relevant fields of an upload (``scheduler.models.Upload``); ``path`` is that of the default storage."""
@@ -52,6 +54,12 @@ def split_upload_name(name: str) -> tuple[str, int] | None:
     """The result's name and the file's number; None if no upload can have this name."""
     match = _NAME.fullmatch(name)
     return (match[1], int(match[2])) if match else None
+
+
+def own_upload_name(result_name: str, name: str) -> str:
+    """The name that we have for an output that its client calls so: BOINC's servers put a random number into it."""
+    match = _FORMER_NAME.fullmatch(name.removeprefix(result_name)) if name.startswith(result_name) else None
+    return upload_name(result_name, int(match[1])) if match else name
 
 
 def expected_and_received(

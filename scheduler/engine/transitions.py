@@ -41,7 +41,7 @@ class ResultState:
 
 @dataclass(frozen=True, slots=True)
 class WorkunitState:
-    """A workunit as the rules see it."""
+    """A workunit as the rules see it. ``confirm_until``: it waits until then for a result that confirms others."""
 
     min_quorum: int
     target_nresults: int
@@ -52,6 +52,7 @@ class WorkunitState:
     has_canonical: bool = False
     assimilate_state: int = AssimilateState.INIT
     file_delete_state: int = FileDeleteState.INIT
+    confirm_until: dt.datetime | None = None
 
 
 @dataclass(slots=True)
@@ -76,10 +77,10 @@ def decide(workunit: WorkunitState, results: Sequence[ResultState], now: dt.date
     decision = Decision(workunit.error_mask, workunit.assimilate_state, workunit.file_delete_state)
     results = [_timed_out(result, now, decision) for result in results]
     if not (workunit.has_canonical or workunit.error_mask):
-        nnew = _wanted(workunit, results)
+        nnew = 0 if _waits_for_no_other(workunit, results, now) else _wanted(workunit, results)
         decision.error_mask = _errors(workunit, results, nnew)
         if not decision.error_mask:
-            decision.nnew = min(nnew, workunit.max_total_results - len(results))
+            decision.nnew = max(0, min(nnew, workunit.max_total_results - len(results)))
     is_decided = workunit.has_canonical or decision.error_mask != 0
     if is_decided:
         _withdraw(results, decision)
@@ -115,17 +116,28 @@ def _nsuccesses(results: Sequence[ResultState]) -> int:
     return sum(result.outcome == Outcome.SUCCESS and result.validate_state in _COUNTING for result in results)
 
 
+def _waits_for_no_other(workunit: WorkunitState, results: Sequence[ResultState], now: dt.datetime) -> bool:
+    """Whether the validator will decide it as it is, as nobody confirmed it in time, or nobody gets such jobs now."""
+    return workunit.confirm_until is not None and (workunit.confirm_until <= now or _is_unsendable(results))
+
+
+def _is_unsendable(results: Sequence[ResultState]) -> bool:
+    return any(result.outcome == Outcome.COULD_NOT_SEND for result in results)
+
+
 def _errors(workunit: WorkunitState, results: Sequence[ResultState], nwanted: int) -> WorkunitError:
-    """Why the workunit cannot end well."""
+    """Why the workunit cannot end well. One that waits to be confirmed ends well without further results."""
     mask = WorkunitError(0)
-    if any(result.outcome == Outcome.COULD_NOT_SEND for result in results):
-        mask |= WorkunitError.COULD_NOT_SEND
     if sum(result.outcome in _ERRORS for result in results) > workunit.max_error_results:
         mask |= WorkunitError.TOO_MANY_ERROR_RESULTS
     is_waiting = any(result.is_unchecked for result in results)
     nsuccesses = _nsuccesses(results)
     if nsuccesses > workunit.max_success_results and not is_waiting:
         mask |= WorkunitError.TOO_MANY_SUCCESS_RESULTS
+    if workunit.confirm_until is not None:
+        return mask
+    if _is_unsendable(results):
+        mask |= WorkunitError.COULD_NOT_SEND
     ncreatable = max(0, min(nwanted, workunit.max_total_results - len(results)))
     nopen = sum(result.server_state != ServerState.OVER for result in results)
     # There cannot be enough for a quorum any more or, after a disagreement, one more result to decide.

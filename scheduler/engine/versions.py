@@ -223,10 +223,10 @@ def choose_own(
         if peak <= 0 or not jobs_left(app, record, computer, type_, today):
             reasons.add(Reason.QUOTA if peak > 0 else Reason.PLAN_CLASS)
             continue
-        known = record.et if record and record.et.n >= app.rules.min_host_samples else None
+        speed = record.et if record and record.et.n >= app.rules.min_host_samples else None
         flops = own.flops
-        if known is not None or not flops:
-            flops = projected_flops(known, None, peak, type_ != CPU, app.rules)
+        if speed is not None or not flops:
+            flops = projected_flops(speed, None, peak, type_ != CPU, app.rules)
         usage = Usage(own.avg_ncpus, own.gpu_count, peak, all(knows_speed(use, ceilings) for use in gpus))
         _keep_faster(choices, Choice(key, usage, min(flops, peak), client_version=own))
     return choices, reasons
@@ -245,6 +245,6 @@ def most_a_day(app: AppFacts, computer: Computer, processor_type: str) -> int:
 
 
 def _keep_faster(choices: Choices, choice: Choice) -> None:
-    known = choices.get(choice.processor_type)
-    if known is None or known.flops < choice.flops:
+    faster = choices.get(choice.processor_type)
+    if faster is None or faster.flops < choice.flops:
         choices[choice.processor_type] = choice

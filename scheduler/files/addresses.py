@@ -22,7 +22,7 @@ def upload_url() -> str:
 
 def _client_url(root: str) -> str:
     """The address at which replies have this root element."""
-    (path,) = [each.path for each in settings.CLIENT_PATHS.values() if each.root == root]
+    (path,) = [client_path.path for client_path in settings.CLIENT_PATHS.values() if client_path.root == root]
     return f"{settings.PROJECT_URL}{path.removeprefix('/project/')}"
 
 

@@ -67,9 +67,9 @@ def _compare(kind: str, rows: QuerySet[Row]) -> Iterator[str]:
     while page := list(rows.filter(pk__gt=after).order_by("pk")[:_ROWS_AT_ONCE]):
         after = page[-1].pk
         for row in page:
-            found = fault(row)
-            if found and rows.filter(pk=row.pk).exists():
-                yield f"{kind} {row} ({row.path}): {found}"
+            reason = fault(row)
+            if reason and rows.filter(pk=row.pk).exists():
+                yield f"{kind} {row} ({row.path}): {reason}"
 
 
 FILES: Final = Job(

@@ -64,12 +64,15 @@ class IncomingFile:
 
     def __init__(self, asked: FileUpload) -> None:
         self._asked = asked
-        self._path = path(asked.name)
         self._file: FileIO | None = None
         self._place: Place | None = None
         self._pending: PendingFile | None = None
         self._at_work = threading.Lock()
         self._is_over = False
+
+    @property
+    def _path(self) -> Path:
+        return path(self._asked.name)
 
     def call(self, function: Callable[..., Value], *args: object) -> Call[Value]:
         """One of the methods below, for a thread."""
@@ -93,8 +96,7 @@ class IncomingFile:
 
     def begin(self) -> bool:
         """Whether bytes are still wanted; False if the file is whole already. UploadError if they are not taken."""
-        asked = self._asked
-        self._place = place = uploads.find_asked(asked)
+        self._place, self._asked = place, asked = uploads.find_asked(self._asked)
         if uploads.is_here(place, asked):
             _remove(self._path)  # left by a server that died just then
             return False

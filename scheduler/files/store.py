@@ -46,19 +46,19 @@ def store_file(
     }
     with transaction.atomic():
         # The row comes first: who stores the same name meanwhile waits for it, and touches no file.
-        found, is_new = StoredFile.objects.get_or_create(name=name, defaults=wanted)
+        file, is_new = StoredFile.objects.get_or_create(name=name, defaults=wanted)
         if is_new:
-            default_storage.delete(found.path)  # left by an interrupted run: no row refers to it
-            found.path = storage.keep(found.path, content, given)
-            found.save(update_fields=["path"])
-            return found
-        is_same = found.md5 == given.md5 and found.is_executable == is_executable
-        if is_same and found.deleted_at is not None:
-            found = StoredFile.objects.select_for_update(no_key=True, of=("self",)).get(pk=found.pk)
-            if found.deleted_at is not None:
-                found.path, found.deleted_at = storage.keep(_wanted_path(name), content, given), None
-                found.signature, found.batch = signature, batch
-                found.save(update_fields=["path", "deleted_at", "signature", "batch"])
+            default_storage.delete(file.path)  # left by an interrupted run: no row refers to it
+            file.path = storage.keep(file.path, content, given)
+            file.save(update_fields=["path"])
+            return file
+        is_same = file.md5 == given.md5 and file.is_executable == is_executable
+        if is_same and file.deleted_at is not None:
+            file = StoredFile.objects.select_for_update(no_key=True, of=("self",)).get(pk=file.pk)
+            if file.deleted_at is not None:
+                file.path, file.deleted_at = storage.keep(_wanted_path(name), content, given), None
+                file.signature, file.batch = signature, batch
+                file.save(update_fields=["path", "deleted_at", "signature", "batch"])
     if not is_same:
         raise StoringError(
             gettext(
@@ -67,7 +67,7 @@ def store_file(
             )
             % {"name": name}
         )
-    return found
+    return file
 
 
 def save_content(name: str, content: File[bytes]) -> str:

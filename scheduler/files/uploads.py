@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from credit.engine.states import FileDeleteState, Outcome, ServerState, WorkunitError
 from credit.models import Result
-from scheduler.engine.outputs import split_upload_name
-from scheduler.files import lost
+from scheduler.engine.outputs import split_upload_name, upload_name
+from scheduler.files import former_outputs, lost
 from scheduler.files.certificates import is_certified
 from scheduler.models import Upload
 from scheduler.wire.uploads import REFUSED, FileUpload
@@ -54,17 +54,26 @@ def find(name: str, *, is_ours: bool = False) -> Place:
     return Place(result, max_nbytes, Upload.objects.filter(name=name).first())
 
 
-def find_asked(asked: FileUpload) -> Place:
-    """The place of a file that is being sent. UploadError if no result delivers it, or if it may not be uploaded."""
-    place = find(asked.name, is_ours=is_certified(asked.name, asked.max_nbytes, asked.certificate))
+def find_asked(asked: FileUpload) -> tuple[Place, FileUpload]:
+    """The place of a file that is being sent, and what is asked under the name that it has here.
+
+    UploadError if no result delivers it, or if it may not be uploaded.
+    """
+    if is_certified(asked.name, asked.max_nbytes, asked.certificate):
+        place = find(asked.name, is_ours=True)
+    elif (former := former_outputs.find(asked)) is not None:
+        asked = replace(asked, name=upload_name(former.result.name, former.number))
+        max_nbytes = int(former.result.workunit.output_files[former.number]["max_nbytes"])
+        place = Place(former.result, max_nbytes, former_outputs.upload_of(former, asked))
+    else:
+        find(asked.name)
+        raise UploadError(REFUSED, "The certificate of this file is not one of this project's.")
     check(place, asked)
-    return place
+    return place, asked
 
 
 def check(place: Place, asked: FileUpload) -> None:
     """UploadError for what may not be uploaded."""
-    if not is_certified(asked.name, asked.max_nbytes, asked.certificate):
-        raise UploadError(REFUSED, "The certificate of this file is not one of this project's.")
     if asked.nbytes > min(asked.max_nbytes, place.max_nbytes):
         raise UploadError(
             REFUSED, f"The file has {asked.nbytes} bytes; the limit is {min(asked.max_nbytes, place.max_nbytes)}."

@@ -92,12 +92,12 @@ def _wanted(request: HttpRequest | Request, nbytes: int, etag: str) -> tuple[int
         return whole
     first, last = match[1], match[2]
     if not first:
-        found = max(0, nbytes - int(last)), nbytes - 1
+        span = max(0, nbytes - int(last)), nbytes - 1
     else:
-        found = int(first), min(int(last), nbytes - 1) if last else nbytes - 1
+        span = int(first), min(int(last), nbytes - 1) if last else nbytes - 1
         if last and int(last) < int(first):
             return whole
-    return found if found[0] <= found[1] else None
+    return span if span[0] <= span[1] else None
 
 
 def _chunks(content: IO[bytes], first: int, nbytes: int) -> Iterator[bytes]:

@@ -8,16 +8,18 @@ from django.db.models import Count, FloatField, Sum
 from django.db.models.fields.json import KT
 from django.db.models.functions import Cast, Coalesce, Greatest
 
+from credit.engine.explanation import GrantRule
 from credit.statistics.check import Owner
 from portal.extras import ArchivedCredit
 from scheduler.models import ArchivedTask
 
 
 def archived_credit(owner: Owner) -> Iterable[ArchivedCredit]:
-    """Sums over the archived tasks of each owner that there still is."""
+    """Sums over the archived tasks of each owner that there still is, as far as they earned it here."""
     granted = Cast(KT("facts__granted_credit"), FloatField())
     partial = Cast(KT("facts__partial_credit"), FloatField())
     tasks = ArchivedTask.objects.filter(**{f"{owner.value}__isnull": False}).order_by()
+    tasks = tasks.exclude(facts__grant_rule=GrantRule.CARRIED_OVER.value)
     sums = tasks.values_list(owner.value).annotate(
         ngranted=Count(granted), credit=Sum(Greatest(Coalesce(granted, 0.0), Coalesce(partial, 0.0)))
     )

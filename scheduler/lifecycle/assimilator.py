@@ -4,12 +4,14 @@ An app names a Python function; without one, the canonical result's outputs are 
 their batch. One batch is one transaction. Locks: workunits by id, SKIP LOCKED. A workunit that cannot be taken goes
 into the retry queue (`scheduler.lifecycle.retry_queue`), and so does one whose function hangs: that is interrupted, and
 ends the pass. An app's function is called by one pass at a time, so that one that hangs keeps only one worker waiting.
+Slow functions have a task for each app, and are called while no row is locked (`run_slow`).
 """
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from math import inf
@@ -19,6 +21,7 @@ from typing import Any, Final
 import structlog
 from celery.exceptions import SoftTimeLimitExceeded
 from django.db import connection, transaction
+from django.db.models import Exists, OuterRef
 
 from credit import functions, models
 from credit.engine.states import AssimilateState
@@ -84,13 +87,92 @@ def run(now: dt.datetime, until: float = inf) -> int:
     return this.taken
 
 
+def apps_with_slow_functions() -> list[App]:
+    """Those of them that have workunits to assimilate."""
+    ready = Workunit.objects.filter(app=OuterRef("pk"), assimilate_state=AssimilateState.READY)
+    apps = App.objects.filter(Exists(ready)).exclude(assimilation_function="")
+    return [app for app in apps if functions.is_slow(_function(app, None))]
+
+
+def run_slow(app: App, now: dt.datetime, until: float) -> int:
+    """Assimilate waiting workunits of an app whose function is slow; how many it took. None is begun after ``until``.
+
+    The function may be called twice for a workunit: if this process ends between a call and what is stored of it. Locks
+    nothing during a call, then the workunit.
+    """
+    this = _Pass(now, until)
+    function = _function(app, now)
+    with _alone(app) as is_alone:
+        if not is_alone or not functions.is_slow(function):
+            return 0
+        with function.session() as session:
+            for workunit in _waiting(app, now):
+                if session.is_over or this.is_over:
+                    break
+                _hand_over_alone(workunit, session, this)
+    retry_queue.enqueue(Step.ASSIMILATE, this.interrupted, now)
+    return this.taken
+
+
+def _waiting(app: App, now: dt.datetime) -> list[Workunit]:
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(
+            sql.LOCK_TO_ASSIMILATE, {"app": app.pk, "limit": BATCH, "now": now, "step": Step.ASSIMILATE.value}
+        )
+        ids = [row[0] for row in cursor.fetchall()]
+    return list(Workunit.objects.filter(pk__in=ids).select_related("canonical_result", "batch").order_by("pk"))
+
+
+def _hand_over_alone(workunit: Workunit, function: functions.Session, this: _Pass) -> None:
+    """``function`` returns whether the outputs are kept, to be downloaded with their batch."""
+    try:
+        keeps = function(Finished(workunit, workunit.canonical_result, workunit.batch))
+    except SoftTimeLimitExceeded:
+        this.interrupted[workunit.pk] = "The app's function did not end in time."
+        return
+    except Exception as error:  # a project's handler may raise anything; other workunits must not wait
+        log.exception("assimilation_failed", workunit=workunit.name)
+        retry_queue.enqueue(Step.ASSIMILATE, {workunit.pk: f"{type(error).__name__}: {error}"}, this.now)
+        return
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(sql.LOCK_WORKUNITS_TO_RETRY, {"ids": [workunit.pk]})
+        if keeps:
+            _keep(this.now, [workunit.pk])
+        cursor.execute(sql.MARK_ASSIMILATED, {"ids": [workunit.pk], "now": this.now})
+        retry_queue.remove(cursor, Step.ASSIMILATE, [workunit.pk])
+    this.taken += 1
+
+
+@contextmanager
+def _alone(app: App) -> Iterator[bool]:
+    """Whether no other pass calls the app's function now, and none will until the end of the block."""
+    key = [_LOCK, app.pk % 2**31]
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_try_advisory_lock(%s, %s)", key)
+        is_alone = bool(cursor.fetchone()[0])
+    try:
+        yield is_alone
+    finally:
+        if is_alone:
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT pg_advisory_unlock(%s, %s)", key)
+
+
+def _function(app: App, now: dt.datetime | None) -> Function | None:
+    """The app's function; None if it cannot be found, which operators are told if it is to be called ``now``."""
+    try:
+        return functions.load(functions.FunctionKind.ASSIMILATION, app.assimilation_function)
+    except Exception as error:  # not only ImportError: a module may fail in any way while it is read
+        if now is not None:
+            _note_missing(app, error, now)
+        return None
+
+
 def _run_app(app: App, this: _Pass) -> None:
     take: Take = partial(_keep, this.now)
     if app.assimilation_function:
-        try:
-            function: Function = functions.load(functions.FunctionKind.ASSIMILATION, app.assimilation_function)
-        except Exception as error:  # not only ImportError: a module may fail in any way while it is read
-            _note_missing(app, error, this.now)
+        function = _function(app, this.now)
+        if function is None or functions.is_slow(function):
             return
         take = partial(_hand_over, function, this)
     try:

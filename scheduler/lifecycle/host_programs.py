@@ -59,10 +59,10 @@ def _line(record: HostAppVersion, jobs: dict[tuple[int, int, str], int]) -> Prog
 
 
 def _jobs_today(host: Host, now: dt.datetime) -> dict[tuple[int, int, str], int]:
-    known = HostRecord.objects.filter(host=host).first()
-    if known is None or not probation.counts_for(known.jobs_day, now.astimezone(dt.UTC).date()):
+    record = HostRecord.objects.filter(host=host).first()
+    if record is None or not probation.counts_for(record.jobs_day, now.astimezone(dt.UTC).date()):
         return {}
-    return {(app, version, type_): njobs for app, version, type_, njobs, *_ in known.jobs_of_day}
+    return {(app, version, type_): njobs for app, version, type_, njobs, *_ in record.jobs_of_day}
 
 
 def errors_text(error_rate: float) -> str:

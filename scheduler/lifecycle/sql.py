@@ -45,7 +45,7 @@ SELECT n.id, %(step)s, n.fault, 1, %(now)s, %(now)s::timestamptz + make_interval
 
 LOCK_DUE_WORKUNITS: Final = f"""
 SELECT w.id, w.min_quorum, w.target_nresults, w.max_error_results, w.max_total_results, w.max_success_results,
-       w.error_mask, w.canonical_result_id IS NOT NULL, w.assimilate_state, w.file_delete_state
+       w.error_mask, w.canonical_result_id IS NOT NULL, w.assimilate_state, w.file_delete_state, w.confirm_until
   FROM credit_workunit w
  WHERE w.id IN (
        (SELECT id FROM credit_workunit q
@@ -120,7 +120,6 @@ UPDATE credit_workunit w
    SET transition_at = NULL, need_validate = (w.need_validate OR n.need_validate) AND n.error_mask = 0,
        -- What it waited for has come.
        validate_after = CASE WHEN n.need_validate AND w.validate_fault = '' THEN NULL ELSE w.validate_after END,
-       awaits_confirmation = w.awaits_confirmation AND NOT n.need_validate,
        error_mask = n.error_mask,
        assimilate_state = n.assimilate_state, file_delete_state = n.file_delete_state
   FROM unnest(%(ids)s::bigint[], %(need_validate)s::boolean[], %(error_mask)s::smallint[],
@@ -259,6 +258,8 @@ COUNT_TASKS: Final = _COUNTED.format(tasks="t.id = ANY(%(ids)s)") + COUNT.format
 # holds it.
 DELETE_ARCHIVED: Final = (
     "DELETE FROM scheduler_upload u USING credit_result r WHERE u.result_id = r.id AND r.workunit_id = ANY(%(ids)s)",
+    "DELETE FROM scheduler_formeroutput f USING credit_result r"
+    " WHERE f.result_id = r.id AND r.workunit_id = ANY(%(ids)s)",
     "DELETE FROM scheduler_trickle t USING credit_result r WHERE t.result_id = r.id AND r.workunit_id = ANY(%(ids)s)",
     "DELETE FROM credit_resultpart p USING credit_result r WHERE p.result_id = r.id AND r.workunit_id = ANY(%(ids)s)",
     "DELETE FROM scheduler_retryentry WHERE workunit_id = ANY(%(ids)s)",

@@ -91,10 +91,10 @@ def _lock_results(cursor: CursorWrapper, ids: list[int]) -> dict[int, list[Resul
     cursor.execute(sql.COUNT_RESULTS, {"ids": ids})
     counts: dict[int, int] = dict(cursor.fetchall())
     cursor.execute(sql.LOCK_RESULTS, {"ids": ids})
-    found: defaultdict[int, list[ResultState]] = defaultdict(list)
+    states: defaultdict[int, list[ResultState]] = defaultdict(list)
     for workunit_id, *state in cursor.fetchall():
-        found[workunit_id].append(ResultState(*state))
-    return {id_: found[id_] for id_ in ids if len(found[id_]) == counts.get(id_, 0)}
+        states[workunit_id].append(ResultState(*state))
+    return {id_: states[id_] for id_ in ids if len(states[id_]) == counts.get(id_, 0)}
 
 
 def _change_results(cursor: CursorWrapper, decisions: Iterable[Decision]) -> None:

@@ -153,6 +153,13 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name="FormerUploadKey",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
+                ("text", models.TextField(unique=True)),
+            ],
+        ),
+        migrations.CreateModel(
             name="Generation",
             fields=[
                 ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
@@ -481,6 +488,56 @@ class Migration(migrations.Migration):
             ],
         ),
         migrations.CreateModel(
+            name="Submitter",
+            fields=[
+                (
+                    "user",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        primary_key=True,
+                        related_name="+",
+                        serialize=False,
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "share",
+                    models.FloatField(
+                        default=1,
+                        validators=[
+                            django.core.validators.MinValueValidator(0.01),
+                            django.core.validators.MaxValueValidator(100.0),
+                        ],
+                    ),
+                ),
+                (
+                    "max_priority",
+                    models.SmallIntegerField(
+                        default=0,
+                        validators=[
+                            django.core.validators.MinValueValidator(-30000),
+                            django.core.validators.MaxValueValidator(30000),
+                        ],
+                    ),
+                ),
+                ("max_jobs", models.PositiveIntegerField(blank=True, default=100000, null=True)),
+                (
+                    "max_fpops",
+                    models.FloatField(
+                        blank=True, default=1e20, null=True, validators=[django.core.validators.MinValueValidator(0)]
+                    ),
+                ),
+                ("app_names", models.CharField(blank=True, default="", max_length=1000)),
+            ],
+            options={
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(("share__gte", 0.01), ("share__lte", 100.0)), name="submitter_share_range"
+                    )
+                ],
+            },
+        ),
+        migrations.CreateModel(
             name="Trickle",
             fields=[
                 ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
@@ -660,6 +717,36 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name="FormerOutput",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
+                ("name", models.CharField(max_length=254, unique=True)),
+                (
+                    "result",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="former_outputs",
+                        to="credit.result",
+                    ),
+                ),
+                ("number", models.PositiveSmallIntegerField()),
+                (
+                    "key",
+                    models.ForeignKey(
+                        db_index=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="scheduler.formeruploadkey",
+                    ),
+                ),
+            ],
+            options={
+                "constraints": [models.UniqueConstraint(fields=("result", "number"), name="formeroutput_once")],
+            },
+        ),
+        migrations.CreateModel(
             name="VersionFile",
             fields=[
                 ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
@@ -690,6 +777,34 @@ class Migration(migrations.Migration):
                         fields=("app_version",),
                         name="versionfile_one_main_program",
                     ),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="SubmitterPlace",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
+                (
+                    "submitter",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="places",
+                        to="scheduler.submitter",
+                    ),
+                ),
+                (
+                    "app",
+                    models.ForeignKey(
+                        db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name="+", to="credit.app"
+                    ),
+                ),
+                ("priority", models.SmallIntegerField()),
+                ("end", models.BigIntegerField()),
+            ],
+            options={
+                "constraints": [
+                    models.UniqueConstraint(fields=("submitter", "app", "priority"), name="submitterplace_once")
                 ],
             },
         ),

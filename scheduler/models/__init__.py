@@ -5,9 +5,18 @@ Apps, workunits and results are validated credit's (credit.models).
 
 from scheduler.keyword_models import AppKeyword
 from scheduler.models.archive import ArchivedTask, ArchivedWorkunit
-from scheduler.models.files import KeptOutput, PendingFile, StoredFile, Upload, VersionFile
+from scheduler.models.files import (
+    FormerOutput,
+    FormerUploadKey,
+    KeptOutput,
+    PendingFile,
+    StoredFile,
+    Upload,
+    VersionFile,
+)
 from scheduler.models.hosts import HostRecord, UserPreferences
 from scheduler.models.programs import BetaTest, BetaTester, DraftFile, KeyChange, PlanClass, ReleaseDraft
+from scheduler.models.submitters import Submitter, SubmitterPlace
 from scheduler.models.work import Generation, JobLease, RetryEntry, Step, SubmissionDraft, Trickle, new_request_id
 
 __all__ = [
@@ -17,6 +26,8 @@ __all__ = [
     "BetaTest",
     "BetaTester",
     "DraftFile",
+    "FormerOutput",
+    "FormerUploadKey",
     "Generation",
     "HostRecord",
     "JobLease",
@@ -29,6 +40,8 @@ __all__ = [
     "Step",
     "StoredFile",
     "SubmissionDraft",
+    "Submitter",
+    "SubmitterPlace",
     "Trickle",
     "Upload",
     "UserPreferences",

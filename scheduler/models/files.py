@@ -9,7 +9,7 @@ from django.utils.translation import gettext_lazy as _
 
 from credit.models import JOB_NAME, AppVersion, Batch, Result
 from credit.models.work import MAX_WORKUNIT_NAME_CHARS
-from scheduler.engine.limits import MAX_UPLOAD_NAME_CHARS
+from scheduler.engine.limits import MAX_FORMER_NAME_CHARS, MAX_UPLOAD_NAME_CHARS
 
 
 class StoredFile(models.Model):
@@ -86,6 +86,35 @@ class Upload(models.Model):
     def is_complete(self) -> bool:
         """Whether all of it is here, with the MD5 that the client announced."""
         return self.completed_at is not None
+
+
+class FormerUploadKey(models.Model):
+    """The public key by which another server knew its own upload certificates, before its project moved here."""
+
+    text = models.TextField(unique=True)
+
+    def __str__(self) -> str:
+        return f"{self.text[:20]}…"
+
+
+class FormerOutput(models.Model):
+    """An output file of a result that another server has sent: its computer uploads it under that server's name.
+
+    ``key`` has signed its certificate. NULL: it has none, so its name alone shows that it was asked for; BOINC's
+    servers put a random number into it. The row goes with its result, and with the last of them nothing is verified
+    by the key any more.
+    """
+
+    name = models.CharField(max_length=MAX_FORMER_NAME_CHARS, unique=True)
+    result = models.ForeignKey(Result, models.CASCADE, related_name="former_outputs", db_index=False)
+    number = models.PositiveSmallIntegerField()
+    key = models.ForeignKey(FormerUploadKey, models.PROTECT, null=True, related_name="+", db_index=False)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["result", "number"], name="formeroutput_once")]
+
+    def __str__(self) -> str:
+        return self.name
 
 
 class PendingFile(models.Model):

@@ -99,10 +99,10 @@ async def catalogue_for_key(held_key: str) -> Catalogue:
 
 def _load() -> Catalogue:
     while True:
-        found = _read()
+        loaded = _read()
         # Signatures are those of the key in force: if it was changed meanwhile, they are read once more.
-        if found.code_keys.current == code_signing.code_signing_key_text():
-            return found
+        if loaded.code_keys.current == code_signing.code_signing_key_text():
+            return loaded
 
 
 def _read() -> Catalogue:
@@ -137,16 +137,16 @@ def _read() -> Catalogue:
         catalogue.versions_by_app.setdefault(row.app_id, []).append(version)
         files = [
             ClientFile(
-                each.file.name,
-                each.file.nbytes,
-                each.file.md5,
-                each.file.signature,
-                each.file.is_executable or each.is_main_program,
-                each.open_name,
-                each.is_main_program,
-                each.is_copied,
+                version_file.file.name,
+                version_file.file.nbytes,
+                version_file.file.md5,
+                version_file.file.signature,
+                version_file.file.is_executable or version_file.is_main_program,
+                version_file.open_name,
+                version_file.is_main_program,
+                version_file.is_copied,
             )
-            for each in row.files.all()
+            for version_file in row.files.all()
         ]
         catalogue.version_files[row.pk] = render_version_refs(files, row.api_version, row.cmdline)
         catalogue.version_xml[row.pk] = render_version_files(files, addresses.download_url(""))

@@ -130,11 +130,11 @@ def _note_signed_key(md5: str) -> set[str]:
     """
     path = Path(settings.CODE_SIGNING_KEY)
     path = path.with_name(f"{path.name}.signed-keys")
-    known = set(path.read_text(encoding="ascii").split()) if path.exists() else set()
-    if md5 not in known:
-        known.add(md5)
-        _write_durably(path, "\n".join(sorted(known)) + "\n", 0o600)
-    return known
+    keys = set(path.read_text(encoding="ascii").split()) if path.exists() else set()
+    if md5 not in keys:
+        keys.add(md5)
+        _write_durably(path, "\n".join(sorted(keys)) + "\n", 0o600)
+    return keys
 
 
 def _why_not_in_force(wanted: Wanted) -> str:

@@ -1,64 +1,12 @@
-"""The statement that reads ready jobs and leases them to a process."""
+"""The statement that reads ready jobs and leases them to a process; its file says what it locks."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from credit.engine.states import ServerState
-from portal.clients.effects import Statement
+from portal.clients.database.sql_files import statement
 
-# The order of the queue: the index of unsent results has it, so a place in the queue is found at once.
-RANK: Final = "(priority * -1)"
-PLACE: Final = "(id + queue_shift)"
 BLOCK: Final = 16
 """Neighbouring places of the queue, whose jobs are leased together."""
-LEASE_JOBS: Final = Statement(
-    f"""
-WITH head AS MATERIALIZED (
-  SELECT id, {RANK} AS rank, {PLACE} AS place, name, workunit_id, {PLACE} / {BLOCK} AS block FROM credit_result
-   WHERE app_id = %(app_id)s::bigint AND server_state = {ServerState.UNSENT}
-     AND (app_id, {RANK}, {PLACE}) >= (%(app_id)s::bigint, %(rank)s::integer, %(begin)s::bigint)
-   ORDER BY {RANK}, {PLACE} LIMIT %(looked_at)s::integer),
-free AS MATERIALIZED (
-  SELECT * FROM head
-   WHERE block NOT IN (SELECT s.block FROM scheduler_joblease s
-                        WHERE s.app_id = %(app_id)s::bigint AND s.holder <> %(holder)s::bigint AND NOT {{is_over}})
-   ORDER BY rank, place LIMIT %(most)s::integer),
-leased AS (
-  INSERT INTO scheduler_joblease AS s (app_id, block, holder, until)
-  SELECT DISTINCT %(app_id)s::bigint, block, %(holder)s::bigint, now() + make_interval(secs => %(lease_secs)s::float8)
-    FROM free ORDER BY block
-      ON CONFLICT (app_id, block) DO UPDATE SET holder = excluded.holder, until = excluded.until
-         WHERE s.holder = excluded.holder OR {{is_over}}
-  RETURNING block),
-expired AS (
-  DELETE FROM scheduler_joblease WHERE id IN (
-    SELECT id FROM scheduler_joblease
-     WHERE app_id = %(app_id)s::bigint AND until < now() - interval '1 minute'
-       AND block NOT IN (SELECT block FROM free) FOR UPDATE SKIP LOCKED)),
-jobs AS (
-  SELECT workunit_id, json_agg(json_build_object('id', id, 'rank', rank, 'place', place, 'name', name)) AS copies
-    FROM free WHERE block IN (SELECT block FROM leased) GROUP BY workunit_id)
-SELECT json_build_object(
-         'last', CASE WHEN (SELECT count(*) FROM free) = %(most)s::integer
-                      THEN (SELECT max(ARRAY[rank, place]) FROM free)
-                      WHEN (SELECT count(*) FROM head) = %(looked_at)s::integer
-                      THEN (SELECT max(ARRAY[rank, place]) FROM head) END,
-         'nahead', (SELECT count(*) FROM (SELECT FROM head LIMIT %(near_end)s::integer) ahead),
-         'workunits', (
-           SELECT json_agg(workunit) FROM (
-             SELECT w.id, c.copies, ARRAY(SELECT unnest(o.ties || coalesce(o.user_id, 0)) FROM credit_result o
-                                           WHERE o.workunit_id = w.id) AS holders,
-                    w.fpops_est, w.fpops_bound, w.memory_bound_bytes AS memory_bytes, w.disk_bound_bytes AS disk_bytes,
-                    w.delay_bound_secs, w.min_quorum, w.name, w.command_line, w.input_files, w.output_files
-               FROM jobs c JOIN credit_workunit w ON w.id = ANY (ARRAY[c.workunit_id])) workunit))::text
-""".replace("{is_over}", "s.until NOT BETWEEN now() AND now() + interval '1 minute'")
-)
-"""The first jobs of an app's queue in blocks of places that nobody else has leased.
-
-``head`` is read only as far as something needs it, as each of its rows is in another page of the table. ``last``: the
-place of the last job that was looked at; NULL at the end of the queue.
-
-Locks leases by block; leases that ended long ago are deleted with SKIP LOCKED. A lease that ends in more than a minute
-was made while the database's clock was wrong.
-"""
+LEASE_JOBS: Final = statement(__file__, "lease", BLOCK=BLOCK, UNSENT=ServerState.UNSENT)

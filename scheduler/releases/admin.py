@@ -53,8 +53,8 @@ class ReleasePages(ModelAdmin):
             path(address, self.admin_site.admin_view(view), name=f"scheduler_releasedraft_{name}")
             for address, name, view in pages
         ]
-        found: list[URLPattern] = own + super().get_urls()
-        return found
+        urls: list[URLPattern] = own + super().get_urls()
+        return urls
 
     def has_delete_permission(self, request: HttpRequest, obj: ReleaseDraft | None = None) -> bool:
         return False  # a draft is discarded, together with its files
@@ -234,14 +234,14 @@ class ReleasePages(ModelAdmin):
         if proposal is not None:
             return redirect("admin:portal_change_step", proposals.keep(request.session, proposal))
         assert wanted is not None  # a roll-back withdraws
-        said = _done(version, wanted)
+        message = _done(version, wanted)
 
         @transaction.atomic
         def act() -> None:
             rollout.act(version, wanted, signed_in(request), timezone.now(), with_volunteers=volunteers)
             self.log_change(request, version, _in_english(version, wanted))
 
-        self._try(request, act, said)
+        self._try(request, act, message)
         return redirect("admin:scheduler_releasedraft_changelist")
 
     def discard(self, request: HttpRequest, pk: int) -> HttpResponse:
@@ -277,7 +277,7 @@ class ReleasePages(ModelAdmin):
         if request.method != "POST":
             raise Http404("nothing to be seen here")
 
-    def _try(self, request: HttpRequest, step: Callable[[], object], said: str = "") -> bool:
+    def _try(self, request: HttpRequest, step: Callable[[], object], message: str = "") -> bool:
         try:
             step()
         except ReleaseError as error:
@@ -286,16 +286,16 @@ class ReleasePages(ModelAdmin):
         except NotPossible as error:
             messages.error(request, sentence(error.message))
             return False
-        if said:
-            messages.success(request, said)
+        if message:
+            messages.success(request, message)
         return True
 
     def _to_draft(self, pk: int) -> HttpResponse:
         return redirect(reverse("admin:scheduler_releasedraft_change", args=[pk]))
 
     def _page(self, request: HttpRequest, template: str, context: dict[str, Any]) -> HttpResponse:
-        known = {**self.admin_site.each_context(request), "opts": self.opts, **context}
-        return TemplateResponse(request, f"scheduler/admin/{template}", known)
+        full_context = {**self.admin_site.each_context(request), "opts": self.opts, **context}
+        return TemplateResponse(request, f"scheduler/admin/{template}", full_context)
 
 
 def _action(name: str) -> ReleaseAction:

@@ -84,10 +84,10 @@ def read_audience(
 
 def _active(now: dt.datetime) -> list[Host]:
     since = now - dt.timedelta(days=ACTIVE_DAYS)
-    found = Host.objects.filter(scheduler_record__last_rpc_at__gte=since, retired_at=None, merged_into=None)
+    hosts = Host.objects.filter(scheduler_record__last_rpc_at__gte=since, retired_at=None, merged_into=None)
     columns = ("owner_id", "client_version", "platform_name", "ncpus", "p_fpops", "p_features", "coprocs", "m_nbytes")
     more = ("os_name", "docker_version", "wsl", "not_used")
-    return list(found.only(*columns, *more).order_by("-scheduler_record__last_rpc_at")[:MAX_HOSTS])
+    return list(hosts.only(*columns, *more).order_by("-scheduler_record__last_rpc_at")[:MAX_HOSTS])
 
 
 def _verdict(host: Host, version: Version, plan_class: PlanClassRules | None, api_version: str) -> str:
@@ -120,24 +120,24 @@ def _computer(host: Host) -> Computer:
 
 def _containers(host: Host) -> Containers:
     distros = (
-        Distro(str(each.get("name")), "", str(each.get("docker_version") or ""), bool(each.get("is_allowed")))
-        for each in host.wsl
+        Distro(str(distro.get("name")), "", str(distro.get("docker_version") or ""), bool(distro.get("is_allowed")))
+        for distro in host.wsl
     )
     return Containers(host.docker_version, tuple(distros))
 
 
 def _gpus(coprocs: list[dict[str, Any]]) -> Iterator[Gpu]:
     """As they are known of a computer that is not just asking: without NVIDIA's compute capability, which passes."""
-    for each in coprocs:
-        if each.get("type") in GPU_TYPES:
+    for coproc in coprocs:
+        if coproc.get("type") in GPU_TYPES:
             yield Gpu(
-                type=each["type"],
-                count=each.get("count") or 0,
-                peak_flops=each.get("peak_flops") or 0.0,
-                ram_bytes=each.get("ram_bytes") or 0,
-                driver=_driver(str(each.get("driver_version") or "")) if each["type"] == "NVIDIA" else 0,
+                type=coproc["type"],
+                count=coproc.get("count") or 0,
+                peak_flops=coproc.get("peak_flops") or 0.0,
+                ram_bytes=coproc.get("ram_bytes") or 0,
+                driver=_driver(str(coproc.get("driver_version") or "")) if coproc["type"] == "NVIDIA" else 0,
                 capability=2**31,
-                has_opencl=bool(each.get("opencl_version")),
+                has_opencl=bool(coproc.get("opencl_version")),
             )
 
 

@@ -60,13 +60,13 @@ def add_file(draft: ReleaseDraft, name: str, content: File[bytes], **uses: Any) 
             % {"name": name, "size": given.nbytes, "most": MAX_FILE_NBYTES}
         )
     release.check_program(name, given)
-    found = locked.files.filter(name=name).first()
-    if found is None and locked.files.count() >= MAX_FILES_PER_JOB:
+    draft_file = locked.files.filter(name=name).first()
+    if draft_file is None and locked.files.count() >= MAX_FILES_PER_JOB:
         raise ReleaseError(gettext("A version has at most %(number)s files.") % {"number": MAX_FILES_PER_JOB})
     content.seek(0)
     path = default_storage.save(f"drafts/releases/{draft.pk}/{name}", content)
-    if found is not None:
-        _delete_later(found.path)
+    if draft_file is not None:
+        _delete_later(draft_file.path)
     file, _ = DraftFile.objects.update_or_create(
         draft=locked,
         name=name,
@@ -144,8 +144,8 @@ def unpacked(draft: ReleaseDraft, *, whole: bool = True) -> Iterator[Release]:
 def fault(draft: ReleaseDraft) -> str:
     """Why it could not be released as it is, apart from signatures; empty if it could."""
     try:
-        with unpacked(draft, whole=False) as found:
-            release.check_plan_class(found)
+        with unpacked(draft, whole=False) as folder:
+            release.check_plan_class(folder)
     except ReleaseError as error:
         return str(error)
     return ""
@@ -154,8 +154,8 @@ def fault(draft: ReleaseDraft) -> str:
 def names(draft: ReleaseDraft) -> dict[str, DraftFile]:
     """The files by their permanent names. Raises ReleaseError."""
     own = {file.name: file for file in draft.files.all()}
-    with unpacked(draft, whole=False) as found:
-        return {file.name: own[file.path.name] for file in found.files}
+    with unpacked(draft, whole=False) as folder:
+        return {file.name: own[file.path.name] for file in folder.files}
 
 
 def manifest(draft: ReleaseDraft) -> dict[str, Any]:
@@ -258,8 +258,8 @@ def store(
     signatures = {name: file.signature for name, file in names(locked).items()}
     if unsigned := [name for name, text in signatures.items() if not text]:
         raise ReleaseError(gettext("%(name)s is not signed yet.") % {"name": unsigned[0]})
-    with unpacked(locked) as found:
-        version, is_new = release.release_version(found, signatures)
+    with unpacked(locked) as folder:
+        version, is_new = release.release_version(folder, signatures)
     if not is_new:
         raise ReleaseError(
             gettext("%(version)s was released before. Give it another version number.") % {"version": version}

@@ -101,8 +101,8 @@ class KeyPages(ReadOnlyAdmin):
 
     def get_urls(self) -> list[URLPattern]:
         def guarded(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
-            found: Callable[..., HttpResponse] = self.admin_site.admin_view(view)
-            return found
+            view_with_rights: Callable[..., HttpResponse] = self.admin_site.admin_view(view)
+            return view_with_rights
 
         return [
             path("new-key/", guarded(require_http_methods(["GET", "HEAD", "POST"])(self.new_key)), name="new_key"),

@@ -58,18 +58,18 @@ def read_versions() -> list[VersionRow]:
             "app", "platform", "beta_test", "beta_test__begun_by"
         )
     )
-    by_id = {each.pk: each for each in versions}
-    facts = {each.pk: catalogue.version_facts(each) for each in versions}
+    by_id = {version.pk: version for version in versions}
+    facts = {version.pk: catalogue.version_facts(version) for version in versions}
     alike = defaultdict(list)
     for fact in facts.values():
         alike[fact.app_id, fact.platform, fact.plan_class].append(fact)
     rows = []
-    for each in versions:
-        state, fact = state_of(each), facts[each.pk]
-        found = None
+    for version in versions:
+        state, fact = state_of(version), facts[version.pk]
+        before = None
         if state == ReleaseState.RELEASED:
-            found = release_states.version_before(fact, alike[fact.app_id, fact.platform, fact.plan_class])
-        rows.append(VersionRow(each, state, release_states.allowed(state), by_id[found.id] if found else None))
+            before = release_states.version_before(fact, alike[fact.app_id, fact.platform, fact.plan_class])
+        rows.append(VersionRow(version, state, release_states.allowed(state), by_id[before.id] if before else None))
     return rows
 
 
@@ -80,15 +80,15 @@ def version_before(version: AppVersion) -> AppVersion:
 
 
 def _before(version: AppVersion, alike: Iterable[AppVersion]) -> AppVersion:
-    by_id = {each.pk: each for each in alike}
-    found = None
+    by_id = {version_before.pk: version_before for version_before in alike}
+    before = None
     if state_of(version) == ReleaseState.RELEASED:
-        found = release_states.version_before(
-            catalogue.version_facts(version), [catalogue.version_facts(each) for each in by_id.values()]
+        before = release_states.version_before(
+            catalogue.version_facts(version), [catalogue.version_facts(candidate) for candidate in by_id.values()]
         )
-    if found is None:
+    if before is None:
         raise NotPossible(Message("no_older_version"))
-    return by_id[found.id]
+    return by_id[before.id]
 
 
 @transaction.atomic
@@ -125,7 +125,7 @@ def log(version: AppVersion, state: ReleaseState) -> None:
 
 def lock(version: AppVersion) -> dict[int, AppVersion]:
     """The versions of its app, platform and plan class by id, locked in this order."""
-    ids = [each.pk for each in _alike(version).select_for_update(no_key=True).order_by("pk")]
+    ids = [alike.pk for alike in _alike(version).select_for_update(no_key=True).order_by("pk")]
     return AppVersion.objects.select_related("app", "platform", "beta_test").in_bulk(ids)
 
 

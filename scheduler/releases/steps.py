@@ -76,16 +76,16 @@ def _notes(version: AppVersion, proposal: Proposal) -> list[str]:
         except NotPossible as error:
             return [gettext("This cannot be done: %(reason)s.") % {"reason": sentence(error.message)}]
         names = {"before": before, "version": version}
-        found = [gettext("Computers get %(before)s again. Running jobs of %(version)s continue.") % names]
+        notes = [gettext("Computers get %(before)s again. Running jobs of %(version)s continue.") % names]
         if before.is_deprecated:
-            found.append(
+            notes.append(
                 gettext(
                     "%(before)s is currently withdrawn and will be released again. The preview only covers the "
                     "withdrawal."
                 )
                 % names
             )
-        return found
+        return notes
     if action == "withdraw":
         return [gettext("Computers no longer get it. Running jobs continue.")]
     return [gettext("All computers get it.") if action == "release" else gettext("Only testers’ computers get it.")]

@@ -31,8 +31,8 @@ from credit.engine.flops import believed_benchmark
 from credit.engine.states import ServerState
 from portal.clients.effects import ExclusiveKey, Transaction, in_thread
 from portal.clients.request_handler import best_effort
-from portal.models import ClientKey, User
-from portal.people.accounts import ClientAuthError
+from portal.models import User
+from portal.people.accounts import ClientAuthError, note_key_use
 from portal.wire import credentials
 from portal.wire.boinc_errors import ERR_GENERIC
 from scheduler.engine import versions
@@ -342,8 +342,7 @@ async def _note_key_use(account: Account, host_id: int, now: dt.datetime) -> Non
     """Once a day is enough for the owner's list of keys, and spares every other request a write."""
     used = account.key_used_at
     if used is None or now.timestamp() - used > KEY_USE_NOTED_EVERY_SECS:
-        key = ClientKey.objects.filter(pk=account.key_id)
-        await in_thread(key.update, last_used_at=now, host_id=host_id)
+        await in_thread(note_key_use, account.key_id, host_id, now)
 
 
 async def _converge(request: SchedulerRequest, account: Account, answered: SchedulerReply) -> None:

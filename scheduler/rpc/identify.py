@@ -183,8 +183,7 @@ def _move_reported(request: SchedulerRequest, copy_id: int, now: dt.datetime) ->
     values: dict[str, Any] = {"names": names, "original": request.hostid, "copy": copy_id, "now": now}
     values["weight"] = Rules.published().failing_weight
     with connection.cursor() as cursor:
-        for statement in sql.MOVE_REPORTED:
-            cursor.execute(statement, values)
+        cursor.execute(sql.MOVE_REPORTED, values)
 
 
 def _merged_into(user_id: int, host_id: int) -> int | None:
@@ -200,4 +199,5 @@ def _key(authenticator: str) -> Mapping[str, str]:
     weak = _WEAK_KEY.fullmatch(authenticator)
     if weak is None:
         return {"key_hash": f"\\x{credentials.key_hash(authenticator).hex()}"}
-    return {"weak_user": weak[1], "weak_digest": weak[2], "pepper": weak_key_pepper()}
+    imported = credentials.weak_key_hash(authenticator).hex()
+    return {"weak_user": weak[1], "weak_digest": weak[2], "pepper": weak_key_pepper(), "key_hash": f"\\x{imported}"}

@@ -29,13 +29,15 @@ def _as_text(value: float | Sequence[int]) -> str:
 
 async def pick(user_id: int, queries: Sequence[JobQuery]) -> tuple[list[Job], dict[int, tuple[int, int]]]:
     """Lock jobs at the heads of the apps' queues; these in the queue's order, and by app where its queue begins now."""
-    # As texts, since for numbers the driver would prepare another statement for each size.
-    values = {"user_id": str(user_id)} | {
-        f"{name}_{number}": _as_text(getattr(query, name))
-        for number, query in enumerate(queries)
-        for name in rpc_sql.JOB_QUERY
-    }
-    [(picked,)] = await fetch(Step(rpc_sql.pick(len(queries)), values))
+    if len(queries) == 1:
+        # As texts, since for numbers the driver would prepare another statement for each size.
+        query = {
+            name: _as_text(getattr(queries[0], name)) for name in rpc_sql.PICK_OF_ONE_APP.names if name != "user_id"
+        }
+        step = Step(rpc_sql.PICK_OF_ONE_APP, query | {"user_id": str(user_id)})
+    else:
+        step = Step(rpc_sql.PICK, {"queries": _as_json(queries), "user_id": str(user_id)})
+    [(picked,)] = await fetch(step)
     jobs: list[Job] = []
     heads: dict[int, tuple[int, int]] = {}
     for each in PICKED.decode(picked or "null") or ():
@@ -75,7 +77,7 @@ class DiagnosisQuery(Query[Waiting]):
         return True
 
     @staticmethod
-    def steps(several: Sequence[DiagnosisQuery], *, apart: bool) -> list[Step]:
+    def steps(several: Sequence[DiagnosisQuery], *, alone: bool) -> list[Step]:
         (diagnosis,) = several
         return [Step(rpc_sql.DIAGNOSE, {"apps": _as_json(diagnosis.queries)})]
 

@@ -2,7 +2,7 @@
 -- its (host, version) records, and the results that it has, reports or names. Locks nothing.
 --
 -- The key is the account's, or in its weak form the account's number with a digest that only this site can make
--- (portal/wire/credentials.py).
+-- (portal/wire/credentials.py), or as one from before the project moved here, by its hash.
 -- Each row is a JSON object, which scheduler/rpc/rows.py reads by the names of its fields. Times are Unix seconds.
 --
 -- Joins by "= ANY (ARRAY[key])" look each row up by its key when it is wanted. With "=" small tables would be hashed as
@@ -61,7 +61,8 @@ SELECT row_to_json(reading)::text
                 THEN ARRAY(SELECT id FROM portal_clientkey WHERE key_hash = ANY (ARRAY[q.key_hash]))
                 ELSE ARRAY(SELECT id FROM portal_clientkey
                             WHERE user_id = q.weak_user
-                              AND md5(encode(key_hash, 'hex') || q.pepper) = q.weak_digest) END)
+                              AND (md5(encode(key_hash, 'hex') || q.pepper) = q.weak_digest
+                                   OR key_hash = q.key_hash)) END)
       JOIN portal_user u ON u.id = ANY (ARRAY[k.user_id]) AND u.is_active
       LEFT JOIN portal_host h
              ON h.id = ANY (ARRAY[q.host_id]) AND h.owner_id + 0 = u.id AND h.merged_into_id IS NULL

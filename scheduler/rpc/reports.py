@@ -115,11 +115,12 @@ def _wrong_files(said: ReportedResult, received: outputs.Received) -> list[Messa
     A client reports a refused upload as a success; only the file's own element says what happened.
     """
     here = {file["name"]: file for file in received.outputs}
-    refused = {file.name: file.error for file in said.files if file.error}
+    files = [(outputs.own_upload_name(said.name, file.name), file) for file in said.files]
+    refused = {name: file.error for name, file in files if file.error}
     wrong = [Message("output_refused", name=name, reason=error) for name, error in refused.items()]
-    for file in said.files:
-        if file.name in here and file.md5 and file.md5 != here[file.name]["md5"]:
-            wrong.append(Message("output_differs", name=file.name))
+    for name, file in files:
+        if name in here and file.md5 and file.md5 != here[name]["md5"]:
+            wrong.append(Message("output_differs", name=name))
     return wrong + [Message("output_missing", name=name) for name in received.missing if name not in refused]
 
 

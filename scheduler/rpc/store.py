@@ -129,7 +129,7 @@ class ReadQuery(Query["ReadRow | None"]):
         return len(self.asker["names"]) > FEW_NAMES
 
     @staticmethod
-    def steps(several: Sequence[ReadQuery], *, apart: bool) -> list[Step]:
+    def steps(several: Sequence[ReadQuery], *, alone: bool) -> list[Step]:
         askers = [{"n": number, **reading.asker} for number, reading in enumerate(several)]
         return [Step(rpc_sql.READ, {"askers": orjson.dumps(askers).decode()})]
 
@@ -167,7 +167,7 @@ async def read(
     if locks and host_id:
         # A separate statement, so that the next one sees the writes of the previous holder of the lock.
         lock = Step(rpc_sql.LOCK, {"host_id": str(host_id)})
-        rows = await fetch(lock, *ReadQuery.steps([reading], apart=True))
+        rows = await fetch(lock, *ReadQuery.steps([reading], alone=True))
         (row,) = ReadQuery.results([reading], rows)
     else:
         row = await reading

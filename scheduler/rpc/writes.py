@@ -23,7 +23,7 @@ from scheduler.rpc.rows import WRITTEN, WrittenRow
 from scheduler.rpc.store import JobsOfDay, KnownHost
 
 Rows = dict[str, list[dict[str, Any]]]
-"""The rows that a request writes, by the statement's parts."""
+"""The rows that a request writes, by the statement's parts (`write.sql`), some of which have none of their own."""
 
 
 @dataclass(slots=True)
@@ -87,7 +87,7 @@ class WriteQuery(Query["WrittenRow | None"]):
         return not _NEVER_WAITS.issuperset(self.rows)
 
     @staticmethod
-    def steps(several: Sequence[WriteQuery], *, apart: bool) -> list[Step | Then]:
+    def steps(several: Sequence[WriteQuery], *, alone: bool) -> list[Step | Then]:
         """Lock, ordered by computer; then write those that are locked, by a statement that sees nothing older."""
         by_host = sorted(several, key=lambda writing: writing.host_id)
         requests = [{"host_id": each.host_id, "version": each.version, "jobs": each.ready_jobs} for each in by_host]
@@ -144,19 +144,18 @@ def _rows(host_id: int, user_id: int, changes: Changes, now: str) -> Rows:
         "begun": [record | whose for record in changes.records.begun],
         "judged": [record | whose for record in changes.records.judged],
         "added": [record | whose for record in changes.records.added],
-        "weighed": [trickle | whose | {"received_at": now} for trickle in changes.trickles],
-        "first_record" if changes.host.is_first else "record": [changes.host.record | whose | {"last_rpc_at": now}],
+        "trickles": [trickle | whose | {"received_at": now} for trickle in changes.trickles],
+        "record": [changes.host.record | whose | {"last_rpc_at": now}],
+        "host": [{"host_id": host_id, "now": now, "description": changes.host.description}],
     }
-    if changes.host.description is None:
-        rows["host"] = [{"host_id": host_id, "now": now}]
-    else:
-        rows["described_host"] = [{"host_id": host_id, "now": now, "description": changes.host.description}]
-    found = {part: its for part, its in rows.items() if its}
+    needed = {part: its for part, its in rows.items() if its}
     if any(job["must_replicate"] for job in changes.jobs):
-        found["replicated"] = []
-    if changes.trickles:
-        found["trickles"] = []
-    return found
+        needed["replicated"] = []
+    if changes.host.is_first:
+        needed["first_record"] = []
+    if changes.host.description is not None:
+        needed["described"] = []
+    return needed
 
 
 def job_row(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -11,11 +11,13 @@ from django.db import connection, models
 from django.db.backends.utils import CursorWrapper
 
 from credit.models import Result, Workunit
+from scheduler.engine.fair_queue import Window
 from scheduler.submission import sql
 from scheduler.submission.sql import MARK, SHIFT
 
 # Columns of a result that come from its workunit; all others have their model's defaults.
 _FROM_WORKUNIT = {
+    "id": "result_id",
     "workunit_id": "w.id",
     "app_id": "app_id",
     "name": f"w.name || '_' || number || {MARK}",
@@ -25,9 +27,15 @@ _FROM_WORKUNIT = {
 }
 
 
-def create_results(cursor: CursorWrapper, wanted: Sequence[tuple[int, int, int]], now: dt.datetime) -> None:
+def create_results(
+    cursor: CursorWrapper,
+    wanted: Sequence[tuple[int, int, int]],
+    now: dt.datetime,
+    windows: Mapping[int, Window] | None = None,
+) -> None:
     """Make results of workunits: (workunit id, number of the first, how many) of each. One statement.
 
+    ``windows``: where in the queue they lie, by priority; else anywhere.
     The workunits are locked by the caller, or not visible to anybody else yet: the numbers are parts of names.
     """
     defaults = _defaults(Result)
@@ -41,6 +49,9 @@ def create_results(cursor: CursorWrapper, wanted: Sequence[tuple[int, int, int]]
             "ids": [id_ for id_, _, _ in wanted],
             "firsts": [first for _, first, _ in wanted],
             "counts": [count for _, _, count in wanted],
+            "priorities": list(windows or ()),
+            "starts": [window.start for window in (windows or {}).values()],
+            "widths": [window.width for window in (windows or {}).values()],
         },
     )
 

@@ -19,8 +19,8 @@ from scheduler.submission.views import submitter
 
 def _draft(request: HttpRequest, pk: int) -> SubmissionDraft:
     """One's own; for all others it does not exist."""
-    found = SubmissionDraft.objects.select_related("app", "batch", "owner")
-    return get_object_or_404(found, pk=pk, owner=submitter(request))
+    drafts = SubmissionDraft.objects.select_related("app", "batch", "owner")
+    return get_object_or_404(drafts, pk=pk, owner=submitter(request))
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

@@ -83,8 +83,8 @@ def dry_run(draft: SubmissionDraft) -> DryRun:
         jobs: list[SubmittedJob] = []
         faults = table.faults[:MAX_FAULTS]
         if not faults:
-            jobs, found = submit.check(draft.app, draft.defaults, table.jobs, MAX_FAULTS)
-            faults = [_fault(error, table.places) for error in found]
+            jobs, problems = submit.check(draft.app, draft.defaults, table.jobs, MAX_FAULTS)
+            faults = [_fault(error, table.places) for error in problems]
         contents = {file.content: file.nbytes for job in jobs for file in job.inputs if file.content is not None}
         return DryRun(
             njobs=len(jobs),
@@ -185,7 +185,7 @@ def _of_archive(archive: archives.Archive, open_name: str, *, checks: bool) -> J
 
 def _fault(error: JobError, places: list[str | Message]) -> Fault:
     """The same error, by where it is in what was uploaded."""
-    found = _JOB.fullmatch(error.field)
-    if found is None:
+    match = _JOB.fullmatch(error.field)
+    if match is None:
         return Fault("", error.field, error.message)
-    return Fault(places[int(found[1])], found[2], error.message)
+    return Fault(places[int(match[1])], match[2], error.message)

@@ -51,7 +51,7 @@ class JobRow:
 def read_jobs(batch: Batch, state: str, after: int, limit: int) -> list[JobRow]:
     """Jobs of a batch that are not archived, with numbers above ``after``; of one state, or of all if it is empty."""
     errors = Q(results__server_state=ServerState.OVER) & ~Q(results__outcome__in=[Outcome.SUCCESS, Outcome.DIDNT_NEED])
-    found = (
+    rows = (
         Workunit.objects.filter(batch=batch, pk__gt=after)
         .alias(cancelled=F("error_mask").bitand(_CANCELLED))
         .filter(_FILTERS[state])
@@ -75,7 +75,7 @@ def read_jobs(batch: Batch, state: str, after: int, limit: int) -> list[JobRow]:
             workunit.nsuccesses,
             workunit.nerrors,
         )
-        for workunit in found
+        for workunit in rows
     ]
 
 

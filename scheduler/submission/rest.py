@@ -26,6 +26,7 @@ from portal.web.rest_api import ApiView, PageQuery, page_of, read_id_cursor
 from scheduler.files.views import send
 from scheduler.models import KeptOutput
 from scheduler.submission import batches
+from scheduler.submission.forecasts import read_forecast
 from scheduler.submission.submit import RequestIdUsed, submit
 from scheduler.wire.job_fields import JobError
 
@@ -50,6 +51,17 @@ class BatchResult(serializers.Serializer[Any]):
     results_in_progress = serializers.IntegerField()
     results_over = serializers.IntegerField()
     outputs = serializers.IntegerField(help_text="Output files that can be downloaded.")
+
+
+class ForecastResult(serializers.Serializer[Any]):
+    """When a batch will be done."""
+
+    batch = serializers.IntegerField()
+    made_at = serializers.DateTimeField()
+    earliest_at = serializers.DateTimeField(
+        allow_null=True, help_text="Null, as is latest_at, if the batch is done, or too little was granted lately."
+    )
+    latest_at = serializers.DateTimeField(allow_null=True)
 
 
 class OutputResult(serializers.Serializer[Any]):
@@ -173,6 +185,18 @@ class BatchView(JobsView):
         self.query()
         batch = self.batch(pk)
         return Response(_batch_result(batch, batches.read_progress([batch])[0]))
+
+
+class ForecastView(JobsView):
+    """When a batch will be done, from what was granted lately and from what waits before it; made once a minute."""
+
+    @extend_schema(operation_id="batches_forecast", responses=ForecastResult)
+    def get(self, request: Request, pk: int) -> Response:
+        self.query()
+        batch = self.batch(pk)
+        told = read_forecast(batch, timezone.now())
+        times = {name: getattr(told, name) for name in ("made_at", "earliest_at", "latest_at")}
+        return Response({"batch": batch.pk} | {name: at and at.isoformat() for name, at in times.items()})
 
 
 class CancelView(JobsView):

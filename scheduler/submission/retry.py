@@ -43,15 +43,15 @@ class _Stored:
 def failed(batch: Batch) -> QuerySet[Workunit]:
     """Those that ended without a result, were not cancelled, and are not archived yet."""
     cancelled = int(WorkunitError.CANCELLED)
-    found = Workunit.objects.filter(batch=batch, error_mask__gt=0, canonical_result_id=None).order_by("id")
-    return found.alias(cancelled=F("error_mask").bitand(cancelled)).filter(cancelled=0)
+    workunits = Workunit.objects.filter(batch=batch, error_mask__gt=0, canonical_result_id=None).order_by("id")
+    return workunits.alias(cancelled=F("error_mask").bitand(cancelled)).filter(cancelled=0)
 
 
 def count_archived(batch: Batch) -> int:
     """How many failed jobs are archived: too little of them is kept to submit them again."""
     cancelled = int(WorkunitError.CANCELLED)
-    found = ArchivedWorkunit.objects.filter(batch=batch, error_mask__gt=0)
-    return found.alias(cancelled=F("error_mask").bitand(cancelled)).filter(cancelled=0).count()
+    archived = ArchivedWorkunit.objects.filter(batch=batch, error_mask__gt=0)
+    return archived.alias(cancelled=F("error_mask").bitand(cancelled)).filter(cancelled=0).count()
 
 
 @transaction.atomic

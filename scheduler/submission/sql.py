@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from credit.engine.states import AssimilateState, Outcome, ServerState
+from credit.engine.states import AssimilateState, Outcome, ServerState, ValidateState
+from scheduler.engine.fair_queue import MIN_WINDOW
 
 READ_PROGRESS: Final = f"""
 SELECT b.id, coalesce(w.ndone, 0) + coalesce(a.ndone, 0), coalesce(w.nfailed, 0) + coalesce(a.nfailed, 0),
@@ -46,43 +47,136 @@ NAMED_FILES: Final = """
 SELECT * FROM scheduler_storedfile
  WHERE name = ANY(%s) AND deleted_at IS NULL AND batch_id IS NULL ORDER BY id FOR KEY SHARE
 """
+_SEQUENCE: Final = "pg_get_serial_sequence('credit_result', 'id')"
+_NEWEST: Final = f"(SELECT coalesce(pg_sequence_last_value({_SEQUENCE}::regclass), 0) AS id)"
 MARK: Final = "coalesce((SELECT '_r' || mark FROM scheduler_generation ORDER BY id DESC LIMIT 1), '')"
 """What the names of results end in since the last restore of the database."""
-MIN_WINDOW: Final = 256
-"""Places beyond the newest result over which even a short queue is shuffled."""
+# Of the queue of an app and each of these priorities: the newest result's id, the places of its first and last job, and
+# where the submitter's work ends. Locks nothing; the caller has the submitter's row locked.
+READ_PLACES: Final = f"""
+SELECT k.priority, newest.id + 1, head.place, last.place, e.end
+  FROM unnest(%(priorities)s::int[]) AS k(priority)
+ CROSS JOIN {_NEWEST} newest
+  LEFT JOIN LATERAL (
+       SELECT id + queue_shift AS place FROM credit_result
+        WHERE app_id = %(app)s AND server_state = {ServerState.UNSENT} AND priority * -1 = k.priority * -1
+        ORDER BY id + queue_shift LIMIT 1) head ON true
+  LEFT JOIN LATERAL (
+       SELECT id + queue_shift AS place FROM credit_result
+        WHERE app_id = %(app)s AND server_state = {ServerState.UNSENT} AND priority * -1 = k.priority * -1
+        ORDER BY app_id DESC, priority * -1 DESC, id + queue_shift DESC LIMIT 1) last ON true
+  LEFT JOIN scheduler_submitterplace e
+         ON e.submitter_id = %(submitter)s AND e.app_id = %(app)s AND e.priority = k.priority
+"""
+# The ends of a submitter's work in the queues of an app that are empty now: they are over.
+FORGET_PLACES: Final = f"""
+DELETE FROM scheduler_submitterplace e
+ WHERE e.submitter_id = %(submitter)s AND e.app_id = %(app)s
+   AND NOT EXISTS (SELECT FROM credit_result r
+                    WHERE r.app_id = %(app)s AND r.server_state = {ServerState.UNSENT}
+                      AND r.priority * -1 = e.priority * -1)
+"""
+# The workunits of a person that are not decided, and the FLOPs of their copies. Locks nothing.
+UNDER_WAY: Final = """
+SELECT count(w.id), coalesce(sum(w.fpops_est * w.target_nresults), 0)::float8
+  FROM credit_batch b JOIN credit_workunit w ON w.batch_id = b.id
+ WHERE b.owner_id = %(owner)s AND b.retired_at IS NULL AND w.canonical_result_id IS NULL AND w.error_mask = 0
+"""
 # For {columns} and {values}: those of `scheduler.submission.create_work`. Locks nothing; the caller has the workunits
 # locked, or nobody else sees them yet.
 #
-# The place of each result is drawn at random from the head of its queue to as far beyond the newest result as the head
-# is before it. So copies of a workunit do not lie side by side, nobody knows which one comes when, and nothing that
-# waits is overtaken for longer than the queue then was.
+# The place of each result is drawn at random from the window of its submission (`engine.fair_queue`). What has none,
+# such as a replacement, lies anywhere in its queue, or up to MIN_WINDOW places behind its head. So copies of a workunit
+# do not lie side by side, nobody knows which one comes when, and nothing that waits is overtaken for ever. The queue is
+# measured once, before the first row is there: measured for each row, it would lead through all rows that the statement
+# has inserted by then.
 CREATE_RESULTS: Final = f"""
         INSERT INTO credit_result ({{columns}})
         WITH w AS (
-          SELECT w.id, w.app_id, w.name, number, row_number() OVER (ORDER BY w.id, number) AS nth,
+          SELECT w.id, w.app_id, w.name, number,
                  -- A replacement goes out before new work, so that its workunit ends soon.
                  LEAST(32767, w.priority + CASE WHEN number >= w.target_nresults THEN 1 ELSE 0 END) AS priority
             FROM unnest(%(ids)s::bigint[], %(firsts)s::int[], %(counts)s::int[]) AS wanted(id, first, n)
             JOIN credit_workunit w ON w.id = wanted.id,
                  generate_series(wanted.first, wanted.first + wanted.n - 1) AS number),
-        newest AS (SELECT coalesce(max(id), 0) AS id FROM credit_result),
-        queue AS (
-          SELECT k.app_id, k.priority, newest.id - LEAST(newest.id, (
-                   SELECT r.id + r.queue_shift FROM credit_result r
-                    WHERE r.app_id = k.app_id AND r.server_state = {ServerState.UNSENT}
-                      AND r.priority * -1 = k.priority * -1
-                    ORDER BY r.id + r.queue_shift LIMIT 1)) AS length
-            FROM (SELECT DISTINCT app_id, priority FROM w) k CROSS JOIN newest)
+        newest AS {_NEWEST},
+        queue AS MATERIALIZED (
+          SELECT k.app_id, k.priority, coalesce(f.start, head.place, newest.id + 1) AS start,
+                 coalesce(f.width, GREATEST(last.place - head.place, {MIN_WINDOW}) + k.n, {MIN_WINDOW} + k.n) AS width
+            FROM (SELECT app_id, priority, count(*) AS n FROM w GROUP BY 1, 2) k CROSS JOIN newest
+            LEFT JOIN unnest(%(priorities)s::int[], %(starts)s::bigint[], %(widths)s::bigint[])
+                      AS f(priority, start, width) ON f.priority = k.priority
+            LEFT JOIN LATERAL (
+                 SELECT r.id + r.queue_shift AS place FROM credit_result r
+                  WHERE r.app_id = k.app_id AND r.server_state = {ServerState.UNSENT}
+                    AND r.priority * -1 = k.priority * -1
+                  ORDER BY r.id + r.queue_shift LIMIT 1) head ON true
+            LEFT JOIN LATERAL (
+                 SELECT r.id + r.queue_shift AS place FROM credit_result r
+                  WHERE r.app_id = k.app_id AND r.server_state = {ServerState.UNSENT}
+                    AND r.priority * -1 = k.priority * -1
+                  ORDER BY r.app_id DESC, r.priority * -1 DESC, r.id + r.queue_shift DESC LIMIT 1) last ON true)
         SELECT {{values}}
-          FROM w JOIN queue USING (app_id, priority)
-         ORDER BY w.id, number
+          FROM (SELECT nextval({_SEQUENCE}) AS result_id, w.*
+                  FROM (SELECT * FROM w ORDER BY id, number) w) w
+          JOIN queue USING (app_id, priority)
         """
-SHIFT: Final = (
-    f"floor(random() * (length + GREATEST(length, {MIN_WINDOW}) + (SELECT count(*) FROM w)))::bigint - length - nth"
-)
+SHIFT: Final = "start + floor(random() * width)::bigint - result_id"
 """From the place that a new result would have by its id to the place that was drawn for it."""
 # Locks results that are not sent. Computers may have got them before the database was restored.
 RENAME_UNSENT: Final = f"""
 UPDATE credit_result SET name = regexp_replace(name, '_r[0-9a-f]{{8}}$', '') || {MARK}
  WHERE server_state = {ServerState.UNSENT}
+"""
+# Of an app, of the newest results of all apps: those that were granted credit (how long ago they came, their FLOPs, how
+# long they were out), how far back they reach, and how many came to nothing, with those that timed out. Locks nothing.
+GRANTED_LATELY: Final = f"""
+WITH newest AS MATERIALIZED (
+  SELECT id, app_id, workunit_id, outcome, validate_state, sent_at, received_at FROM credit_result
+   WHERE received_at > %(now)s - make_interval(secs => %(span_secs)s)
+   ORDER BY received_at DESC LIMIT %(most)s),
+since AS (
+  SELECT CASE WHEN (SELECT count(*) FROM newest) = %(most)s THEN min(received_at)
+              ELSE %(now)s - make_interval(secs => %(span_secs)s) END AS at FROM newest)
+SELECT (SELECT json_agg(json_build_array(date_part('epoch', %(now)s - n.received_at), w.fpops_est,
+                                         date_part('epoch', n.received_at - n.sent_at)))
+          FROM newest n JOIN credit_workunit w ON w.id = n.workunit_id
+         WHERE n.app_id = %(app)s AND n.validate_state = {ValidateState.VALID}
+           AND n.sent_at < n.received_at AND n.received_at <= %(now)s),
+       date_part('epoch', %(now)s - since.at),
+       (SELECT count(*) FROM newest n
+         WHERE n.app_id = %(app)s AND (n.outcome IN ({Outcome.CLIENT_ERROR}, {Outcome.VALIDATE_ERROR})
+                                       OR n.validate_state = {ValidateState.INVALID}))
+       + (SELECT count(*) FROM credit_result r
+           WHERE r.app_id = %(app)s AND r.outcome = {Outcome.NO_REPLY} AND r.deadline_at BETWEEN since.at AND %(now)s)
+  FROM since
+"""
+# Of a batch: the FLOPs of its waiting results, and of all up to its last one; its submitter's share among all whose
+# batches of the app are not older than the span; how many wait, for how long the others have been out; its longest
+# delay bound. Locks nothing.
+LEFT: Final = f"""
+WITH own AS MATERIALIZED (
+  SELECT r.server_state, r.sent_at, r.priority * -1 AS rank, r.id + r.queue_shift AS place, w.fpops_est,
+         w.delay_bound_secs
+    FROM credit_workunit w JOIN credit_result r ON r.workunit_id = w.id
+   WHERE w.batch_id = %(batch)s AND r.server_state IN ({ServerState.UNSENT}, {ServerState.IN_PROGRESS})),
+last AS (
+  SELECT rank, place FROM own WHERE server_state = {ServerState.UNSENT} ORDER BY rank DESC, place DESC LIMIT 1),
+shares AS (
+  SELECT sum(coalesce(s.share, 1)) AS total, sum(coalesce(s.share, 1)) FILTER (WHERE b.owner_id = %(owner)s) AS own
+    FROM (SELECT DISTINCT owner_id FROM credit_batch
+           WHERE app_id = %(app)s AND owner_id IS NOT NULL
+             AND (id = %(batch)s OR created_at > %(now)s - make_interval(secs => %(span_secs)s))) b
+    LEFT JOIN scheduler_submitter s ON s.user_id = b.owner_id)
+SELECT coalesce(sum(fpops_est) FILTER (WHERE server_state = {ServerState.UNSENT}), 0)::float8,
+       coalesce((SELECT sum(w.fpops_est) FROM credit_result r JOIN credit_workunit w ON w.id = r.workunit_id, last
+                  WHERE r.app_id = %(app)s AND r.server_state = {ServerState.UNSENT}
+                    AND (r.app_id, r.priority * -1, r.id + r.queue_shift) <= (%(app)s, last.rank, last.place)
+                  ), 0)::float8,
+       coalesce((SELECT own / total FROM shares), 1)::float8,
+       count(*) FILTER (WHERE server_state = {ServerState.UNSENT}),
+       coalesce(array_agg(date_part('epoch', %(now)s - sent_at))
+                FILTER (WHERE server_state = {ServerState.IN_PROGRESS}), '{{}}'),
+       coalesce(max(delay_bound_secs), 0)
+  FROM own
 """

@@ -10,7 +10,7 @@ import datetime as dt
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
@@ -22,9 +22,10 @@ from credit.models import App, Batch, Workunit
 from portal.languages.messages import Message
 from portal.models import User
 from portal.object_storage.storage import sync
+from scheduler.engine.fair_queue import Window
 from scheduler.files.store import removed_on_failure, save_content
 from scheduler.models import ArchivedWorkunit, StoredFile
-from scheduler.submission import sql
+from scheduler.submission import fair_shares, sql
 from scheduler.submission.batches import RETRY
 from scheduler.submission.create_work import copy_workunits, create_results
 from scheduler.wire.job_fields import InputFile, JobError, KeptContent, SubmittedJob, read_jobs
@@ -67,8 +68,8 @@ def submit(
 
     ``exact_names``: jobs that have a name are called so, and not by app, batch and name. ``into``: a batch that was
     made before; its row is locked, and names must be exact. ``is_retry``: of failed jobs, whose request ids nobody else
-    may use. Raises JobError, which names the place, and writes nothing then; RequestIdUsed if the id was used for
-    something else.
+    may use. Raises JobError, which names the place, and writes nothing then, also if it is more than the owner may
+    submit; RequestIdUsed if the id was used for something else.
     """
     if request_id.startswith(RETRY) and not is_retry:
         raise JobError("request_id", Message("request_id_reserved", prefix=RETRY))
@@ -143,9 +144,10 @@ def _digest(app: App, name: str, *given: object) -> bytes:
 
 
 def _write(batch: Batch, jobs: Sequence[SubmittedJob], now: dt.datetime) -> None:
+    windows = fair_shares.admit(batch, jobs)
     _refuse_used_names(jobs)
     with removed_on_failure() as paths:
-        _write_rows(batch, jobs, _stored(batch, jobs, paths), now)
+        _write_rows(batch, jobs, _stored(batch, jobs, paths), windows, now)
 
 
 _USED_NAME: Final = re.compile(r"\(name\)=\((.*)\)")
@@ -170,7 +172,13 @@ def _name_used(where: str, name: str) -> JobError:
     return JobError(where, Message("job_name_used", name=name))
 
 
-def _write_rows(batch: Batch, jobs: Sequence[SubmittedJob], stored: dict[_Key, StoredFile], now: dt.datetime) -> None:
+def _write_rows(
+    batch: Batch,
+    jobs: Sequence[SubmittedJob],
+    stored: dict[_Key, StoredFile],
+    windows: Mapping[int, Window],
+    now: dt.datetime,
+) -> None:
     workunits = (
         Workunit(
             app_id=batch.app_id,
@@ -190,7 +198,7 @@ def _write_rows(batch: Batch, jobs: Sequence[SubmittedJob], stored: dict[_Key, S
             used = _USED_NAME.search(error.diag.message_detail or "")
             raise _name_used("jobs", used[1] if used else "?") from error
         cursor.execute(_NEW_WORKUNITS, [batch.pk])
-        create_results(cursor, cursor.fetchall(), now)
+        create_results(cursor, cursor.fetchall(), now, windows)
 
 
 def _input(wanted: InputFile, stored: dict[_Key, StoredFile]) -> dict[str, Any]:
@@ -213,18 +221,18 @@ def _key(file: InputFile) -> _Key:
 def _stored_before(jobs: Sequence[SubmittedJob]) -> dict[str, StoredFile]:
     """The files that jobs name, by name; JobError if one is missing."""
     names = {file.name for job in jobs for file in job.inputs if file.content is None and file.remote is None}
-    found = {file.name: file for file in StoredFile.objects.raw(sql.NAMED_FILES, [list(names)])} if names else {}
-    if missing := sorted(names - set(found)):
+    stored = {file.name: file for file in StoredFile.objects.raw(sql.NAMED_FILES, [list(names)])} if names else {}
+    if missing := sorted(names - set(stored)):
         raise JobError("input_files", Message("no_stored_file", name=missing[0]))
-    return found
+    return stored
 
 
 def _stored(batch: Batch, jobs: Sequence[SubmittedJob], paths: list[str]) -> dict[_Key, StoredFile]:
     """The files of all jobs; contents are stored for this batch, each once, and where is added to ``paths``."""
     wanted = {_key(file): None for job in jobs for file in job.inputs if file.remote is None}
-    found = _stored_before(jobs)
+    stored = _stored_before(jobs)
     own = _store_contents(batch, len(jobs), (content for _, content in wanted if content is not None), paths)
-    return {key: found[key[0]] if key[1] is None else own[key[1]] for key in wanted}
+    return {key: stored[key[0]] if key[1] is None else own[key[1]] for key in wanted}
 
 
 def _store_contents(

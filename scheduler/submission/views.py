@@ -20,6 +20,7 @@ from portal.web.parameters import unknown_parameters
 from scheduler.files.views import send
 from scheduler.models import KeptOutput
 from scheduler.submission import batches, output_archive, retry
+from scheduler.submission.forecasts import read_forecast
 from scheduler.submission.job_reads import JOB_STATES, read_jobs
 from scheduler.wire.job_fields import JobError
 
@@ -61,8 +62,8 @@ def _may_change(request: HttpRequest, batch: Batch) -> bool:
 def batch_list(request: HttpRequest) -> HttpResponse:
     """How far are my batches?"""
     user = _looker(request)
-    found = list(batches.visible_batches(user)[:SHOWN_BATCHES])
-    rows = list(zip(found, batches.read_progress(found), strict=True))
+    shown_batches = list(batches.visible_batches(user)[:SHOWN_BATCHES])
+    rows = list(zip(shown_batches, batches.read_progress(shown_batches), strict=True))
     context = {"rows": rows, "most": SHOWN_BATCHES, "may_submit": batches.may_submit(user)}
     return render(request, "scheduler/batches.html", context)
 
@@ -76,6 +77,7 @@ def batch_page(request: HttpRequest, pk: int) -> HttpResponse:
     if request.headers.get("HX-Request"):
         return render(request, "scheduler/_batch_progress.html", context)
     context |= {
+        "forecast": read_forecast(batch, timezone.now()),
         "outputs": batches.read_outputs(batch, limit=SHOWN_OUTPUTS),
         "most": SHOWN_OUTPUTS,
         "nretried": retry.failed(batch).count() if batches.may_submit(signed_in(request)) else 0,
@@ -187,8 +189,14 @@ def retire_batch(request: HttpRequest, pk: int) -> HttpResponse:
 @login_required
 def output(request: HttpRequest, pk: int, output_id: int) -> HttpResponseBase:
     """An output file."""
-    found = get_object_or_404(KeptOutput, batch=_batch(request, pk), pk=output_id)
-    return send(request, found.path, f"{found.workunit_name}_{found.name}", found.nbytes, found.md5)
+    kept_output = get_object_or_404(KeptOutput, batch=_batch(request, pk), pk=output_id)
+    return send(
+        request,
+        kept_output.path,
+        f"{kept_output.workunit_name}_{kept_output.name}",
+        kept_output.nbytes,
+        kept_output.md5,
+    )
 
 
 @require_safe

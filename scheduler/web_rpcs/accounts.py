@@ -25,8 +25,8 @@ NOT_HERE = ("email_addr", "password_hash", "global_prefs", "project_prefs")
 
 def get_info(asked: Asked, now: dt.datetime) -> ClientReply:
     """The account; name, country and url are encoded as in addresses."""
-    found = owner(asked, "account_key")
-    user = found.user
+    account = owner(asked, "account_key")
+    user = account.user
     member = Membership.objects.select_related("team").filter(user=user).first()
     return reply(
         "am_get_info_reply",
@@ -35,7 +35,7 @@ def get_info(asked: Asked, now: dt.datetime) -> ClientReply:
             ("id", user.pk),
             ("name", quote_plus(user.name)),
             ("country", ""),
-            ("weak_auth", weak_key(user.pk, found.key_hash)),
+            ("weak_auth", weak_key(user.pk, account.key_hash)),
             ("cpid", user_cpid(user)),
             ("has_profile", 0),
             ("create_time", int(user.created_at.timestamp())),
@@ -53,8 +53,10 @@ def get_info(asked: Asked, now: dt.datetime) -> ClientReply:
 
 def _preferences(user: User) -> Markup | None:
     """Global preferences; None if there are none, or if what a client sent is no XML."""
-    found = UserPreferences.objects.filter(user=user).first()
-    return markup(f"<global_preferences>\n{found.text}\n</global_preferences>") if found is not None else None
+    preferences = UserPreferences.objects.filter(user=user).first()
+    return (
+        markup(f"<global_preferences>\n{preferences.text}\n</global_preferences>") if preferences is not None else None
+    )
 
 
 def set_info(asked: Asked, now: dt.datetime) -> ClientReply:

@@ -34,8 +34,8 @@ def show_user(asked: Asked, now: dt.datetime) -> ClientReply:
         hosts = Host.objects.filter(owner=user, merged_into=None).order_by("pk")
         more: list[Element] = [("venue", ""), *(("host", host_elements(host, now)) for host in hosts)]
         return reply("user", user_elements(user, now) + more)
-    found = ExportConsent.objects.select_related("user").filter(user=asked.number("userid"), exports_statistics=True)
-    consent = found.filter(user__deletion_asked_at=None).first()
+    consents = ExportConsent.objects.select_related("user").filter(user=asked.number("userid"), exports_statistics=True)
+    consent = consents.filter(user__deletion_asked_at=None).first()
     if consent is None:
         raise NotFound("volunteer")
     return reply("user", user_elements(consent.user, now))
@@ -58,14 +58,14 @@ def user_elements(user: User, now: dt.datetime) -> list[Element]:
 
 def show_host(asked: Asked, now: dt.datetime) -> ClientReply:
     """A computer that is published."""
-    found = Host.objects.select_related("owner").filter(
+    hosts = Host.objects.select_related("owner").filter(
         pk=asked.number("hostid"),
         merged_into=None,
         owner__deletion_asked_at=None,
         owner__export_consent__exports_statistics=True,
         owner__export_consent__shows_hosts=True,
     )
-    host = found.first()
+    host = hosts.first()
     if host is None:
         raise NotFound("computer")
     return reply("host", [("userid", host.owner_id), *host_elements(host, now)])
@@ -83,8 +83,14 @@ def host_elements(host: Host, now: dt.datetime) -> list[Element]:
             (name, getattr(host, name) or 0)
             for name in ("p_fpops", "p_iops", "p_membw", "m_nbytes", "m_cache", "m_swap", "d_total")
         ),
-        ("host_cpid", credentials.external_cpid(host.host_cpid or host.token, host.owner.email)),
+        ("host_cpid", _published_cpid(host)),
     ]
+
+
+def _published_cpid(host: Host) -> str:
+    if not host.host_cpid and host.published_cpid:
+        return host.published_cpid
+    return credentials.external_cpid(host.host_cpid or host.token, host.owner.email)
 
 
 def apps(_asked: Asked, _now: dt.datetime) -> ClientReply:
@@ -92,11 +98,11 @@ def apps(_asked: Asked, _now: dt.datetime) -> ClientReply:
     versions = AppVersion.objects.filter(is_deprecated=False, app__is_deprecated=False)
     in_order = versions.order_by("app_id", "platform__name", "plan_class", "-version_num")
     rows = in_order.select_related("app", "platform", "beta_test")
-    found: list[Element] = []
+    elements: list[Element] = []
     for app, group in groupby(rows, lambda version: version.app):
         names: list[Element] = [("user_friendly_name", app.user_friendly_name), ("name", app.name), ("id", app.pk)]
-        found.append(("application", [*names, *_newest(group)]))
-    return reply("app_versions", found)
+        elements.append(("application", [*names, *_newest(group)]))
+    return reply("app_versions", elements)
 
 
 def _newest(versions: Iterable[AppVersion]) -> Iterable[Element]:
@@ -153,21 +159,23 @@ def _version(version: AppVersion, now: dt.datetime) -> list[Element]:
 def team_lookup(asked: Asked, now: dt.datetime) -> ClientReply:
     """A team by number, up to a hundred by their numbers, or those whose names have these words in them."""
     if "team_ids" in asked.given:
-        numbers = [int(each) for each in asked.given["team_ids"].split(",") if each.isdecimal() and len(each) <= 18]
+        numbers = [
+            int(number) for number in asked.given["team_ids"].split(",") if number.isdecimal() and len(number) <= 18
+        ]
         return reply("teams", _teams(Team.objects.filter(pk__in=numbers[:TEAMS_AT_ONCE]).order_by("pk"), now))
     if "team_name" in asked.given:
         return reply("teams", _teams(teams.search(asked.given["team_name"]), now))
-    found = _teams(Team.objects.filter(pk=asked.number("team_id")), now)
-    if not found:
+    matching = _teams(Team.objects.filter(pk=asked.number("team_id")), now)
+    if not matching:
         raise NotFound("team")
-    elements = found[0][1]
+    elements = matching[0][1]
     assert isinstance(elements, list)  # of `_teams`
     return reply("team", elements)
 
 
-def _teams(found: Iterable[Team], now: dt.datetime) -> list[Element]:
+def _teams(matching: Iterable[Team], now: dt.datetime) -> list[Element]:
     """Teams with their sums. The founder's number is there if they are published."""
-    rows = list(found)
+    rows = list(matching)
     sums = teams.sums(rows)
     founders = ExportConsent.objects.filter(user__in=[team.founder_id for team in rows], exports_statistics=True)
     public = set(founders.filter(user__deletion_asked_at=None).values_list("user", flat=True))

@@ -21,13 +21,13 @@ MAX_NAMES_CHARS: Final = 20_000
 
 def status(asked: Asked, _now: dt.datetime) -> ClientReply:
     """State and credit of up to a hundred tasks by name, with commas between; one statement."""
-    names = list(dict.fromkeys(name for each in asked.given.get("names", "").split(",") if (name := each.strip())))
+    names = list(dict.fromkeys(name for part in asked.given.get("names", "").split(",") if (name := part.strip())))
     if not names:
         raise ClientAuthError(ERR_GENERIC, "Give the names of tasks, with commas between them: names=one,two")
     if len(names) > NAMES_AT_ONCE:
         raise ClientAuthError(ERR_GENERIC, f"Ask about at most {NAMES_AT_ONCE} tasks at once.")
-    known = tasks_by_name(names)
-    return reply("results", [_element(name, known.get(name)) for name in names])
+    own_tasks = tasks_by_name(names)
+    return reply("results", [_element(name, own_tasks.get(name)) for name in names])
 
 
 def _element(name: str, task: ExportedTask | None) -> Element:

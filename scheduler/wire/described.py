@@ -33,20 +33,20 @@ _COPROC_COUNT: Final = re.compile(rb"<count>([^<]*+)<")
 _TYPE_NAMES: Final = {"CUDA": "NVIDIA", "nvidia": "NVIDIA"}
 
 
-def take_work_request(request: SchedulerRequest, found: dict[bytes, bytes | None]) -> None:
+def take_work_request(request: SchedulerRequest, values: dict[bytes, bytes | None]) -> None:
     """What work is wanted of which type, and the coprocessors that say so themselves.
 
     New-style if any of the tags is there, even with 0 (work fetch document, scheduler changes).
     """
-    request.work_req_secs = float_or_none(found.get(b"work_req_seconds"), 0, MAX_SECS) or 0.0
-    delay_secs = float_or_none(found.get(b"estimated_delay"), 0, MAX_SECS) or 0.0
-    request.is_new_style = b"cpu_req_secs" in found or b"cpu_req_instances" in found
+    request.work_req_secs = float_or_none(values.get(b"work_req_seconds"), 0, MAX_SECS) or 0.0
+    delay_secs = float_or_none(values.get(b"estimated_delay"), 0, MAX_SECS) or 0.0
+    request.is_new_style = b"cpu_req_secs" in values or b"cpu_req_instances" in values
     request.work_requests[CPU] = WorkRequest(
-        float_or_none(found.get(b"cpu_req_secs"), 0, MAX_SECS) or 0.0,
-        float_or_none(found.get(b"cpu_req_instances"), 0, 1e6) or 0.0,
+        float_or_none(values.get(b"cpu_req_secs"), 0, MAX_SECS) or 0.0,
+        float_or_none(values.get(b"cpu_req_instances"), 0, 1e6) or 0.0,
         delay_secs,
     )
-    request.coprocs_raw = found.get(b"coprocs") or b""
+    request.coprocs_raw = values.get(b"coprocs") or b""
     gpus: dict[str, Gpu] = {}
     scan = TagScanner(request.coprocs_raw, LIMITS)
     while (tag := scan.next()) is not None and len(gpus) < MAX_GPU_TYPES:
@@ -72,12 +72,12 @@ def take_work_request(request: SchedulerRequest, found: dict[bytes, bytes | None
 
 def _gpu(kind: str, count: int, fields: dict[bytes, bytes]) -> Gpu:
     opencl = fields.get(b"coproc_opencl", b"")
-    found = _OPENCL_RAM.search(opencl)
+    match = _OPENCL_RAM.search(opencl)
     ram = float_or_none(fields.get(b"totalGlobalMem"), 0, MAX_BYTES)
     if not ram and (megabytes := float_or_none(fields.get(b"localRAM"), 0, MAX_BYTES / (1 << 20))):
         ram = megabytes * (1 << 20)
-    if not ram and found:
-        ram = float_or_none(found[1], 0, MAX_BYTES)
+    if not ram and match:
+        ram = float_or_none(match[1], 0, MAX_BYTES)
     return Gpu(
         type=kind,
         count=count,

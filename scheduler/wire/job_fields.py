@@ -28,6 +28,8 @@ from scheduler.engine.limits import (
 
 MAX_FLOPS_COUNT: Final = 1e25
 MAX_RESULTS: Final = 100
+LEAST_PRIORITY: Final = -30_000
+MOST_PRIORITY: Final = 30_000
 MAX_CONTENT_CHARS: Final = 1_000_000
 MAX_URL_CHARS: Final = 500
 _URL: Final = re.compile(r"https?://[A-Za-z0-9][^\s<>&\"'\x00-\x20\x7f-\U0010ffff]*")
@@ -47,7 +49,7 @@ _COUNTS: Final[dict[str, tuple[int, int]]] = {
     "max_error_results": (1, MAX_RESULTS),
     "max_total_results": (1, MAX_RESULTS),
     "max_success_results": (1, MAX_RESULTS),
-    "priority": (-30_000, 30_000),
+    "priority": (LEAST_PRIORITY, MOST_PRIORITY),
 }
 _FLOPS: Final = ("fpops_est", "fpops_bound")
 FIELDS: Final = (*_FLOPS, *_COUNTS, "credit", "command_line", "input_files", "output_files", "name")
@@ -223,9 +225,9 @@ def _files(value: object, where: str) -> list[object]:
     return value
 
 
-def _table(value: object, known: set[str], where: str) -> dict[str, Any]:
-    if not isinstance(value, dict) or not set(value) <= known:
-        raise JobError(where, Message("no_table_of", names=sorted(known)))
+def _table(value: object, names: set[str], where: str) -> dict[str, Any]:
+    if not isinstance(value, dict) or not set(value) <= names:
+        raise JobError(where, Message("no_table_of", names=sorted(names)))
     return value
 
 

@@ -201,9 +201,9 @@ def render_reply(reply: SchedulerReply) -> bytes:
         parts += reply.signed_anew_xml
     parts += reply.apps_xml
     parts += [_version(version) for version in reply.versions]
-    known: set[str] = set()
+    file_names: set[str] = set()
     for job in reply.jobs:
-        _add_job(parts, job, reply, known)
+        _add_job(parts, job, reply, file_names)
     parts.append("</scheduler_reply>\n")
     return "".join(parts).encode()
 
@@ -297,7 +297,7 @@ def _file_ref(name: str, open_name: str, is_copied: bool, is_main_program: bool 
     )
 
 
-def _add_job(parts: list[str], job: JobCard, reply: SchedulerReply, known: set[str]) -> None:
+def _add_job(parts: list[str], job: JobCard, reply: SchedulerReply, file_names: set[str]) -> None:
     """Inputs but for those that the reply has already, workunit, outputs, result.
 
     Files are copied to and from the program's folder: it need not be one that is linked with BOINC's library, which
@@ -309,9 +309,9 @@ def _add_job(parts: list[str], job: JobCard, reply: SchedulerReply, known: set[s
         f"<md5_cksum>{file['md5']}</md5_cksum>\n<nbytes>{int(file['nbytes'])}</nbytes>\n"
         f"{_STICKY if file.get('sticky') else ''}</file_info>\n"
         for file in job.inputs
-        if file["name"] not in known
+        if file["name"] not in file_names
     ]
-    known.update(file["name"] for file in job.inputs)
+    file_names.update(file["name"] for file in job.inputs)
     parts.append(
         f"<workunit>\n<name>{job.workunit_name}</name>\n<app_name>{job.app_name}</app_name>\n"
         f"<version_num>{job.version_num}</version_num>\n<rsc_fpops_est>{job.fpops_est:.6f}</rsc_fpops_est>\n"

@@ -84,8 +84,8 @@ def _section_around(scan: TagScanner, name: bytes, inner: bytes) -> tuple[bytes,
         if scan.section(inner) is None:
             scan.pos, is_whole = end, False
         else:
-            found = scan.section(name)
-            rest, is_whole = found or b"", found is not None
+            section = scan.section(name)
+            rest, is_whole = section or b"", section is not None
     return head + rest, is_whole
 
 

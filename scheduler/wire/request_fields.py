@@ -29,12 +29,12 @@ def int_or_none(raw: bytes | None, low: int, high: int) -> int | None:
 
 def numbers(raw: bytes, high: float) -> dict[str, float]:
     """The plain numbers of a section by name; -1 is what clients send for "unknown"."""
-    found = {}
+    values = {}
     for name, text in _NUMBERS.findall(raw, 0, 1 << 14):
         number = float_or_none(text, -1, high)
         if number is not None:
-            found[name.decode("ascii", "replace")] = number
-    return found
+            values[name.decode("ascii", "replace")] = number
+    return values
 
 
 def fraction(number: float | None) -> float:

@@ -87,19 +87,19 @@ def parse_request(body: bytes, *, is_cut: bool = False) -> SchedulerRequest:
     if scan.next() != _ROOT:
         raise ProtocolError("scheduler_request", "the message does not begin with this element")
     scan.enter()
-    found: dict[bytes, bytes | None] = {}
+    fields: dict[bytes, bytes | None] = {}
     platforms: list[str] = []
     messages_at: int | None = None
     request = SchedulerRequest()
     while (tag := scan.next()) is not None:
         if tag in _SIMPLE:
-            found.setdefault(tag, scan.element_text(tag))
+            fields.setdefault(tag, scan.element_text(tag))
         elif tag == b"result":
             read = take_result if len(request.results) < MAX_RESULTS else pass_over_result
             if not read(request, scan, is_cut) and is_cut:
                 break  # nothing in it counts as part of the message: a program may have written it
         elif tag in _SECTIONS:
-            found.setdefault(tag, scan.section(tag))
+            fields.setdefault(tag, scan.section(tag))
         elif tag == b"msg_from_host":
             messages_at = scan.start if messages_at is None else messages_at
             if not take_message(request, scan, is_cut) and is_cut:
@@ -120,7 +120,7 @@ def parse_request(body: bytes, *, is_cut: bool = False) -> SchedulerRequest:
     if tag != b"/scheduler_request" and not (is_cut and (request.results or messages_at is not None)):
         raise ProtocolError("scheduler_request", "not closed: the message was cut off")
     request.alt_platforms = tuple(platforms[:MAX_PLATFORMS])
-    request = _completed(request, found)
+    request = _completed(request, fields)
     if is_cut:
         request.sends_no_work, request.is_cut, request.other_results = True, True, None
         weigh_messages(request, 0 if messages_at is None else len(body) - messages_at, len(body))
@@ -141,9 +141,9 @@ def authenticator_of(head: bytes) -> str:
     return ""
 
 
-def _completed(request: SchedulerRequest, found: dict[bytes, bytes | None]) -> SchedulerRequest:
+def _completed(request: SchedulerRequest, fields: dict[bytes, bytes | None]) -> SchedulerRequest:
     def raw(tag: bytes) -> bytes:
-        return found.get(tag) or b""
+        return fields.get(tag) or b""
 
     request.authenticator = as_text("authenticator", raw(b"authenticator"), MAX_NAME)
     request.hostid = int_or_none(raw(b"hostid"), 0, 2**63 - 1) or 0
@@ -152,14 +152,14 @@ def _completed(request: SchedulerRequest, found: dict[bytes, bytes | None]) -> S
         str(int_or_none(raw(tag), 0, 999_999) or 0)
         for tag in (b"core_client_major_version", b"core_client_minor_version", b"core_client_release")
     )
-    request.allows_multiple_clients = flag(found.get(b"allow_multiple_clients"))
-    request.sends_no_work = flag(found.get(b"dont_send_work"))
+    request.allows_multiple_clients = flag(fields.get(b"allow_multiple_clients"))
+    request.sends_no_work = flag(fields.get(b"dont_send_work"))
     request.platform_name = clip(raw(b"platform_name"), 64)
     request.code_sign_key = clip(raw(b"code_sign_key")[:4096], 4096)
     request.cross_project_id = clip(raw(b"cross_project_id"), 32)
     request.duration_correction_factor = float_or_none(raw(b"duration_correction_factor"), 1e-6, 1e6) or 1.0
-    take_work_request(request, found)
-    _take_what_is_rare(request, found)
+    take_work_request(request, fields)
+    _take_what_is_rare(request, fields)
     _take_preferences(request, raw(b"global_preferences"), raw(b"global_prefs_source_email_hash"))
     preferences = raw(b"working_global_preferences") + raw(b"global_preferences") + raw(b"project_preferences")
     request.refused_types = _refused_types(preferences, [gpu.type for gpu in request.gpus])
@@ -182,29 +182,29 @@ def _completed(request: SchedulerRequest, found: dict[bytes, bytes | None]) -> S
     request.net_stats = {name: number for name, number in net_stats.items() if name in _NET_STATS}
     request.disk_usage = numbers(raw(b"disk_usage"), MAX_BYTES)
     request.host = host_of(raw(b"host_info"))
-    if b"other_results" in found:
+    if b"other_results" in fields:
         names = NAMES.findall(raw(b"other_results"))
         if len(names) <= MAX_OTHER_RESULTS:
             request.other_results = frozenset(clip(name, MAX_NAME) for name in names)
     return request
 
 
-def _take_what_is_rare(request: SchedulerRequest, found: dict[bytes, bytes | None]) -> None:
+def _take_what_is_rare(request: SchedulerRequest, fields: dict[bytes, bytes | None]) -> None:
     """What recent clients say of themselves, and what the volunteer's account manager had them forward."""
     refused = (("docker", b"dont_use_docker"), ("wsl", b"dont_use_wsl"))
-    request.refused_containers = tuple(name for name, tag in refused if flag(found.get(tag)))
-    request.client_brand = clip(found.get(b"client_brand") or b"", MAX_BRAND, entities=True)
-    request.client_opaque = clip(_CDATA.sub(b"", (found.get(b"client_opaque") or b"")[: 8 * MAX_OPAQUE]), MAX_OPAQUE)
-    if keywords := found.get(b"user_keywords"):
-        named = [(found[1], int(found[2])) for found in islice(_KEYWORDS.finditer(keywords), 2 * MAX_KEYWORDS)]
+    request.refused_containers = tuple(name for name, tag in refused if flag(fields.get(tag)))
+    request.client_brand = clip(fields.get(b"client_brand") or b"", MAX_BRAND, entities=True)
+    request.client_opaque = clip(_CDATA.sub(b"", (fields.get(b"client_opaque") or b"")[: 8 * MAX_OPAQUE]), MAX_OPAQUE)
+    if keywords := fields.get(b"user_keywords"):
+        named = [(match[1], int(match[2])) for match in islice(_KEYWORDS.finditer(keywords), 2 * MAX_KEYWORDS)]
         request.keywords_yes = frozenset(number for kind, number in named if kind == b"yes")
         request.keywords_no = frozenset(number for kind, number in named if kind == b"no")
 
 
 def _take_preferences(request: SchedulerRequest, raw: bytes, email_hash: bytes) -> None:
     """The client's general preferences and when they were saved, by the site where they were."""
-    if (found := _MOD_TIME.search(raw)) is not None:
-        request.preferences_at = float_or_none(found[1], 0, MAX_SECS) or 0.0
+    if (match := _MOD_TIME.search(raw)) is not None:
+        request.preferences_at = float_or_none(match[1], 0, MAX_SECS) or 0.0
         request.preferences_raw = raw if len(raw) <= MAX_PREFERENCES else b""
         request.preferences_email_hash = clip(email_hash, 32)
 
@@ -219,8 +219,8 @@ def _refused_types(preferences: bytes, gpu_types: Sequence[str]) -> frozenset[st
 
 def _without_venues(preferences: bytes) -> bytes:
     """The preferences that hold in all venues. Those of this computer's own venue are in the working preferences."""
-    kept, at = [], 0
+    pieces, at = [], 0
     while (begin := preferences.find(b"<venue", at)) >= 0 and (end := preferences.find(b"</venue>", begin)) >= 0:
-        kept.append(preferences[at:begin])
+        pieces.append(preferences[at:begin])
         at = end
-    return b"".join([*kept, preferences[at:]])
+    return b"".join([*pieces, preferences[at:]])

@@ -9,7 +9,7 @@ from xml.sax.saxutils import escape
 
 from portal.clients.effects import ReadBody
 from portal.wire.scanner import Limits, ProtocolError, TagScanner, as_int, as_text
-from scheduler.engine.limits import MAX_FILE_NBYTES, MAX_UPLOAD_NAME_CHARS
+from scheduler.engine.limits import MAX_FILE_NBYTES, MAX_FORMER_NAME_CHARS
 
 MAX_HEAD_NBYTES: Final = 16 * 1024
 _PIECE_NBYTES: Final = 4096
@@ -95,7 +95,7 @@ def _field(fields: dict[bytes, bytes], name: bytes) -> bytes:
 
 
 def _name(fields: dict[bytes, bytes], tag: bytes) -> str:
-    name = as_text(tag.decode(), _field(fields, tag), MAX_UPLOAD_NAME_CHARS)
+    name = as_text(tag.decode(), _field(fields, tag), MAX_FORMER_NAME_CHARS)
     if not name:
         raise ProtocolError(tag.decode(), "empty")
     return name

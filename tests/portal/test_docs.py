@@ -29,6 +29,7 @@ READERS = {
     "text",
     "words",
     "networks",
+    "former_paths",
     "words_among",
     "switch",
     "choice",

@@ -36,7 +36,8 @@ from extras.badges.models import Badge
 from extras.central_factors.models import CollectedExport
 from extras.laboratory.models import CreditExperiment
 from extras.laboratory.trials.experiment import Experiment, Variant
-from extras.remote_jobs.models import JobTemplate, Submitter
+from extras.remote_jobs.models import JobTemplate
+from extras.scripts.models import Script
 from extras.win_back_mails.models import MailCampaign
 from portal.models import (
     Account,
@@ -56,7 +57,17 @@ from portal.models import (
     SupportAction,
     User,
 )
-from scheduler.models import AppKeyword, KeyChange, PlanClass, ReleaseDraft, RetryEntry, Step, StoredFile, Trickle
+from scheduler.models import (
+    AppKeyword,
+    KeyChange,
+    PlanClass,
+    ReleaseDraft,
+    RetryEntry,
+    Step,
+    StoredFile,
+    Submitter,
+    Trickle,
+)
 from tests.support.credit_factories import make_app, make_result, make_version, make_workunit
 
 EXPERIMENT: Final = Experiment([Variant("published")]).as_json()
@@ -185,9 +196,10 @@ def _scheduler_rows(alice: User, host: Host, of_credit: Mapping[str, Any]) -> di
     app, batch, workunit, result = (of_credit[f"credit.{name}"] for name in ("app", "batch", "workunit", "result"))
     return {
         "remote_jobs.jobtemplate": JobTemplate.objects.create(app=app, kind="in", name="alpine_in", text="<workunit/>"),
-        "remote_jobs.submitter": Submitter.objects.create(user=alice),
+        "scripts.script": Script.objects.create(name="energy", kind="compare", source="#!/bin/sh\n"),
         "scheduler.appkeyword": AppKeyword.objects.create(app=app, keyword=1),
         "scheduler.planclass": PlanClass.objects.create(name="mt"),
+        "scheduler.submitter": Submitter.objects.create(user=alice),
         "scheduler.retryentry": RetryEntry.objects.create(
             workunit=workunit, step=Step.choices[0][0], fault="f", since=now, retry_at=now
         ),

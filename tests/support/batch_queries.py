@@ -56,7 +56,7 @@ class Calculate(Query[Any]):
         return self.slow
 
     @staticmethod
-    def steps(several: Sequence[Calculate], *, apart: bool) -> Sequence[Step]:
+    def steps(several: Sequence[Calculate], *, alone: bool) -> Sequence[Step]:
         return [Step(several[0].statement, {"numbers": [each.number for each in several]})]
 
     @staticmethod
@@ -74,7 +74,7 @@ class Rename(Calculate):
     is_write: ClassVar[bool] = True
 
     @staticmethod
-    def steps(several: Sequence[Calculate], *, apart: bool) -> Sequence[Step]:
+    def steps(several: Sequence[Calculate], *, alone: bool) -> Sequence[Step]:
         (rename,) = several
         return [Step(RENAME, {"id": rename.number, "name": "renamed"})]
 

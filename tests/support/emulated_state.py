@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from emulator.engine.run import Run
+from emulator.engine.run import Emulation
 from emulator.engine.scenario import Backoffs, Project, Scenario, Standing, StartJob, StartState
 from emulator.engine.state import Job, ProjectState
 
 
-def present_state(run: Run, scenario: Scenario) -> Scenario:
+def present_state(run: Emulation, scenario: Scenario) -> Scenario:
     """The scenario that goes on where a run has ended."""
     client, policy = run._client, run._policy
     now = run._duration_secs

@@ -1,8 +1,9 @@
 """The smallest real BOINC project: what the end-to-end tests let a real client compute for.
 
 A loopback web server with a master page, a scheduler, downloads and uploads (BOINC protocol: project, files,
-jobs on the client). Its one application is a program without BOINC's library that counts primes for a given
-number of seconds; uploads are checked by certificate, size and MD5, and the count itself by a sieve.
+jobs on the client). Its one application is a program without BOINC's library that runs for a given number of
+seconds and counts primes in the first half of the first second: clients report how long it ran, and other tests need
+the processors. Uploads are checked by certificate, size and MD5, and the count itself by a sieve.
 
 One instance per test, driven through its methods; everything that a client asked for is kept to be looked at.
 """
@@ -35,15 +36,16 @@ PROGRAM = """\
 #!{python} -IS
 import sys, time
 source, target = sys.argv[1:]
-end = time.monotonic() + float(open(source).read())
+begin = time.monotonic()
 limit, primes = 2, 0
-while time.monotonic() < end:
+while time.monotonic() < begin + 0.5:
     for number in range(limit, limit + 1000):
         divisor = 2
         while divisor * divisor <= number and number % divisor:
             divisor += 1
         primes += divisor * divisor > number
     limit += 1000
+time.sleep(max(0, begin + float(open(source).read()) - time.monotonic()))
 open(target, "w").write(f"{{primes}} primes below {{limit}}\\n")
 open("boinc_finish_called", "w").write("0\\n")
 """
@@ -71,7 +73,7 @@ class Report:
 
 @dataclass
 class Job:
-    """One job: its name on the wire, how long it computes, and what came back."""
+    """One job: its name on the wire, how long it runs, and what came back."""
 
     name: str
     secs: float

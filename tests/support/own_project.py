@@ -66,10 +66,12 @@ class Manage:
 def _settings(environment: Mapping[str, str]) -> dict[str, Any]:
     """What commands read of the settings, as `portal.settings` makes them from this environment."""
     var_dir = Path(environment["VAR_DIR"])
+    former = [path for path in environment.get("FORMER_PATHS", "").split(", ") if path]
     keys = ("AM_SIGNING_KEY", "AM_SIGNING_KEY_PUBLIC", "CODE_SIGNING_KEY", "CODE_SIGNING_KEY_PUBLIC")
     return {
         "SITE_URL": environment["SITE_URL"],
-        "PROJECT_URL": f"{environment['SITE_URL']}project/",
+        "PROJECT_URL": f"{environment['SITE_URL']}{(former or ['/project/'])[0].removeprefix('/')}",
+        "FORMER_PATHS": former,
         "DEMO": False,
         "MEDIA_ROOT": var_dir / "files",
         "UPLOADS_DIR": var_dir / "uploads",

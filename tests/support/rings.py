@@ -21,7 +21,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 NAMES: Final = ("unit", "system", "journeys")
 _OF_JOURNEYS: Final = frozenset({"browser", "boinc_client", "chromium"})
 _OF_SYSTEMS: Final = frozenset({"transactional_db", "s3_server", "nginx"})
-_OF_NIGHTS: Final = frozenset({"nginx"})
+_OF_NIGHTS: Final = frozenset({"nginx", "mariadb"})
 """What needs a system package of its own beyond Chromium and the BOINC client; others are marked by hand."""
 _STARTS: Final = frozenset({"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn"})
 

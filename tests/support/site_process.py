@@ -88,14 +88,15 @@ def celery_beat(variables: Mapping[str, str], log_file: Path) -> GuardedProgram:
 
 
 class Site(GuardedProgram):
-    """A running site; use it as a context manager. `var_dir` must have been prepared."""
+    """A running site; use it as a context manager. `var_dir` must have been prepared. `PORT`: a free one by default."""
 
     application = "portal.asgi:application"
 
     def __init__(self, var_dir: Path, log_file: Path, **settings_by_name: str) -> None:
         # Processes that answer requests; granian reads them from its environment.
         settings_by_name.setdefault("GRANIAN_WORKERS", "1")
-        port = free_port()
+        # Of a test whose clients have been at this port before
+        port = int(settings_by_name.pop("PORT", "") or free_port())
         self.url = f"http://127.0.0.1:{port}/"
         self.signing_key = signing.parse_private_key((var_dir / "am_signing_private").read_text())
         self._mail_dir = var_dir / "mail"

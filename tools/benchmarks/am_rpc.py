@@ -75,8 +75,8 @@ def _busy_pages(port: int) -> Iterator[None]:
             yield
         finally:
             over.set()
-        for each in asking:
-            each.result()
+        for process in asking:
+            process.result()
 
 
 def _statements(member: fleet.Member) -> int:

@@ -60,7 +60,7 @@ def _scenario(length: int, *, gpus: bool) -> Scenario:
     """Two projects; a buffer that this many jobs fill."""
     size = Normal(JOB_SECS * 1e9)
     versions = (Version(1e9), Version(1e9, 0.1, "NVIDIA", 0.5)) if gpus else (Version(1e9),)
-    apps = tuple(App(f"a{n}", (each,), size, size, 1000 * DAY_SECS) for n, each in enumerate(versions))
+    apps = tuple(App(f"a{n}", (version,), size, size, 1000 * DAY_SECS) for n, version in enumerate(versions))
     processors = [Processor(CPU, CPUS, 1e9), *([Processor("NVIDIA", 4, 5e9, 0.2)] if gpus else [])]
     days = length * JOB_SECS / CPUS / DAY_SECS
     projects = tuple(Project(name, 100, apps) for name in "AB")

@@ -39,10 +39,10 @@ def measure() -> dict[str, Any]:
         url = f"http://127.0.0.1:{port}/"
         signed_in = browser.new_context()
         sign_in(signed_in.new_page(), url, *VOLUNTEER)
-        found = {"landing": _page(browser, None, url)}
+        figures = {"landing": _page(browser, None, url)}
         for name, path in PAGES.items():
-            found[name] = _page(browser, signed_in, f"{url}{path}")
-        return found
+            figures[name] = _page(browser, signed_in, f"{url}{path}")
+        return figures
 
 
 def _page(browser: Browser, signed_in: BrowserContext | None, address: str) -> dict[str, float]:

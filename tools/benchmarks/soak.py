@@ -66,12 +66,12 @@ def measure() -> dict[str, Any]:
             over.set()
         times, megabytes = watching.result()
     growth = _growth(megabytes[len(megabytes) // 2 :])
-    found = {
+    figures = {
         "secs": SECS,
         "full_rate": round(full.rate),
         "rate": round(measured.rate),
         "p99_ms": measured.figures["p99_ms"],
-        **{f"{name}_ms": _spread(each) for name, each in times.items()},
+        **{f"{name}_ms": _spread(secs) for name, secs in times.items()},
         "slow_connections": dict(ended),
         "errors": dict(errors),
         "other_work": dict(work),
@@ -80,8 +80,8 @@ def measure() -> dict[str, Any]:
     }
     failed = {name: times for name, times in work.items() if name.startswith("failed")}
     if errors or failed or growth > MOST_GROWTH:
-        raise NotSound(f"requests failed: {dict(errors)}, other work: {failed}, or memory grew: {found}")
-    return found
+        raise NotSound(f"requests failed: {dict(errors)}, other work: {failed}, or memory grew: {figures}")
+    return figures
 
 
 def _paced(
@@ -125,8 +125,8 @@ def _other_work() -> Iterator[Counter[str]]:
             yield done
         finally:
             over.set()
-        for each in working:
-            each.result()
+        for process in working:
+            process.result()
 
 
 def _repeat(name: str, command: list[str], over: threading.Event, done: Counter[str]) -> None:

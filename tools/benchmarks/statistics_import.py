@@ -66,10 +66,10 @@ def _served(folder: Path) -> Iterator[str]:
     command = [sys.executable, "-u", "-m", "http.server", "0", "--bind", "127.0.0.1", "--directory", str(folder)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:
         assert server.stdout is not None
-        found = re.search(r"port (\d+)", server.stdout.readline())
-        assert found is not None  # it says so first
+        match = re.search(r"port (\d+)", server.stdout.readline())
+        assert match is not None  # it says so first
         try:
-            yield f"http://127.0.0.1:{found[1]}/"
+            yield f"http://127.0.0.1:{match[1]}/"
         finally:
             server.terminate()
 

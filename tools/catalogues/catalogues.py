@@ -53,13 +53,13 @@ def up_to_date(root: Path, place: Catalogue, language: str) -> Catalog:
 
     A text that this catalogue does not translate gets the translation of another app that has the same text.
     """
-    known = [parse(place.path(root, language), language)]
-    known += [parse(Catalogue(app, domain).path(root, language), language) for domain in DOMAINS for app in APPS]
+    catalogs = [parse(place.path(root, language), language)]
+    catalogs += [parse(Catalogue(app, domain).path(root, language), language) for domain in DOMAINS for app in APPS]
     catalog = Catalog(locale=language)
     for message in entries(extracted(root, place, language)):
         catalog.add(
             message.id,
-            _translation(message, known),
+            _translation(message, catalogs),
             locations=message.locations,
             auto_comments=message.auto_comments,
             context=message.context,
@@ -67,13 +67,13 @@ def up_to_date(root: Path, place: Catalogue, language: str) -> Catalog:
     return catalog
 
 
-def _translation(message: Message, known: Iterable[Catalog]) -> str | tuple[str, ...] | None:
-    for catalog in known:
-        found = catalog.get(message.id, message.context)
+def _translation(message: Message, catalogs: Iterable[Catalog]) -> str | tuple[str, ...] | None:
+    for catalog in catalogs:
+        entry = catalog.get(message.id, message.context)
         # A text may have got a plural since.
-        if found and found.id == message.id and all(translations(found)):
-            forms = translations(found)
-            return tuple(forms) if isinstance(found.id, tuple) else forms[0]
+        if entry and entry.id == message.id and all(translations(entry)):
+            forms = translations(entry)
+            return tuple(forms) if isinstance(entry.id, tuple) else forms[0]
     return None
 
 

@@ -20,22 +20,22 @@ _TAG: Final = re.compile(r"</?[a-z][a-z0-9]*")
 
 def problems(root: Path, places: Iterable[Catalogue], languages: Iterable[str]) -> list[str]:
     """One sentence for each problem, with the file's name first; none if all is well."""
-    found: list[str] = []
+    sentences: list[str] = []
     for language in languages:
-        known: dict[tuple[object, str | None], tuple[Path, list[str]]] = {}
+        translated: dict[tuple[object, str | None], tuple[Path, list[str]]] = {}
         for place in places:
             path = place.path(root, language)
             name = path.relative_to(root)
             catalog = parse(path, language)
             if as_text(up_to_date(root, place, language), language) != (path.read_text() if path.exists() else ""):
-                found.append(f"{name} is not up to date: run manage.py update_catalogues.")
-            found += [f"{name}: {message.id!r} is obsolete." for message in catalog.obsolete.values()]
+                sentences.append(f"{name} is not up to date: run manage.py update_catalogues.")
+            sentences += [f"{name}: {message.id!r} is obsolete." for message in catalog.obsolete.values()]
             for message in entries(catalog):
-                found += [f"{name}: {each}" for each in _of_entry(message)]
-                elsewhere, other = known.setdefault((message.id, message.context), (name, translations(message)))
+                sentences += [f"{name}: {problem}" for problem in _of_entry(message)]
+                elsewhere, other = translated.setdefault((message.id, message.context), (name, translations(message)))
                 if other != translations(message) and all(other) and all(translations(message)):
-                    found.append(f"{name}: {message.id!r} is translated otherwise in {elsewhere}.")
-    return found
+                    sentences.append(f"{name}: {message.id!r} is translated otherwise in {elsewhere}.")
+    return sentences
 
 
 def _of_entry(message: Message) -> Iterator[str]:

@@ -64,7 +64,7 @@ class Told:
     """The requests of the demo volunteer's computers, and what these did for this site's own project, by their ids."""
 
     calls: int
-    own_work: dict[int, list[fleet.Stretch]]
+    own_work: dict[int, list[fleet.ProjectWork]]
 
 
 def create_people(now: dt.datetime) -> Told:
@@ -95,7 +95,7 @@ def create_people(now: dt.datetime) -> Told:
     rollup.roll_up(now, since=(now - HISTORY).date())
     standings.refresh(now)
     url = own.master_url if own is not None else ""
-    return Told(len(calls), {hosts[each.computer.name]: each.stretches.get(url, []) for each in machines})
+    return Told(len(calls), {hosts[machine.computer.name]: machine.stretches.get(url, []) for machine in machines})
 
 
 def _play(machines: Sequence[fleet.SimulatedHost], calls: Sequence[fleet.Call], statistics: DemoStatistics) -> None:

@@ -26,7 +26,7 @@ def make(stdout: OutputWrapper) -> None:
         EmailAddress.objects.get_or_create(user=user, email=email, defaults={"verified": True, "primary": True})
     stdout.write(f"{told.calls} requests of simulated computers were answered.")
     if "project" in settings.ROOMS:
-        work = {host_id: [astuple(each) for each in did] for host_id, did in told.own_work.items()}
+        work = {host_id: [astuple(stretch) for stretch in did] for host_id, did in told.own_work.items()}
         call_command("simulate_history", VOLUNTEER.email, work=work, stdout=stdout)
     for app in apps_in_use():
         app.make_demo(User.objects.get(email=VOLUNTEER.email), timezone.now())

@@ -16,7 +16,7 @@ from accounting.reconciliation import refresh
 from accounting.statistics import store
 from accounting.wire.statistics import HOSTS, USERS, Row, Tables
 from portal.fetch.fetcher import Version
-from tools.simulation.fleet import SimulatedHost, Stretch
+from tools.simulation.fleet import ProjectWork, SimulatedHost
 
 PUBLISHED: Final = ("Tidewater", "Quiet Sky Survey")
 VALIDATED_AFTER_HOURS: Final = (4.0, 60.0)
@@ -46,7 +46,7 @@ class _Record:
         self.total_credit += sum(credit for at, credit in self.waiting if at <= now)
         self.waiting = [(at, credit) for at, credit in self.waiting if at > now]
 
-    def _grant(self, url: str, number: int, stretch: Stretch) -> tuple[dt.datetime, float]:
+    def _grant(self, url: str, number: int, stretch: ProjectWork) -> tuple[dt.datetime, float]:
         rng = random.Random(f"{self.machine.computer.name} {url} {number}")
         estimated = sum(self.machine.computer.credit_micro(stretch.cpu_secs, stretch.gpu_secs)) / 1e6
         return stretch.until + dt.timedelta(hours=rng.uniform(*VALIDATED_AFTER_HOURS)), estimated * rng.uniform(*RATIO)
@@ -85,7 +85,7 @@ class DemoStatistics:
 
     @staticmethod
     def _keep(project: Project, hosts: list[Row], now: dt.datetime) -> None:
-        found = StatisticsImport.objects.get(project=project)
+        row = StatisticsImport.objects.get(project=project)
         connection.ensure_connection()
         source = store.source_of({USERS: [], HOSTS: [hosts]})
-        store.keep(connection.connection, found, Tables(int(now.timestamp()), None, None), Version(), source)
+        store.keep(connection.connection, row, Tables(int(now.timestamp()), None, None), Version(), source)

@@ -26,8 +26,8 @@ def fuzz(name: str, runs: int, secs: int, folder: Path) -> tuple[str, str]:
     """The parser's name, and what went wrong; empty: nothing."""
     corpus, seeds = folder / "corpus" / name, folder / "seeds" / name
     faults = folder / "faults" / name
-    for each in (corpus, seeds, faults):
-        each.mkdir(parents=True, exist_ok=True)
+    for place in (corpus, seeds, faults):
+        place.mkdir(parents=True, exist_ok=True)
     inputs = [*PARSERS[name].seeds(), *(path.read_bytes() for path in found(name))]
     for number, data in enumerate(inputs):
         (seeds / f"{number}").write_bytes(data)
@@ -47,12 +47,12 @@ def fuzz(name: str, runs: int, secs: int, folder: Path) -> tuple[str, str]:
         text=True,
         errors="replace",
     )
-    said = "\n".join(
+    report = "\n".join(
         line for line in (done.stdout + done.stderr).splitlines() if not line.startswith(("INFO", "WARNING"))
     )
-    count = re.search(r"number_of_executed_units: (\d+)", said)
+    count = re.search(r"number_of_executed_units: (\d+)", report)
     _say(f"{name}: {int(count[1]):,} inputs" if count else f"{name}: ended")
-    return name, said[-3000:] if done.returncode else ""
+    return name, report[-3000:] if done.returncode else ""
 
 
 def _say(text: str) -> None:
@@ -73,10 +73,10 @@ def main() -> int:
     folder = Path(os.environ.get("VAR_DIR", "var")).absolute() / "fuzzing"
     with ThreadPoolExecutor(given.jobs) as pool:
         outcomes = list(pool.map(lambda name: fuzz(name, runs, secs, folder), names))
-    for name, said in outcomes:
-        if said:
-            _say(f"--- {name}: the input is in {folder / 'faults' / name}\n{said}")
-    return int(any(said for _, said in outcomes))
+    for name, faults in outcomes:
+        if faults:
+            _say(f"--- {name}: the input is in {folder / 'faults' / name}\n{faults}")
+    return int(any(faults for _, faults in outcomes))
 
 
 if __name__ == "__main__":

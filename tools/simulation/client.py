@@ -190,7 +190,7 @@ class SimulatedComputer:
         return f"   <name>{self.email}</name>\n   <password_hash>{password_hash}</password_hash>\n"
 
     def _project(self, project: Attachment) -> str:
-        said = {
+        section = {
             "url": project.url,
             "project_name": project.name,
             "suspended_via_gui": 0,
@@ -205,8 +205,8 @@ class SimulatedComputer:
         }
         if self.dynamic:
             totals = [format_micro(total) for total in project.totals[:4]] + list(map(str, project.totals[4:]))
-            said |= {"nrpc_failures": 0} | dict(zip(KINDS, totals, strict=True))
-        lines = "".join(f"      <{tag}>{value}</{tag}>\n" for tag, value in said.items())
+            section |= {"nrpc_failures": 0} | dict(zip(KINDS, totals, strict=True))
+        lines = "".join(f"      <{tag}>{value}</{tag}>\n" for tag, value in section.items())
         no_work = "".join(f"    <sched_req_no_work>{type_}</sched_req_no_work>\n" for type_ in project.no_work)
         key = f"      <account_key>{project.account_key}</account_key>\n" if project.managed else ""
         return f"   <project>\n{lines}{no_work}{key}   </project>\n"

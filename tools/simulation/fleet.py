@@ -29,7 +29,7 @@ FIRST_CALLS: Final = (dt.timedelta(0), dt.timedelta(minutes=2), dt.timedelta(min
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class ProjectWork:
     """What a computer did for one project between two contacts; ``failed`` of its CPU and GPU jobs failed."""
 
     since: dt.datetime
@@ -81,7 +81,7 @@ class SimulatedHost:
     pattern: UsagePattern
     rng: random.Random
     last_at: dt.datetime | None = None
-    stretches: dict[str, list[Stretch]] = field(default_factory=dict)
+    stretches: dict[str, list[ProjectWork]] = field(default_factory=dict)
 
     def calls(self, start: dt.datetime, end: dt.datetime) -> Iterator[dt.datetime]:
         """When it contacts the manager: thrice at the attach, then every six hours while it is on."""
@@ -120,20 +120,20 @@ class SimulatedHost:
         rng = random.Random(f"{self.computer.name} {now.timestamp()}")
         # Without this site's own project, whose tasks are real rows: it would know nothing of these.
         projects = sorted(url for url in self.computer.projects if url != settings.PROJECT_URL)
-        kept = []
+        tasks_left = []
         for task in self.computer.tasks:
             whole = task.elapsed_secs + task.remaining_secs
             task.elapsed_secs += on_secs * rng.uniform(0.8, 1.0)
             task.remaining_secs = whole - task.elapsed_secs
             task.fraction_done = task.elapsed_secs / whole
             if task.remaining_secs > 0 and task.url in self.computer.projects:
-                kept.append(task)
-        while projects and len(kept) < min(MAX_TASKS, max(2, self.computer.ncpus // 2)):
+                tasks_left.append(task)
+        while projects and len(tasks_left) < min(MAX_TASKS, max(2, self.computer.ncpus // 2)):
             url = projects[rng.randrange(len(projects))]
             name = f"{url.split('/')[2].split('.')[0]}_{rng.randrange(10**6):06}_{rng.randrange(2)}"
             hours = rng.uniform(3, 40)
             begun = rng.uniform(0, 0.6)
-            kept.append(
+            tasks_left.append(
                 Task(
                     url,
                     name,
@@ -144,7 +144,7 @@ class SimulatedHost:
                     elapsed_secs=hours * HOUR_SECS * begun,
                 )
             )
-        self.computer.tasks = kept
+        self.computer.tasks = tasks_left
 
     def _on_secs(self, since: dt.datetime, now: dt.datetime) -> float:
         secs, moment = 0.0, since
@@ -168,7 +168,7 @@ class SimulatedHost:
             failed = sum(self.rng.random() < self.pattern.failing for _ in range(cpu_jobs + gpu_jobs))
             project.work(self.computer, *on_each, (cpu_jobs + gpu_jobs - failed, failed))
             self.stretches.setdefault(project.url, []).append(
-                Stretch(since, until, *on_each, cpu_jobs, gpu_jobs, failed)
+                ProjectWork(since, until, *on_each, cpu_jobs, gpu_jobs, failed)
             )
 
 

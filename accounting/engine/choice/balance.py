@@ -74,14 +74,14 @@ def rebalance(
     all_credit = sum(credit.get(id_, 0.0) for id_ in able)
     if all_credit <= 0:
         return {id_: ProjectBalance(share / all_shares, 0.0, boosts.get(id_, 1.0)) for id_, share in able.items()}
-    found: dict[int, tuple[float, float, float]] = {}
+    balances: dict[int, tuple[float, float, float]] = {}
     for id_, share in able.items():
         target, got = share / all_shares, credit.get(id_, 0.0) / all_credit
         gap = log(target / got) if got > 0 else LARGEST_STEP
         step = GAIN * max(-LARGEST_STEP, min(LARGEST_STEP, gap))
-        found[id_] = target, got, log(boosts.get(id_, 1.0)) + step
-    middle = sum(target * level for target, _, level in found.values())
+        balances[id_] = target, got, log(boosts.get(id_, 1.0)) + step
+    middle = sum(target * level for target, _, level in balances.values())
     return {
         id_: ProjectBalance(target, got, exp(max(-LARGEST_BOOST, min(LARGEST_BOOST, level - middle))))
-        for id_, (target, got, level) in found.items()
+        for id_, (target, got, level) in balances.items()
     }

@@ -252,7 +252,7 @@ def _liking(project: ProjectFacts, yes: frozenset[int]) -> tuple[float, tuple[in
             because |= liked
             sums[keyword.category] = sums.get(keyword.category, 0.0) + weight
     # Two decimals: what differs by less is equally liked.
-    return round(sum(min(1.0, each) for each in sums.values()), 2), tuple(sorted(because))
+    return round(sum(min(1.0, amount) for amount in sums.values()), 2), tuple(sorted(because))
 
 
 @lru_cache(maxsize=1 << 16)

@@ -13,9 +13,9 @@ class Command(BaseCommand):
     help = "Re-derive the ledger's totals from its days and report every difference; exit code 1 if there is one."
 
     def handle(self, *args: Any, **options: Any) -> None:
-        found = list(check.differences())
-        for line in found:
+        differences = list(check.differences())
+        for line in differences:
             self.stdout.write(line)
-        if found:
-            raise CommandError(f"{len(found)} differences", returncode=1)
+        if differences:
+            raise CommandError(f"{len(differences)} differences", returncode=1)
         self.stdout.write("The ledger is consistent.")

@@ -18,8 +18,8 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, names: list[str], **options: Any) -> None:
         wanted = StatisticsImport.objects.filter(project__name__in=names) if names else run.wanted()
-        found = {row.project.name: row.pk for row in wanted.select_related("project")}
-        if missing := set(names) - found.keys():
+        numbers = {row.project.name: row.pk for row in wanted.select_related("project")}
+        if missing := set(names) - numbers.keys():
             raise CommandError(f"No statistics are imported of a project of the name {', '.join(sorted(missing))}.")
-        for name, project_id in found.items():
+        for name, project_id in numbers.items():
             self.stdout.write(f"{name}: {run.import_project(project_id, at_once=True)}")

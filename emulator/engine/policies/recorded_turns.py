@@ -19,7 +19,7 @@ STEPS_MAX: Final = 20_000
 
 
 @dataclass(slots=True)
-class Stretch:
+class RecordedTurn:
     """A job has an instance, or several, between two times, in seconds from now. `lanes` counts the instances of all
     kinds; a CPU job for which there was no whole CPU has no lane."""
 
@@ -50,7 +50,7 @@ class RecordedTurns:
         self._given: list[tuple[float, int]] = []  # up to when which job has an instance; a heap
         self.is_cut = False  # the record was full
         self.lanes: list[tuple[int, int]] = []  # kind and number within it
-        self._stretches: list[Stretch] = []
+        self._stretches: list[RecordedTurn] = []
         self._lanes: list[Lanes] = []
         for kind, is_there in enumerate(present):
             count = int(self._free[kind]) if is_there else 0
@@ -58,7 +58,7 @@ class RecordedTurns:
             self.lanes += [(kind, number) for number in range(count)]
         self._held: dict[int, tuple[int, ...]] = {}  # by job
         self._first: dict[int, float] = {}
-        self._last: dict[int, Stretch] = {}
+        self._last: dict[int, RecordedTurn] = {}
 
     def run(self) -> None:
         """Simulates."""
@@ -124,7 +124,7 @@ class RecordedTurns:
         if last is not None and last.end_secs == at and last.lanes == lanes:
             last.end_secs = at + secs
         else:
-            self._last[job] = stretch = Stretch(job, lanes, at, at + secs)
+            self._last[job] = stretch = RecordedTurn(job, lanes, at, at + secs)
             self._stretches.append(stretch)
         self._ranks[project] += self._cost[job] * secs
         return float(self._ranks[project])

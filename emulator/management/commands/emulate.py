@@ -138,12 +138,12 @@ class Command(BaseCommand):
             variants = self._variants(options)
             if (options["timeline"] or options["explain"]) and len(variants) > 1:
                 raise _wrong("--timeline and --explain show a single policy without a sweep")
-            found = self._run(source.scenario, variants, days, seeds, options)
+            results = self._run(source.scenario, variants, days, seeds, options)
         except (OSError, ScenarioError, PolicyError) as error:
             raise CommandError(str(error)) from error
         except BrokenProcessPool as error:
             raise CommandError("A process was ended from outside, or by a policy, or had no memory left.") from error
-        self._print(found, source.scenario, options)
+        self._print(results, source.scenario, options)
 
     def _checked(self, options: dict[str, Any]) -> float | None:
         """The days; None: the scenario's own."""
@@ -207,23 +207,23 @@ class Command(BaseCommand):
         elif done == number or done * 10 // number > (done - 1) * 10 // number:
             self.stderr.write(f"{done} of {number} runs")
 
-    def _print(self, found: report.ExperimentResults, scenario: Scenario, options: dict[str, Any]) -> None:
-        first = found.outcomes[0][0]
-        notes = dict.fromkeys(note for each in found.variants for note in policy_notes(each.policy, scenario))
+    def _print(self, results: report.ExperimentResults, scenario: Scenario, options: dict[str, Any]) -> None:
+        first = results.outcomes[0][0]
+        notes = dict.fromkeys(note for variant in results.variants for note in policy_notes(variant.policy, scenario))
         if options["timeline"]:
             self._write_timeline(first, options["timeline"])
         if options["json"]:
-            self.stdout.write(json.dumps(report.as_json(found, [*map(str, notes)])))
+            self.stdout.write(json.dumps(report.as_json(results, [*map(str, notes)])))
             return
         if options["csv"]:
-            self.stdout.write(report.as_csv(found), ending="")
+            self.stdout.write(report.as_csv(results), ending="")
             return
         for note in (*scenario.notes, *notes):
             self.stdout.write(f"note: {note}")
         for row in scenario.unused if options["unused"] else ():
             self.stdout.write(f"not used: {row.file}, {row.element} ({row.count}): {Message(row.why)}")
-        is_single = len(found.variants) == 1 and len(found.seeds) == 1
-        self.stdout.write(report.run_table(first, found.days) if is_single else report.comparison_table(found))
+        is_single = len(results.variants) == 1 and len(results.seeds) == 1
+        self.stdout.write(report.run_table(first, results.days) if is_single else report.comparison_table(results))
         if options["explain"]:
             self._decisions(first, options["explain"])
 

@@ -93,9 +93,9 @@ def answer_of(stored: Mapping[str, Any], *, has_names: bool = True) -> Answer | 
     if not stored:
         return None
     findings, outcome = stored["findings"], stored["outcome"]
-    problems = [_short(each) for each in findings["short"]] + [_idle(each) for each in findings["idle"]]
+    problems = [_short(finding) for finding in findings["short"]] + [_idle(finding) for finding in findings["idle"]]
     is_good = not findings["nlate"] and not problems
-    advice = [_advice(each, outcome["before"]) for each in outcome["advice"]] if outcome else []
+    advice = [_advice(change, outcome["before"]) for change in outcome["advice"]] if outcome else []
     return Answer(
         good=_good(findings["njobs"]) if is_good else "",
         late=_late(findings["nlate"], findings["njobs"]),
@@ -163,8 +163,8 @@ def _idle(idle: Mapping[str, Any]) -> str:
 def _kind(kind: str) -> str:
     if kind == CPU:
         return "CPU"
-    known = dict(GPU_KINDS).get(kind)
-    return str(known) if known is not None else gettext("%(kind)s GPU") % {"kind": kind}
+    kind_name = dict(GPU_KINDS).get(kind)
+    return str(kind_name) if kind_name is not None else gettext("%(kind)s GPU") % {"kind": kind}
 
 
 def _advice(advice: Mapping[str, Any], before: Mapping[str, float]) -> str:

@@ -98,7 +98,7 @@ def _late_words(moment: dict[str, Any]) -> str:
 
 def processor_row(row: dict[str, Any], moment: dict[str, Any]) -> dict[str, Any]:
     """A row of the table of processors, in hours."""
-    place = [each["kind"] for each in moment["processors"]].index(row["kind"])
+    place = [processor["kind"] for processor in moment["processors"]].index(row["kind"])
     request = moment["request"]
     return {
         "kind": row["kind"],
@@ -119,8 +119,8 @@ def project_row(row: dict[str, Any], names: Sequence[str], moment: dict[str, Any
     elif row["obstacle"]:
         notes.append(str(_OBSTACLES[row["obstacle"]]))
     notes += [
-        _("It is not asked for %(kind)s tasks for %(time)s.") % {"kind": each["kind"], "time": duration(secs)}
-        for each, secs in zip(moment["processors"], row["backoffs_secs"], strict=False)
+        _("It is not asked for %(kind)s tasks for %(time)s.") % {"kind": processor["kind"], "time": duration(secs)}
+        for processor, secs in zip(moment["processors"], row["backoffs_secs"], strict=False)
         if secs > 0
     ]
     priority = row["priority"]

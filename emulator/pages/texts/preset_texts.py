@@ -108,22 +108,22 @@ _TEXTS: Final[dict[str, tuple[_StrPromise, _StrPromise]]] = {
 }
 
 
-def texts_of(found: Preset) -> tuple[str, str]:
+def texts_of(preset: Preset) -> tuple[str, str]:
     """The title of an example in the visitor's language, and what it shows, or what was seen in a reported case."""
-    title, shows = CASE_TEXTS[found.case.issue] if found.case else _TEXTS[found.key]
+    title, shows = CASE_TEXTS[preset.case.issue] if preset.case else _TEXTS[preset.key]
     return str(title), str(shows)
 
 
-def title_of(found: Preset) -> str:
+def title_of(preset: Preset) -> str:
     """The title of an example in the visitor's language."""
-    return texts_of(found)[0]
+    return texts_of(preset)[0]
 
 
 def offered() -> Iterator[dict[str, Any]]:
     """All examples for the page: ``key``, ``title``, ``shows``, and the number of the BOINC issue (``issue``, or 0)."""
-    for found in PRESETS:
-        title, shows = texts_of(found)
-        yield {"key": found.key, "title": title, "shows": shows, "issue": found.case.issue if found.case else 0}
+    for example in PRESETS:
+        title, shows = texts_of(example)
+        yield {"key": example.key, "title": title, "shows": shows, "issue": example.case.issue if example.case else 0}
 
 
 def origin(text: str, computers: Mapping[int, str]) -> str:

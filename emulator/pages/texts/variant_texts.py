@@ -23,11 +23,11 @@ NO_RULE: Final = gettext_noop("Long-term debt without the eligibility rule")
 
 def shown(stored: str) -> str:
     """A variant's name in the active language; behind it the value of a sweep, if there is one."""
-    known = (*NAMES.values(), QUIRKS, NO_RULE)
+    names = (*NAMES.values(), QUIRKS, NO_RULE)
     name, _comma, value = stored.rpartition(", ")
-    if stored not in known and name in known:
+    if stored not in names and name in names:
         return f"{gettext(name)}, {value}"
-    return gettext(stored) if stored in known else stored
+    return gettext(stored) if stored in names else stored
 
 
 def parameters(stored: Mapping[str, Any]) -> list[str]:

@@ -139,10 +139,10 @@ def best_of(rows: Sequence[VariantRow]) -> Mapping[str, Best]:
     done = [row for row in rows if row.figures]
     if not done:
         return {}
-    found = {}
+    best_values = {}
     for name in done[0].figures:
         best = min(done, key=lambda row: row.figures[name].mean)
         mean = best.figures[name].mean
         is_shared = sum(row.figures[name].mean <= mean + 1e-12 for row in done) > 1
-        found[name] = Best(best.label, mean, verdict_of(name, mean, len(best.got)), is_shared)
-    return found
+        best_values[name] = Best(best.label, mean, verdict_of(name, mean, len(best.got)), is_shared)
+    return best_values

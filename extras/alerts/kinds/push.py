@@ -59,12 +59,12 @@ def parse_subscription(text: str) -> Destination:
     if len(text) > 4 * MAX_URL_CHARS:
         raise DestinationError(f"the subscription has more than {4 * MAX_URL_CHARS} characters")
     try:
-        found = json.loads(text)
-        url, keys = found["endpoint"], found["keys"]
+        subscription = json.loads(text)
+        url, keys = subscription["endpoint"], subscription["keys"]
         p256dh, auth = keys["p256dh"], keys["auth"]
     except (ValueError, KeyError, TypeError, RecursionError):
         raise DestinationError("the subscription has to be JSON with endpoint, keys.p256dh and keys.auth") from None
-    if not all(isinstance(each, str) for each in (url, p256dh, auth)):
+    if not all(isinstance(part, str) for part in (url, p256dh, auth)):
         raise DestinationError("endpoint, keys.p256dh and keys.auth have to be texts")
     if len(url) > MAX_URL_CHARS:
         raise DestinationError(f"endpoint has more than {MAX_URL_CHARS} characters")

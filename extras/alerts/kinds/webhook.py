@@ -59,12 +59,12 @@ def new_secret() -> str:
 def _secret_bytes(secret: str) -> bytes:
     low, high = _SECRET_BYTES
     try:
-        found = base64.b64decode(secret.removeprefix(KEY_PREFIX), validate=True)
+        key = base64.b64decode(secret.removeprefix(KEY_PREFIX), validate=True)
     except (binascii.Error, ValueError):
-        found = b""
-    if not low <= len(found) <= high:
+        key = b""
+    if not low <= len(key) <= high:
         raise DestinationError(f"the secret has to be {low} to {high} bytes in base64")
-    return found
+    return key
 
 
 def _request(alert: Alert, to: Destination) -> Request:

@@ -146,7 +146,7 @@ def collude(group: Group, seed: int) -> GroupGain:
         open_workunits = _report(group, queue, open_workunits, colluders, pairs, results[day], gain)
         if group.has_pairs:
             days = range(max(0, day - LOOKED_BACK_DAYS + 1), day + 1)
-            recent = [holders for each in days for holders in results[each]]
+            recent = [holders for day in days for holders in results[day]]
             pairs = _pairs(recent, colluders, group.nhosts, min(day + 1, LOOKED_BACK_DAYS))
             gain.npairs = max(gain.npairs, len(pairs))
     return gain
@@ -204,7 +204,9 @@ def _pairs(results: Sequence[Sequence[int]], colluders: range, nhosts: int, nday
         for pair, n in together.items()
     )
     total = (nhosts - len(colluders)) * JOBS_PER_DAY * ndays + sum(nresults[host] for host in colluders)
-    return {each.meeting.pair for each in suspicions(meetings, total, nhosts) if each.chance < PAIR_CHANCE}
+    return {
+        suspicion.meeting.pair for suspicion in suspicions(meetings, total, nhosts) if suspicion.chance < PAIR_CHANCE
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,22 +225,22 @@ def honest_pairs(nhosts: int, ndays: int, seed: int) -> Listed:
     times = [draw.random() for _ in range(nhosts)]
     queue = _Queue(draw, sum(rates), is_shuffled=True)
     days: list[list[_Workunit]] = []
-    found: list[float] = []
+    chances: list[float] = []
     for _ in range(ndays):
         taken: list[_Workunit] = []
         for host in sorted(range(nhosts), key=lambda host: times[host] + draw.gauss(0, 0.05)):
             taken += queue.take(host, rates[host])
             queue.fill()
         days = [*days[1 - LOOKED_BACK_DAYS :], taken]
-        recent = {id(each): each.holders for day in days for each in day if len(each.holders) == 2}
+        recent = {id(meeting): meeting.holders for day in days for meeting in day if len(meeting.holders) == 2}
         together = Counter((min(holders), max(holders)) for holders in recent.values())
         nresults = Counter(holder for holders in recent.values() for holder in holders)
         meetings = [
             Meeting(pair, n, (nresults[pair[0]], nresults[pair[1]]), (nresults[pair[0]], nresults[pair[1]]))
             for pair, n in together.items()
         ]
-        found += [each.chance for each in suspicions(meetings, sum(nresults.values()), nhosts)]
-    return Listed(ndays, len(found), sum(chance < PAIR_CHANCE for chance in found))
+        chances += [suspicion.chance for suspicion in suspicions(meetings, sum(nresults.values()), nhosts)]
+    return Listed(ndays, len(chances), sum(chance < PAIR_CHANCE for chance in chances))
 
 
 def bound(group: Group) -> float:
@@ -263,7 +265,7 @@ def collusion_goals(seeds: Sequence[int]) -> list[Goal]:
             goals.append(Goal(name, sum(gains) / len(gains), max(gains), bound(idle)))
     for nhosts, most in HONEST_PAIRS.items():
         lists = [honest_pairs(nhosts, HONEST_DAYS, seed) for seed in seeds]
-        rates = [each.nbelow / each.nlists for each in lists]
+        rates = [lists_of.nbelow / lists_of.nlists for lists_of in lists]
         name = Message("goal_honest_pairs", hosts=nhosts)
         goals.append(Goal(name, sum(rates) / len(rates), max(rates), most))
     return goals

@@ -53,7 +53,7 @@ PROGRAMS: Final = [kind for kind in KINDS if not (kind.plan_class == "mt" or kin
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class ReportedWork:
     """What a computer did between two reports; ``failed`` of its CPU and GPU jobs failed."""
 
     since: dt.datetime
@@ -65,7 +65,7 @@ class Stretch:
     failed: int
 
 
-Work = Mapping[int, Sequence[Stretch]]
+Work = Mapping[int, Sequence[ReportedWork]]
 Timed = tuple[Job, list[dt.datetime]]
 
 
@@ -113,16 +113,16 @@ def _play(project: SimulatedProject, jobs: list[Timed], now: dt.datetime) -> int
     return nresults
 
 
-def _usual_work(host: Host, now: dt.datetime) -> Iterator[Stretch]:
+def _usual_work(host: Host, now: dt.datetime) -> Iterator[ReportedWork]:
     until = now - HISTORY
     end = min(now, host.last_contact_at or now)
     while (until := until + REPORTS_EVERY) <= end:
         secs = REPORTS_EVERY.total_seconds() * max(1, host.ncpus) / 5
-        yield Stretch(until - REPORTS_EVERY, until, secs, 0.0, max(1, round(secs / JOB_SECS)), 0, 0)
+        yield ReportedWork(until - REPORTS_EVERY, until, secs, 0.0, max(1, round(secs / JOB_SECS)), 0, 0)
 
 
 def _jobs_of(
-    project: SimulatedProject, computer: Computer, done: Iterable[Stretch], now: dt.datetime
+    project: SimulatedProject, computer: Computer, done: Iterable[ReportedWork], now: dt.datetime
 ) -> Iterator[Timed]:
     """The jobs of one of the volunteer's computers, and those that it has not reported."""
     stretch = None
@@ -173,7 +173,7 @@ def _wingman(project: SimulatedProject, job: Job) -> Report:
     return _report(project, project.rng.choice(able), job, is_gpu=is_gpu)
 
 
-def _reported(project: SimulatedProject, job: Job, stretch: Stretch, has_failed: bool, now: dt.datetime) -> Timed:
+def _reported(project: SimulatedProject, job: Job, stretch: ReportedWork, has_failed: bool, now: dt.datetime) -> Timed:
     """Reported between two contacts; the wingman's report is hours later, or still to come."""
     rng, own = project.rng, job.reports[0]
     own.ending = Ending.FAILED if has_failed else Ending.SUCCESS

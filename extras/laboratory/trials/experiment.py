@@ -150,9 +150,9 @@ class Experiment:
         }
 
     @classmethod
-    def from_json(cls, said: Mapping[str, Any]) -> Experiment:
+    def from_json(cls, data: Mapping[str, Any]) -> Experiment:
         """From what `as_json` gave."""
-        return cls(**{**said, "variants": tuple(Variant(**variant) for variant in said["variants"])})
+        return cls(**{**data, "variants": tuple(Variant(**variant) for variant in data["variants"])})
 
 
 def _within(name: str, value: float, low: float, high: float) -> None:
@@ -188,7 +188,7 @@ def goal_json(goal: Goal) -> dict[str, Any]:
 
 def measure(experiment: Experiment, report: Callable[[float], None] = lambda _: None) -> list[Found]:
     """Measure each variant on each population; ``report`` is told how far it is, from 0 to 1."""
-    found = []
+    variants = []
     number = len(experiment.variants)
     for place, variant in enumerate(experiment.variants):
 
@@ -196,8 +196,8 @@ def measure(experiment: Experiment, report: Callable[[float], None] = lambda _: 
             report((place + part) / number)
 
         measured = _document if experiment.is_document else _described
-        found.append(Found(variant.label, measured(experiment, variant, done)))
-    return found
+        variants.append(Found(variant.label, measured(experiment, variant, done)))
+    return variants
 
 
 def _document(experiment: Experiment, variant: Variant, report: Callable[[float], None]) -> list[Goal]:
@@ -244,16 +244,16 @@ def _described(experiment: Experiment, variant: Variant, report: Callable[[float
     for seed in range(1, experiment.nseeds + 1):
         setup = setup_of(experiment, variant, seed)
         runs = []
-        for place, each in enumerate((setup, elsewhere(setup, experiment.value("other_efficiency")))):
+        for place, project in enumerate((setup, elsewhere(setup, experiment.value("other_efficiency")))):
 
             def done(part: float, before: int = 2 * (seed - 1) + place) -> None:
                 report((before + part) / nruns)
 
-            runs.append(_run(each, experiment.jobs, done))
+            runs.append(_run(project, experiment.jobs, done))
         for name, value, bound in _figures(setup, *runs):
             values.setdefault(name, []).append(value)
             bounds[name] = bound
-    return [Goal(name, fmean(found), max(found), bounds[name]) for name, found in values.items()]
+    return [Goal(name, fmean(values_of), max(values_of), bounds[name]) for name, values_of in values.items()]
 
 
 def _run(setup: Setup, jobs: int, report: Callable[[float], None]) -> list[Outcome]:
@@ -269,14 +269,14 @@ def _figures(
     setup: Setup, outcomes: Sequence[Outcome], outcomes_elsewhere: Sequence[Outcome]
 ) -> Iterator[tuple[Message, float, float | None]]:
     """Each goal's name, value and bound; those that too few results tell of are left out."""
-    honest = [each for each in outcomes if each.cheat is Cheat.NONE]
-    versions = Counter(each.kind_index for each in honest if each.kind_index is not None)
+    honest = [outcome for outcome in outcomes if outcome.cheat is Cheat.NONE]
+    versions = Counter(outcome.kind_index for outcome in honest if outcome.kind_index is not None)
     if sum(number >= LEAST_RESULTS for number in versions.values()) > 1:
         yield VERSIONS, device_neutrality(honest, LEAST_RESULTS), 0.03
-    hosts = Counter(each.host for each in honest)
+    hosts = Counter(outcome.host for outcome in honest)
     if sum(number >= LEAST_HOST_RESULTS for number in hosts.values()) > 1:
         yield HOSTS, host_spread(honest, LEAST_HOST_RESULTS), 0.05
-    if len({each.number for each in honest}) > 1:
+    if len({outcome.number for outcome in honest}) > 1:
         yield DRIFT, drift(honest), 0.02
     apart = project_neutrality(setup.kinds, outcomes, elsewhere(setup, 1).kinds, outcomes_elsewhere)
     if apart is not None:
@@ -293,12 +293,12 @@ def _figures(
 def _cheat_figures(
     setup: Setup, cheat: Cheat, outcomes: Sequence[Outcome]
 ) -> Iterator[tuple[Message, float, float | None]]:
-    cheats = [each for each in outcomes if each.cheat is cheat]
-    honest = credit_per_flop(outcomes) if any(each.cheat is Cheat.NONE for each in outcomes) else 0.0
+    cheats = [outcome for outcome in outcomes if outcome.cheat is cheat]
+    honest = credit_per_flop(outcomes) if any(outcome.cheat is Cheat.NONE for outcome in outcomes) else 0.0
     if not cheats or not honest:
         return
     # No bound: those of the document are for one cheat among many computers that are equally efficient.
     yield Message("goal_gain", cheat=CHEATS[cheat][0]), credit_per_flop(outcomes, cheat) / honest - 1, None
-    absurd = [each.granted / each.default for each in cheats if each.is_absurd]
+    absurd = [outcome.granted / outcome.default for outcome in cheats if outcome.is_absurd]
     if cheat is Cheat.ONE_TIME and absurd:
         yield Message("goal_one_time"), max(absurd), 1.0 if setup.nreplicas == 1 else None

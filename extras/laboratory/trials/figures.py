@@ -77,9 +77,9 @@ def time_credit(kinds: Sequence[VersionKind], outcomes: Iterable[Outcome], *, is
     the FLOPs done over the peak FLOPs. 0 and 0 if there are no such results.
     """
     places = {place for place, kind in enumerate(kinds) if (kind.processor_type != ProcessorType.CPU) is is_gpu}
-    rows = [each for each in outcomes if each.kind_index in places and each.cheat is Cheat.NONE]
-    peak = sum(each.peak_work for each in rows)
-    return _over(sum(each.granted for each in rows), peak), _over(sum(each.work for each in rows), peak)
+    rows = [outcome for outcome in outcomes if outcome.kind_index in places and outcome.cheat is Cheat.NONE]
+    peak = sum(outcome.peak_work for outcome in rows)
+    return _over(sum(outcome.granted for outcome in rows), peak), _over(sum(outcome.work for outcome in rows), peak)
 
 
 def project_neutrality(

@@ -220,13 +220,13 @@ def _cheat_goals(rules: Rules, seeds: Sequence[int], way: str, check: bool) -> l
     """Each cheat's gain over honest hosts, and the document's two promises about it."""
     setup = replace(WAYS[way], rules=rules, host_scale_check=check)
     words = _way(way, check=check)
-    found = {
+    cheat_goals = {
         cheat: [_with_cheat(replace(setup, seed=seed), cheat) for seed in seeds]
         for cheat in (Cheat.EXAGGERATE, Cheat.ONE_TIME, Cheat.CHERRY_PICK, Cheat.SLACK)
     }
-    late = [abs(gain.late - 1) for gain in found[Cheat.EXAGGERATE]]
-    early = [gain.early - 1 for gain in found[Cheat.EXAGGERATE]]
-    greatest = [gain.greatest for gain in found[Cheat.ONE_TIME]]
+    late = [abs(gain.late - 1) for gain in cheat_goals[Cheat.EXAGGERATE]]
+    early = [gain.early - 1 for gain in cheat_goals[Cheat.EXAGGERATE]]
+    greatest = [gain.greatest for gain in cheat_goals[Cheat.ONE_TIME]]
     goals = [
         Goal(Message("goal_exaggerating", number=CHEAT_JOBS, way=words), fmean(late), max(late), 0.2),
         Goal(Message("goal_exaggerating_first", number=CHEAT_JOBS, way=words), fmean(early), max(early), None),
@@ -236,7 +236,7 @@ def _cheat_goals(rules: Rules, seeds: Sequence[int], way: str, check: bool) -> l
         goals.append(Goal(Message("goal_one_time_way", way=words), fmean(greatest), max(greatest), bound))
     picking = {Cheat.CHERRY_PICK: Message("picking_short"), Cheat.SLACK: Message("slack_often")}
     for cheat, cheating in picking.items():
-        gains = [gain.late - 1 for gain in found[cheat]]
+        gains = [gain.late - 1 for gain in cheat_goals[cheat]]
         goals.append(Goal(Message("goal_way_gain", cheat=cheating, way=words), fmean(gains), max(gains), None))
     return goals
 
@@ -245,8 +245,8 @@ def _level_goals(rules: Rules, seeds: Sequence[int], way: str) -> list[Goal]:
     """The gain of hosts whose claims change their level: on average over twice ``CHEAT_JOBS`` jobs."""
     goals = []
     for cheat, cheating in _LEVELS.items():
-        found = [_with_cheat(replace(WAYS[way], rules=rules, seed=seed), cheat) for seed in seeds]
-        gains = [(gain.early + gain.late) / 2 - 1 for gain in found]
+        levels = [_with_cheat(replace(WAYS[way], rules=rules, seed=seed), cheat) for seed in seeds]
+        gains = [(gain.early + gain.late) / 2 - 1 for gain in levels]
         bound = _LEVEL_BOUNDS.get(cheat, EVASION_BOUND)
         name = Message("goal_way_gain", cheat=cheating, way=_way(way))
         goals.append(Goal(name, fmean(gains), max(gains), bound))

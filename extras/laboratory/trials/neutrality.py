@@ -26,15 +26,15 @@ _HOUR_SECS: Final = 3600.0
 
 def _kinds(cpu: float, nvidia: float, ati: float, mt: float = 0.0) -> list[VersionKind]:
     """Programs by the part of their processors' peak that they achieve; 0: there is none."""
-    found = []
+    kinds = []
     for platform in (LINUX, WINDOWS):
-        found += [
+        kinds += [
             VersionKind(platform, efficiency=cpu),
             VersionKind(platform, ProcessorType.NVIDIA, "cuda", nvidia, 0.1),
             VersionKind(platform, ProcessorType.ATI, "opencl_ati", ati, 0.1),
             VersionKind(platform, plan_class="mt", efficiency=mt, avg_ncpus=4),
         ]
-    return [kind for kind in found if kind.efficiency]
+    return [kind for kind in kinds if kind.efficiency]
 
 
 WITH_BOTH: Final = {
@@ -72,7 +72,7 @@ def measure_neutrality(seed: int, njobs: int = JOBS) -> Neutrality:
         exports.append(_exported(trial, outcomes))
     factors = average_factors(exports, 0.0)
     alone = replace(setup, kinds=_ONLY_KINDS)
-    received = {each.plan_class: each.scale for each in factors if each.plan_class}
+    received = {factor.plan_class: factor.scale for factor in factors if factor.plan_class}
     before, after = (_host_hour(*_worked(replace(alone, received_scales=scales), njobs)) for scales in ({}, received))
     return Neutrality(factors, others, before, after)
 
@@ -86,17 +86,17 @@ def _worked(setup: Setup, njobs: int) -> tuple[Trial, list[Outcome]]:
 def _host_hour(trial: Trial, outcomes: Sequence[Outcome]) -> float:
     """The mean over computers."""
     cpu, gpu = (time_credit(trial.setup.kinds, outcomes, is_gpu=is_gpu)[0] for is_gpu in (False, True))
-    peaks = [(each.ncpus * each.p_fpops, each.gpu_flops) for each in trial.computers]
+    peaks = [(computer.ncpus * computer.p_fpops, computer.gpu_flops) for computer in trial.computers]
     return fmean(credit_of((cpu * cpus + gpu * gpus) * _HOUR_SECS) for cpus, gpus in peaks)
 
 
 def _exported(trial: Trial, outcomes: Sequence[Outcome]) -> list[ExportedVersion]:
     """As the project would export them; credit a day is that of the outcomes."""
     days = len(outcomes) / (trial.setup.jobs_per_host_day * trial.setup.hosts)
-    found = []
+    exported = []
     for place, (kind, version) in enumerate(zip(trial.setup.kinds, trial.versions, strict=True)):
         granted = sum(outcome.granted for outcome in outcomes if outcome.kind_index == place)
-        found.append(
+        exported.append(
             ExportedVersion(
                 app_name="app",
                 platform=kind.platform,
@@ -110,4 +110,4 @@ def _exported(trial: Trial, outcomes: Sequence[Outcome]) -> list[ExportedVersion
                 is_received=version.is_scale_received,
             )
         )
-    return found
+    return exported

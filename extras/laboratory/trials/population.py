@@ -243,11 +243,11 @@ Cheats = dict[Cheat, float]
 
 def cheating(cheats: Cheats, ncomputers: int) -> list[Cheat]:
     """How each computer that cheats does so: a part of all computers, at least one; of those who collude, pairs."""
-    found = []
+    chosen = []
     for cheat, part in cheats.items():
         size = 2 if cheat is Cheat.COLLUDE else 1
-        found += [cheat] * (size * max(1, round(part * ncomputers / size)))
-    return found
+        chosen += [cheat] * (size * max(1, round(part * ncomputers / size)))
+    return chosen
 
 
 def make_job(
@@ -278,8 +278,8 @@ def make_job(
         report = make_report(rng, computer, kinds, fpops_est, fpops_est / usual_fpops, job.work)
         job.reports.append(report)
         if partner is not None:
-            for each in job.reports:
-                each.peak_flops *= 10
+            for job_report in job.reports:
+                job_report.peak_flops *= 10
         nright += not report.has_failed
     return job
 

@@ -27,10 +27,10 @@ def main() -> None:
     # The kernel ends the process some seconds after the soft limit, whatever it does.
     resource.setrlimit(resource.RLIMIT_CPU, (order["secs_max"], order["secs_max"] + 5))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    found = None
+    answer = None
     with suppress(MemoryError):
-        found = json.dumps(_found(order["experiment"]))
-    _say(f"fault {fault}" if found is None else f"found {found}")
+        answer = json.dumps(_found(order["experiment"]))
+    _say(f"fault {fault}" if answer is None else f"found {answer}")
 
 
 def _say(line: str) -> None:
@@ -38,7 +38,7 @@ def _say(line: str) -> None:
     sys.stdout.flush()
 
 
-def _found(said: dict[str, object]) -> list[dict[str, object]]:
+def _found(order: dict[str, object]) -> list[dict[str, object]]:
     from extras.laboratory.trials.experiment import Experiment, measure
 
     reported_at = 0.0
@@ -50,7 +50,7 @@ def _found(said: dict[str, object]) -> list[dict[str, object]]:
             _say(f"progress {part:.4f}")
             reported_at = now
 
-    return [found.as_json() for found in measure(Experiment.from_json(said), report)]
+    return [variant.as_json() for variant in measure(Experiment.from_json(order), report)]
 
 
 if __name__ == "__main__":

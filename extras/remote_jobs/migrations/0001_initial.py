@@ -93,28 +93,4 @@ class Migration(migrations.Migration):
                 ("batches", models.ManyToManyField(related_name="+", to="credit.batch")),
             ],
         ),
-        migrations.CreateModel(
-            name="Submitter",
-            fields=[
-                (
-                    "user",
-                    models.OneToOneField(
-                        on_delete=django.db.models.deletion.CASCADE,
-                        primary_key=True,
-                        related_name="+",
-                        serialize=False,
-                        to=settings.AUTH_USER_MODEL,
-                    ),
-                ),
-                ("share", models.FloatField(default=1)),
-                ("logical_end_at", models.DateTimeField(editable=False, null=True)),
-            ],
-            options={
-                "constraints": [
-                    models.CheckConstraint(
-                        condition=models.Q(("share__gt", 0), ("share__lte", 1000000.0)), name="submitter_share_range"
-                    )
-                ],
-            },
-        ),
     ]

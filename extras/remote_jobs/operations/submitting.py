@@ -10,7 +10,7 @@ from typing import Final
 from django.db import transaction
 
 from credit.models import App, Batch
-from extras.remote_jobs import shares, staging
+from extras.remote_jobs import speeds, staging
 from extras.remote_jobs.keys import Caller
 from extras.remote_jobs.models import JobTemplate
 from extras.remote_jobs.operations.objects import (
@@ -24,6 +24,7 @@ from extras.remote_jobs.operations.objects import (
 from extras.remote_jobs.wire import job_templates
 from extras.remote_jobs.wire.jobs import BatchJobs, RequestError, fpops_in, read_jobs
 from extras.remote_jobs.wire.xml_tree import Element, XmlError
+from scheduler.submission.fair_shares import highest_priority
 from scheduler.submission.submit import submit
 from scheduler.web_rpcs.documents import Markup
 from scheduler.wire.job_fields import JobError
@@ -82,11 +83,7 @@ def _check_open(batch: Batch, element: Element) -> None:
 def _submit(
     caller: Caller, app: App, batch: Batch | None, element: Element, wanted: BatchJobs, now: dt.datetime
 ) -> Batch:
-    """Locks the submitter's share if one is asked for, the batch, and the files that jobs name."""
-    if element.flag("allocation_priority"):
-        priority = shares.take_share(caller.user, wanted.fpops, now)
-        for job in wanted.jobs:
-            job["priority"] = job["priority"] or priority
+    """Locks the batch, the submitter, and the files that jobs name."""
     if batch is None:
         name = _name(caller, app, element, now)
         batch = Batch.objects.create(app=app, owner=caller.user, name=name, created_at=now)
@@ -96,8 +93,11 @@ def _submit(
         _check_open(batch, element)
     if not wanted.jobs:
         return batch
+    # Programs of BOINC's server may ask for any priority, and take a refusal for a failure.
+    highest = highest_priority(caller.user)
     jobs = [
-        {"name": f"{app.name}_{batch.pk}_{number}", **job} for number, job in enumerate(wanted.jobs, batch.nworkunits)
+        {"name": f"{app.name}_{batch.pk}_{number}", **job, "priority": min(job["priority"], highest)}
+        for number, job in enumerate(wanted.jobs, batch.nworkunits)
     ]
     batch, _ = submit(app, {}, jobs, owner=caller.user, into=batch, exact_names=True, now=now)
     staging.need(wanted.staged, batch)
@@ -117,7 +117,7 @@ def estimate_batch(caller: Caller, request: Element, now: dt.datetime) -> Reply:
         return dict(job_templates.read_input(text).fields) if text is not None else None
 
     try:
-        return [("seconds", fpops_in(element, of_template) / shares.flops(now, app))]
+        return [("seconds", fpops_in(element, of_template) / speeds.flops(now, app))]
     except XmlError as error:
         raise RequestError(str(error)) from error
 

@@ -8,6 +8,7 @@ from credit.models import App
 from extras.remote_jobs import keys
 from extras.remote_jobs.models import JobTemplate
 from portal.models import User
+from scheduler.models import Submitter
 from tests.scheduler.conftest import code_key_folder, project_folders
 from tests.support.credit_factories import make_app
 
@@ -48,4 +49,5 @@ def app(db: None) -> App:
 
 @pytest.fixture
 def key(submitter: User, app: App) -> str:
+    Submitter.objects.create(user=submitter, max_priority=7)
     return keys.issue(submitter, name="test", apps=[app], lifetime=None)

@@ -1,4 +1,4 @@
-"""Submissions beyond the recorded exchanges: what becomes of each element, whose objects are whose, shares."""
+"""Submissions beyond the recorded exchanges: what becomes of each element, whose objects are whose, speeds."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from django.contrib.auth.models import Permission
 from django.test import Client
 
 from credit.models import App, Batch, Workunit
-from extras.remote_jobs import shares
+from extras.remote_jobs import speeds
 from extras.remote_jobs.keys import Caller
-from extras.remote_jobs.models import JobTemplate, Submitter
+from extras.remote_jobs.models import JobTemplate
 from extras.remote_jobs.operations import submitting
 from extras.remote_jobs.tests.conftest import OUTPUT_TEMPLATE
 from extras.remote_jobs.wire.jobs import read_jobs
 from extras.remote_jobs.wire.xml_tree import parse
 from portal.models import ApiToken, User
 from portal.people.api_tokens import issue_token
-from scheduler.models import StoredFile
+from scheduler.models import StoredFile, Submitter
 from scheduler.submission.submit import submit
 from tests.support.credit_factories import NOON, make_app, make_version
 from tests.support.finished_jobs import DEFAULTS
@@ -60,7 +60,9 @@ def plain(app: App) -> App:
     return app
 
 
-def test_a_jobs_own_values_win_where_their_names_say_so(client: Client, key: str, plain: App) -> None:
+@pytest.mark.parametrize("most", [30_000, 8])
+def test_a_jobs_own_values_win_where_their_names_say_so(client: Client, key: str, plain: App, most: int) -> None:
+    Submitter.objects.update(max_priority=most)
     own = ONE_INPUT.replace(
         "<workunit>", "<workunit><rsc_memory_bound>7e8</rsc_memory_bound><min_quorum>2</min_quorum>"
     )
@@ -72,7 +74,7 @@ def test_a_jobs_own_values_win_where_their_names_say_so(client: Client, key: str
     inside = f"<batch_name>run 7</batch_name>{params}{job}<job>{INLINE}</job>"
     number = submit_batch(client, key, f"<app_name>fold</app_name>{inside}")
     first, second = Workunit.objects.filter(batch=int(number)).order_by("pk")
-    assert (first.fpops_est, first.memory_bound_bytes, first.min_quorum, first.priority) == (4e12, 7e8, 2, 30_000)
+    assert (first.fpops_est, first.memory_bound_bytes, first.min_quorum, first.priority) == (4e12, 7e8, 2, most)
     assert (first.command_line, first.output_files[0]["open_name"]) == ("a & b", "result.txt")
     assert (second.name, second.fpops_est, second.memory_bound_bytes) == (f"fold_{number}_1", 3e12, 6e8)
     assert Batch.objects.get().name == "run 7"
@@ -206,24 +208,13 @@ def test_no_key_is_logged(client: Client, key: str, app: App, capfd: pytest.Capt
     assert key not in out + err
 
 
-def test_a_share_of_the_project_makes_jobs_wait_for_those_who_used_less(
-    client: Client, key: str, plain: App, submitter: User, bob: User
-) -> None:
-    Submitter.objects.create(user=bob, share=3)
-    inside = f"<app_name>fold</app_name><allocation_priority/><job><rsc_fpops_est>6e11</rsc_fpops_est>{INLINE}</job>"
-    numbers = [submit_batch(client, key, inside) for _ in range(2)]
-    # 1 GFLOPS in all, a quarter of it hers: 6e11 FLOPs take 2,400 s, or 40 minutes.
-    assert [Workunit.objects.get(batch=int(number)).priority for number in numbers] == [-40, -79]
-    assert shares.take_share(bob, 6e11, dt.datetime(2030, 1, 1, tzinfo=dt.UTC)) == -13
-
-
 def test_estimates_follow_the_credit_that_was_granted(app: App) -> None:
-    assert shares.flops(NOON, app) == 1e9
+    assert speeds.flops(NOON, app) == 1e9
     make_version(app, expavg_credit=100_000, expavg_at=NOON)
     make_version(make_app("other"), expavg_credit=10**9, expavg_at=NOON)
     # 100,000 Cobblestones a day are 500 GFLOPS; a week later, half of it.
-    assert shares.flops(NOON, app) == pytest.approx(5e11)
-    assert shares.flops(NOON + dt.timedelta(days=7), app) == pytest.approx(2.5e11)
+    assert speeds.flops(NOON, app) == pytest.approx(5e11)
+    assert speeds.flops(NOON + dt.timedelta(days=7), app) == pytest.approx(2.5e11)
 
 
 def test_a_long_request_of_a_stranger_is_not_read_whole(client: Client, key: str, app: App) -> None:

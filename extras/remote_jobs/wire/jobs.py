@@ -31,12 +31,11 @@ class RequestError(Exception):
 class BatchJobs:
     """``jobs``: fields of each job, as a submission takes them, without a name where none is given.
 
-    ``staged``: names of the files that they need; ``fpops``: of all jobs together.
+    ``staged``: names of the files that they need.
     """
 
     jobs: list[dict[str, Any]]
     staged: frozenset[str]
-    fpops: float
 
 
 def read_jobs(batch: Element, template_text: Callable[[str, str], str | None]) -> BatchJobs:
@@ -50,7 +49,7 @@ def read_jobs(batch: Element, template_text: Callable[[str, str], str | None]) -
         raise RequestError(f"{len(elements)} jobs; the limit is {MAX_JOBS_PER_SUBMISSION}")
     reader = _Reader(batch, template_text)
     jobs = [reader.job(number, element) for number, element in enumerate(elements)]
-    return BatchJobs(jobs, frozenset(reader.staged), sum(job["fpops_est"] for job in jobs))
+    return BatchJobs(jobs, frozenset(reader.staged))
 
 
 class _Reader:

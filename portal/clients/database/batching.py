@@ -81,9 +81,9 @@ _OF_THE_DATABASE: Final = (Query, Fetch, Transaction)
 class _QueryQueue:
     """Waiting queries and some connections. Each connection carries out a batch of queries at a time."""
 
-    def __init__(self, size: int, pool: Pool, do_apart: Callable[[Query[Any]], Awaitable[Any]]) -> None:
+    def __init__(self, size: int, pool: Pool, run_alone: Callable[[Query[Any]], Awaitable[Any]]) -> None:
         self._pool = pool
-        self._do_apart = do_apart
+        self._run_alone = run_alone
         self._waiting: deque[tuple[Query[Any], asyncio.Future[Any]]] = deque()
         self._nfree = size
         self._kept: list[BatchConnection] = []
@@ -151,22 +151,22 @@ class _QueryQueue:
     async def _connection(self) -> BatchConnection:
         """The one that was used last, as its PostgreSQL process still has the data in its caches; else a new one."""
         while self._kept:
-            kept = self._kept.pop()
-            if not kept.connection.closed:
-                return kept
-            await self._pool.putconn(kept.release())  # which makes room for a new one
+            connection = self._kept.pop()
+            if not connection.connection.closed:
+                return connection
+            await self._pool.putconn(connection.release())  # which makes room for a new one
         return BatchConnection(await self._pool.getconn())
 
     async def _carry_out(self, connection: BatchConnection, batch: _Batch) -> None:
         queries = [query for query, _ in batch]
         try:
             async with asyncio.timeout(BATCH_SECS):
-                rows = await connection.fetch(type(queries[0]).steps(queries, apart=False))
+                rows = await connection.fetch(type(queries[0]).steps(queries, alone=False))
             results: Sequence[Any] = type(queries[0]).results(queries, rows)
             outcomes = list(zip(batch, results, strict=True))
         except Exception as error:
             # Of whatever kind: one query alone may have caused it.
-            outcomes = [(each, RUN_ALONE) for each in batch]
+            outcomes = [(call, RUN_ALONE) for call in batch]
             if isinstance(error, _CONNECTION_IS_STALE) or not connection.is_clean:
                 await connection.release().close()
         except BaseException:
@@ -187,7 +187,7 @@ class _QueryQueue:
         if future.done():
             return  # its request has ended
         try:
-            result = await self._do_apart(query)
+            result = await self._run_alone(query)
         except Exception as error:
             # Any kind of exception: otherwise the request that waits for this future would wait for ever.
             if not future.done():
@@ -208,8 +208,8 @@ class Batcher:
         # A separate pool, so that slow queries cannot take the connections of batches.
         self._batch_pool = self._make_pool(READERS + WRITERS)
         self._pool = self._make_pool(APART_CONNECTIONS)
-        self._reads = _QueryQueue(READERS, self._batch_pool, self._do_apart)
-        self._writes = _QueryQueue(WRITERS, self._batch_pool, self._do_apart)
+        self._reads = _QueryQueue(READERS, self._batch_pool, self._run_alone)
+        self._writes = _QueryQueue(WRITERS, self._batch_pool, self._run_alone)
         self._threads = ThreadPoolExecutor(THREADS, "slow-call")
         self._thread_ended = thread_ended
         self._calls = threading.BoundedSemaphore(MAX_CALLS)
@@ -263,7 +263,7 @@ class Batcher:
 
     def _query(self, query: Query[Any]) -> Awaitable[Any]:
         if query.is_slow:
-            return self._do_apart(query)
+            return self._run_alone(query)
         return (self._writes if query.is_write else self._reads).submit(query)
 
     async def _get(self, want: Any, held: Held, read_part: ReadPart | None) -> Any:
@@ -284,7 +284,7 @@ class Batcher:
         raise TypeError(f"a use case awaited {type(want).__name__}")
 
     @asynccontextmanager
-    async def _apart(self) -> AsyncIterator[Connection]:
+    async def _own_connection(self) -> AsyncIterator[Connection]:
         """A connection for a query or transaction that is done separately."""
         try:
             async with self._pool.connection() as connection:
@@ -307,14 +307,14 @@ class Batcher:
         # Shielded: psycopg's check takes a cancellation for a connection's fault, and goes on.
         await asyncio.shield(self._checking)
 
-    async def _do_apart(self, query: Query[Any]) -> Any:
-        return await self._repeat_if_lost(partial(_execute_apart, query=query))
+    async def _run_alone(self, query: Query[Any]) -> Any:
+        return await self._repeat_if_lost(partial(_execute_alone, query=query))
 
     async def _repeat_if_lost(
         self, do: Callable[[Connection], Awaitable[Value]], may_repeat: Callable[[], bool] = lambda: True
     ) -> Value:
         """What it returns; done again, on another connection, if the first was lost, perhaps while nobody used it."""
-        async with self._apart() as connection:
+        async with self._own_connection() as connection:
             try:
                 return await do(connection)
             except _CONNECTION_IS_STALE:
@@ -326,7 +326,7 @@ class Batcher:
                     raise
         # A query whose connection was lost may have been carried out: use cases notice that, as they do when a client
         # repeats a request.
-        async with self._apart() as connection:
+        async with self._own_connection() as connection:
             return await do(connection)
 
     async def _transaction(self, steps: Steps[Value]) -> Value:
@@ -431,13 +431,13 @@ async def _drive(steps: Steps[Value], get: Callable[[Any], Awaitable[Any]], requ
 
 async def _wanted_in_transaction(connection: Connection, want: Any) -> Any:
     if isinstance(want, Query):
-        return await _execute_apart(connection, want)
+        return await _execute_alone(connection, want)
     if isinstance(want, Fetch):
         return await fetch(connection, want.steps)
     raise TypeError(f"a transaction's steps awaited {type(want).__name__}")
 
 
-async def _execute_apart(connection: Connection, query: Query[Any]) -> Any:
-    rows = await fetch(connection, query.steps([query], apart=True))
+async def _execute_alone(connection: Connection, query: Query[Any]) -> Any:
+    rows = await fetch(connection, query.steps([query], alone=True))
     (result,) = query.results([query], rows)
     return None if result is RUN_ALONE else result

@@ -43,7 +43,7 @@ async def _execute(connection: Connection, step: Any) -> psycopg.AsyncRawCursor[
 
 
 def _failed(results: Sequence[pq.abc.PGresult]) -> pq.abc.PGresult | None:
-    return next((each for each in results if each.status not in _DONE), None)
+    return next((result for result in results if result.status not in _DONE), None)
 
 
 class BatchConnection:
@@ -169,8 +169,8 @@ class BatchConnection:
                 # There is more to come, or the socket has an error, after which libuv does not watch it any more.
                 self._unwatch()
         except StopIteration as end:
-            found: Value = end.value
-            return found
+            value: Value = end.value
+            return value
 
     async def _socket_event(self) -> None:
         loop = asyncio.get_running_loop()

@@ -39,12 +39,12 @@ class TimedCache(Generic[Value]):
 
     async def fresh(self) -> Value:
         """The value, for the use cases of clients: only the request that has to read it again waits."""
-        kept = self._kept
-        if kept is not None and self._may_be_used(kept):
-            return kept.value
-        self._being_renewed = kept
+        loaded = self._kept
+        if loaded is not None and self._may_be_used(loaded):
+            return loaded.value
+        self._being_renewed = loaded
         # The number keeps a request that comes after a change from getting a value read before it.
-        reading = SingleFlight((self._name, self._nforgotten), lambda: in_thread(self._read_again, kept))
+        reading = SingleFlight((self._name, self._nforgotten), lambda: in_thread(self._read_again, loaded))
         try:
             return await reading
         except Exception:
@@ -54,11 +54,11 @@ class TimedCache(Generic[Value]):
 
     def current(self) -> Value:
         """The value, for callers that may block."""
-        kept = self._kept
-        if kept is not None and self._may_be_used(kept):
-            return kept.value
-        self._being_renewed = kept
-        return self._read_again(kept)
+        loaded = self._kept
+        if loaded is not None and self._may_be_used(loaded):
+            return loaded.value
+        self._being_renewed = loaded
+        return self._read_again(loaded)
 
     def forget(self) -> None:
         """Read the value again at the next request, because its source has changed."""
@@ -66,9 +66,9 @@ class TimedCache(Generic[Value]):
             self._nforgotten += 1
             self._kept = None
 
-    def _may_be_used(self, kept: _Loaded[Value]) -> bool:
-        age_secs = time.monotonic() - kept.read_at
-        return age_secs <= self.kept_secs or (kept is self._being_renewed and age_secs <= 2 * self.kept_secs)
+    def _may_be_used(self, loaded: _Loaded[Value]) -> bool:
+        age_secs = time.monotonic() - loaded.read_at
+        return age_secs <= self.kept_secs or (loaded is self._being_renewed and age_secs <= 2 * self.kept_secs)
 
     def _read_again(self, before: _Loaded[Value] | None) -> Value:
         """Read it, unless another thread did just before."""
@@ -76,9 +76,9 @@ class TimedCache(Generic[Value]):
         is_ours = self._reading.acquire(timeout=WAIT_SECS if request is None else min(WAIT_SECS, request.left_secs()))
         try:
             while True:
-                kept, nforgotten = self._kept, self._nforgotten
-                if kept is not None and kept is not before:
-                    return kept.value
+                loaded, nforgotten = self._kept, self._nforgotten
+                if loaded is not None and loaded is not before:
+                    return loaded.value
                 read = _Loaded(read_at=time.monotonic(), value=self._load())
                 with self._changing:
                     # What was changed in the meantime may not be in it; and who waited too long may have read it later.

@@ -32,19 +32,19 @@ class Command(BaseCommand):
         if options["public_key"]:
             self.stdout.write(signed_log.public_key_text(), ending="")
             return
-        found = list(signed_log.differences())
+        differences = list(signed_log.differences())
         if last is not None:
             try:
-                found += signed_log.differences_from_last(int(last[0][:18]), last[1])
+                differences += signed_log.differences_from_last(int(last[0][:18]), last[1])
             except ValueError as error:
                 raise CommandError(str(error)) from error
         if copy is not None:
             try:
-                found += signed_log.differences_from(copy.read_text(encoding="utf-8").splitlines())
+                differences += signed_log.differences_from(copy.read_text(encoding="utf-8").splitlines())
             except (OSError, ValueError) as error:
                 raise CommandError(str(error)) from error
-        for line in found:
+        for line in differences:
             self.stdout.write(line)
-        if found:
-            raise CommandError(f"{len(found)} differences", returncode=1)
+        if differences:
+            raise CommandError(f"{len(differences)} differences", returncode=1)
         self.stdout.write("The signed log is whole.")

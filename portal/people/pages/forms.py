@@ -23,10 +23,11 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from portal.models import CLIENT_PASSWORD_FIELDS, MAX_NAME_CHARS, User
-from portal.people.accounts import lock_unchanged
+from portal.people.accounts import MAX_EMAIL_CHARS, find, lock_unchanged
 from portal.people.name_field import NameField
 from portal.people.recovery import reset_password, revoke_access
 from portal.people.security_events import source_of
+from portal.wire.names import MAX_LOGIN_NAME_CHARS, folded, is_login_name
 
 _LABELS: Final = {
     "Email": _("E-mail address"),
@@ -54,7 +55,62 @@ class SiteLabels:
 
 
 class LoginForm(SiteLabels, allauth_forms.LoginForm):
-    """Sign in."""
+    """Sign in by e-mail address or, if the site has these, by user name."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if settings.LOGIN_BY_USER_NAME:
+            self.fields["login"] = forms.CharField(
+                label=_("E-mail address or user name"),
+                max_length=MAX_EMAIL_CHARS,
+                widget=forms.TextInput(attrs={"autocomplete": "username", "autocapitalize": "none"}),
+            )
+
+    def clean_login(self) -> str:
+        """The e-mail address of the account, by which the rest goes on; what was typed if there is none."""
+        login = str(self.cleaned_data["login"]).strip()
+        user = find(login) if settings.LOGIN_BY_USER_NAME else None
+        return user.email if user is not None else login
+
+
+class LoginNameForm(forms.Form):
+    """The user name by which somebody logs in, and the password, of which clients make another value with it."""
+
+    name = forms.CharField(
+        label=_("User name"),
+        max_length=MAX_LOGIN_NAME_CHARS,
+        required=False,
+        help_text=_(
+            "2 to 40 letters from A to Z and digits, with single spaces, dots, hyphens or underscores in between."
+        ),
+    )
+    password = PasswordField(label=_("Password"), autocomplete="current-password")
+
+    def __init__(self, user: User, *args: Any, **kwargs: Any) -> None:
+        self.user = user
+        super().__init__(*args, **kwargs)
+        self.initial["name"] = user.login_name
+
+    def clean_name(self) -> str:
+        name = str(self.cleaned_data["name"]).strip()
+        if name and not is_login_name(name):
+            raise forms.ValidationError(gettext("This cannot be a user name. Use letters from A to Z and digits."))
+        if name and User.objects.filter(login_name_key=folded(name)).exclude(pk=self.user.pk).exists():
+            raise forms.ValidationError(gettext("Somebody has this user name, or one that looks like it."))
+        return name
+
+    def clean_password(self) -> str:
+        password = str(self.cleaned_data["password"])
+        if not self.user.check_password(password):
+            raise forms.ValidationError(gettext("The password is wrong."))
+        return password
+
+    def save(self) -> None:
+        """Raises IntegrityError if somebody else was faster, PasswordChanged."""
+        with transaction.atomic():
+            lock_unchanged(self.user)
+            self.user.choose_login_name(self.cleaned_data["name"], self.cleaned_data["password"])
+            self.user.save(update_fields=["login_name", "login_name_key", "login_name_password"])
 
 
 class ResetPasswordForm(SiteLabels, allauth_forms.ResetPasswordForm):

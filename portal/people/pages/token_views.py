@@ -87,8 +87,8 @@ def tokens(request: HttpRequest) -> HttpResponse:
 def _page(request: HttpRequest, form: TokenForm, token: str | None) -> HttpResponse:
     """The page of tokens, with the one that was just made."""
     # Those without a scope are of other pages.
-    found = list(valid_tokens().filter(user=signed_in(request)).exclude(scopes=[]))
-    context = {"form": form, "token": token, "tokens": found, "now": timezone.now()}
+    tokens = list(valid_tokens().filter(user=signed_in(request)).exclude(scopes=[]))
+    context = {"form": form, "token": token, "tokens": tokens, "now": timezone.now()}
     response = render(request, "portal/tokens.html", context, status=200 if not form.errors else 422)
     # The page may have the new token in it.
     response.headers["Cache-Control"] = "no-store"

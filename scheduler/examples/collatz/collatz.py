@@ -14,13 +14,13 @@ import sys
 from pathlib import Path
 
 
-def steps_of(number: int, known: list[int]) -> int:
+def steps_of(number: int, lengths: list[int]) -> int:
     """Steps from number down to one; known[n] has those of the first numbers."""
     steps = 0
-    while number >= len(known):
+    while number >= len(lengths):
         number = number >> 1 if number % 2 == 0 else 3 * number + 1
         steps += 1
-    return steps + known[number]
+    return steps + lengths[number]
 
 
 def main() -> None:
@@ -31,13 +31,13 @@ def main() -> None:
     if first < 1 or not 1 <= count <= 10**9:
         sys.stderr.write(f"no range: {first} {count}\n")
         sys.exit(2)
-    known = [0, 0]
-    while len(known) < 1 << 16:
-        known.append(steps_of(len(known), known))
+    lengths = [0, 0]
+    while len(lengths) < 1 << 16:
+        lengths.append(steps_of(len(lengths), lengths))
     best = total = 0
     with Path("out").open("w") as out:
         for number in range(first, first + count):
-            steps = steps_of(number, known)
+            steps = steps_of(number, lengths)
             total += steps
             if steps > best:
                 best = steps

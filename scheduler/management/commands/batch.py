@@ -25,19 +25,19 @@ class Command(BaseCommand):
         parser.add_argument("--retire", action="store_true", help="delete the outputs of a finished batch")
 
     def handle(self, *args: Any, batch: int, fetch: Path | None, **options: Any) -> None:
-        found = Batch.objects.select_related("app").filter(pk=batch).first()
-        if found is None:
+        row = Batch.objects.select_related("app").filter(pk=batch).first()
+        if row is None:
             raise CommandError(f"There is no batch {batch}.")
         if options["cancel"]:
-            self.stdout.write(f"{batches.cancel(found, timezone.now())} workunits cancelled.")
-        [progress] = batches.read_progress([found])
+            self.stdout.write(f"{batches.cancel(row, timezone.now())} workunits cancelled.")
+        [progress] = batches.read_progress([row])
         self.stdout.write(
-            f"{found.name}: {progress.nworkunits} workunits, {progress.ndone} done, {progress.nfailed} failed,"
+            f"{row.name}: {progress.nworkunits} workunits, {progress.ndone} done, {progress.nfailed} failed,"
             f" {progress.nopen} open; results: {progress.nunsent} unsent, {progress.nout} out, {progress.nover} over;"
             f" {progress.noutputs} output files."
         )
         if fetch is not None:
-            copied, faults = _fetch(found, fetch)
+            copied, faults = _fetch(row, fetch)
             self.stdout.write(f"{copied} files copied to {fetch}.")
             for line in faults:
                 self.stderr.write(line)
@@ -46,7 +46,7 @@ class Command(BaseCommand):
                 raise CommandError(f"{len(faults)} files could not be fetched; all others are there.", returncode=1)
         if options["retire"]:
             try:
-                self.stdout.write(f"{batches.retire(found, timezone.now())} output files deleted.")
+                self.stdout.write(f"{batches.retire(row, timezone.now())} output files deleted.")
             except batches.NotFinished as error:
                 raise CommandError(str(error)) from error
 
@@ -61,8 +61,8 @@ def _fetch(batch: Batch, folder: Path) -> tuple[int, list[str]]:
             target = folder / output.workunit_name / output.name
             if target.exists():
                 continue
-            if found := check.fault(output):
-                faults.append(f"{output} ({output.path}): {found}")
+            if reason := check.fault(output):
+                faults.append(f"{output} ({output.path}): {reason}")
                 continue
             target.parent.mkdir(parents=True, exist_ok=True)
             part = target.with_name(f"{target.name}.part")

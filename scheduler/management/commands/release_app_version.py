@@ -37,23 +37,23 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, folder: Path, signatures: Path | None, **options: Any) -> None:
         try:
-            found = release.read_release(folder)
+            release_read = release.read_release(folder)
             if options["print_unsigned"]:
-                self._print(found)
+                self._print(release_read)
                 return
-            signed = release.sign_files(found, signatures)
+            signed = release.sign_files(release_read, signatures)
             if target := options["write_signatures"]:
                 target.mkdir(parents=True, exist_ok=True)
                 for name, text in signed.items():
                     (target / f"{name}.sig").write_text(text, encoding="ascii")
                 self.stdout.write(f"{len(signed)} signatures written to {target}.")
                 return
-            version, is_new = release.release_version(found, signed)
+            version, is_new = release.release_version(release_read, signed)
         except ReleaseError as error:
             raise CommandError(str(error)) from error
         self.stdout.write(f"{version} {'is released' if is_new else 'was released before: nothing to do'}.")
 
-    def _print(self, found: Release) -> None:
-        for file in found.files:
+    def _print(self, release: Release) -> None:
+        for file in release.files:
             md5 = hashlib.md5(file.path.read_bytes(), usedforsecurity=False).hexdigest()
             self.stdout.write(f"{file.name} {md5} {file.path}")

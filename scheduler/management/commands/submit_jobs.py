@@ -54,10 +54,10 @@ class Command(BaseCommand):
         self.stdout.write(f"Batch {batch.pk}: {batch.nworkunits} jobs{'' if is_new else ', submitted before'}.")
 
     def _app(self, name: str) -> App:
-        found = App.objects.filter(name=name).first()
-        if found is None:
+        app = App.objects.filter(name=name).first()
+        if app is None:
             raise CommandError(f"There is no app {name}. Release a version of it first.")
-        return found
+        return app
 
     def _owner(self, email: str | None) -> User | None:
         if email is None:

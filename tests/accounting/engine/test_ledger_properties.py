@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from accounting.engine.amounts import KINDS, NO_WORK, Processor, Totals
 from accounting.engine.hardware_models import Usual
 from accounting.engine.ledger import offer, settle
-from accounting.engine.machine import ALLOWANCE_KINDS, Ceilings, Machine
+from accounting.engine.machine import Allowance, Ceilings, Machine
 from accounting.engine.states import DayFlag, HostState, LedgerChanges, ProjectState, Report, Unreadable
 from tests.support.reference_ledger import Hardware, ReferenceHost, Row
 
@@ -251,7 +251,7 @@ class Comparison:
         assert sorted(told, key=repr) == sorted(self.reference.notes, key=repr)
         marks = {i: {str(flag.name).lower() for flag in DayFlag if flag & bits} for i, bits in got.flags.items()}
         assert marks == ({} if got.stale else self.reference.marks)
-        assert dict(zip(ALLOWANCE_KINDS, got.host.level, strict=True)) == self.reference.level
+        assert dict(zip(Allowance._fields, got.host.level, strict=True)) == self.reference.level
         assert got.host.last_at_us == self.reference.last_at
         assert got.host.client_now == self.reference.client_now
         after = self.rows | {row.project_id: row for row in got.changed}

@@ -212,6 +212,15 @@ def test_tasks_of_one_day_are_added_to_those_that_were_archived_before(
     assert ArchivedDay.objects.filter(user=alice, app=alpine, on_gpu=False, day=NOON.date() + DAY).count() == 1
 
 
+def test_a_day_beyond_what_a_bigint_holds_has_the_most_that_is_shown(
+    signed_in: Client, tasks: list[Workunit], alpine: App, alice: User
+) -> None:
+    archive()
+    # 1e13 credits are 1e19 of 1e-6 credits; a bigint ends at 9.2e18, and 9e18 is shown.
+    ArchivedDay.objects.filter(user=alice, app=alpine, on_gpu=False, credit__gt=0).update(credit=1e13)
+    assert shown(signed_in, f"app={alpine.pk}&processor=cpu")[0]["ec"] == "9000000000000000000"
+
+
 def test_days_follow_a_merged_computer(tasks: list[Workunit], alpine: App, alice: User, studio: Host) -> None:
     old = make_host(alice, "attic", "2026-01-01", "2026-02-10")
     new = make_host(alice, "attic", "2026-02-10", "2026-03-20")

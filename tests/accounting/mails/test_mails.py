@@ -64,6 +64,57 @@ def only_mail() -> EmailMessage:
     return message
 
 
+# --- status, and the first week -----------------------------------------------------------------------------
+
+
+def test_the_status_comes_at_the_volunteers_own_interval(studio: Host, confirmed: User) -> None:
+    """With 12 credits of yesterday; the computer in the attic has been silent for eight days."""
+    credit(studio, make_project("Alpha"), "2026-03-09", (12 * CREDIT, 0, 2 * HOUR, 0, 3, 0))
+    seen(make_host(confirmed, "attic"), NOW - 8 * DAY)
+    wants(confirmed, status_days=7)
+    assert [_sent(day) for day in range(8)] == [1, 0, 0, 0, 0, 0, 0, 1]
+    message = mail.outbox[0]
+    assert "In the last 7 days, your computers did:\n\n  12 credits" in message.body
+    assert "- attic: last sync" in message.body and "- studio" not in message.body
+    assert message.extra_headers["List-Unsubscribe-Post"] == "List-Unsubscribe=One-Click"
+
+
+def _sent(day: int) -> int:
+    """How many statuses are sent on a day from NOW on; what is noted as sent then was sent on that day."""
+    sent = send.send_statuses(NOW + day * DAY)
+    SentMail.objects.filter(key=f"{NOW + day * DAY:%Y-%m-%d}").update(sent_at=NOW + day * DAY)
+    return sent
+
+
+def test_without_work_the_status_says_so_and_without_a_computer_there_is_none(studio: Host, bob: User) -> None:
+    confirm(bob)
+    for user in (studio.owner, bob):
+        wants(user, status_days=1)
+    assert send.send_statuses(NOW) == 1
+    assert "Your computers have reported no work in the last day." in only_mail().body
+
+
+def test_an_unsubscribed_status_ends(studio: Host) -> None:
+    wants(studio.owner, status_days=1)
+    assert unsubscribe(studio.owner_id, Mail.STATUS)
+    assert send.send_statuses(NOW) == 0
+
+
+def test_who_has_no_computer_two_days_after_joining_is_written_to_once(confirmed: User, bob: User) -> None:
+    for user in (confirmed, bob):
+        User.objects.filter(pk=user.pk).update(created_at=NOW - DAY)
+    confirm(bob)
+    wants(bob, no_computer=False)
+    assert [send.send_first_steps(NOW + day * DAY) for day in range(9)] == [0, 1, 0, 0, 0, 0, 0, 0, 0]
+    assert only_mail().subject == f"{site_settings.SITE_NAME}: No computer yet"
+    assert f"{site_settings.SITE_URL}connect/" in only_mail().body
+
+
+def test_a_computer_makes_that_mail_needless(studio: Host) -> None:
+    User.objects.filter(pk=studio.owner_id).update(created_at=NOW - 3 * DAY)
+    assert send.send_first_steps(NOW) == 0
+
+
 # --- silence ----------------------------------------------------------------------------------------------
 
 
@@ -284,7 +335,7 @@ def test_every_mail_has_an_address_that_ends_its_kind_signed_out(studio: Host, c
 
 @pytest.mark.parametrize("kind", Mail)
 def test_each_kind_has_a_column_of_its_own(confirmed: User, kind: Mail) -> None:
-    wants(confirmed, silence=True, no_work=True, failing_jobs=True, weekly_summary=True, lapsed=True)
+    wants(confirmed, silence=True, no_work=True, failing_jobs=True, weekly_summary=True, status_days=7, lapsed=True)
     assert unsubscribe(confirmed.pk, kind)
     choice = MailChoice.objects.get(user=confirmed)
     assert [each for each in Mail if not getattr(choice, each.value)] == [kind]
@@ -308,11 +359,12 @@ def test_the_page_shows_and_keeps_the_choice(client: Client, confirmed: User) ->
     client.force_login(confirmed)
     shown = Page(client.get(PAGE).content.decode())
     boxes = {e.attributes["name"]: "checked" in e.attributes for e in shown.all("input", type="checkbox")}
-    assert boxes == {"silence": True, "no_work": False, "failing_jobs": False, "weekly_summary": False, "lapsed": False}
-    client.post(PAGE, {"silent_days": "7", "weekly_summary": "on"})
+    assert {name for name, is_on in boxes.items() if is_on} == {"silence", "no_computer"}
+    assert boxes.keys() == {"silence", "no_work", "failing_jobs", "weekly_summary", "no_computer", "lapsed"}
+    client.post(PAGE, {"silent_days": "7", "status_days": "30", "weekly_summary": "on"})
     choice = MailChoice.objects.get(user=confirmed)
-    assert (choice.silence, choice.silent_days, choice.weekly_summary) == (False, 7, True)
-    client.post(PAGE, {"silent_days": "8", "no_work": "on"})
+    assert (choice.silence, choice.silent_days, choice.status_days, choice.weekly_summary) == (False, 7, 30, True)
+    client.post(PAGE, {"silent_days": "8", "status_days": "0", "no_work": "on"})
     choice.refresh_from_db()
     assert (choice.silent_days, choice.weekly_summary, choice.no_work) == (8, False, True)
 

@@ -34,9 +34,9 @@ from tests.support.am_rpc import (
     make_computer,
     post,
     sync,
-    token_of,
     work,
 )
+from tools.simulation.client import SimulatedComputer
 
 Commits = Callable[..., AbstractContextManager[list[Any]]]
 
@@ -91,43 +91,63 @@ def test_a_key_that_is_not_handed_over_brings_no_mail(
     assert (callbacks, WaitingMail.objects.count(), ClientKey.objects.count()) == ([], 0, 0)
 
 
-def test_a_known_host_is_handed_no_second_key(alice: User, projects: list[Project]) -> None:
-    computer = attach(alice)
-    assert sync(computer).text("authenticator") == ""
-    assert ClientKey.objects.count() == 1
+def _with_its_key(alice: User) -> SimulatedComputer:
+    return attach(alice)
 
 
-def test_a_login_by_password_gets_a_fresh_key_and_the_old_one_stays_valid(alice: User, projects: list[Project]) -> None:
-    computer = attach(alice)
-    again = copy_of(computer, authenticator="")
-    sync(again)
-    assert again.authenticator != computer.authenticator
-    assert Host.objects.count() == 1
-    for each in (computer, again):
-        sync(each)
-    assert ClientKey.objects.filter(revoked_at=None).count() == 2
+def _by_password_again(alice: User) -> SimulatedComputer:
+    return copy_of(attach(alice), authenticator="")
 
 
-def test_a_key_without_a_host_attaches_a_new_computer(alice: User, projects: list[Project]) -> None:
-    key = issue_client_key(alice, ClientKey.Origin.LOOKUP)
-    computer = make_computer(alice, authenticator=key, password="")
+def _with_a_key_that_was_looked_up(alice: User) -> SimulatedComputer:
+    return make_computer(alice, authenticator=issue_client_key(alice, ClientKey.Origin.LOOKUP), password="")
+
+
+def _without_its_id(alice: User) -> SimulatedComputer:
+    return copy_of(attach(alice), opaque="")
+
+
+def _after_a_lost_reply(alice: User) -> SimulatedComputer:
+    computer = make_computer(alice)
+    post(computer.request(time.time()))
+    return computer
+
+
+@pytest.mark.parametrize(
+    ("way", "is_handed_a_key", "nkeys"),
+    [
+        (make_computer, True, 1),
+        (_with_its_key, False, 1),
+        (_by_password_again, True, 2),
+        (_with_a_key_that_was_looked_up, False, 1),
+        (_without_its_id, False, 1),
+        (_after_a_lost_reply, True, 2),
+    ],
+)
+def test_each_way_to_log_in_leads_to_one_record_and_leaves_all_keys_valid(
+    way: Callable[[User], SimulatedComputer], is_handed_a_key: bool, nkeys: int, alice: User, projects: list[Project]
+) -> None:
+    computer = way(alice)
+    tokens = [host.token for host in Host.objects.all()]
     reply = sync(computer)
-    assert reply.text("authenticator") == ""
-    assert host_of(computer).owner == alice
-    assert ClientKey.objects.get().host == host_of(computer)
+    host = Host.objects.get()
+    assert bool(reply.text("authenticator")) is is_handed_a_key
+    assert reply.text("opaque/host") == host.token
+    assert tokens in ([], [host.token])
+    keys = ClientKey.objects.all()
+    assert [(key.host, key.revoked_at) for key in keys] == [(host, None)] * nkeys
+    assert sync(computer).error == (0, "")
 
 
-def test_a_client_that_lost_its_id_is_recognised(alice: User, projects: list[Project]) -> None:
+def test_a_client_that_lost_its_id_goes_on_from_where_it_was(alice: User, projects: list[Project]) -> None:
     alpha = projects[0]
     computer = attach(alice)
     hours_pass(computer, 10)
     work(computer, alpha, 3)
     sync(computer)
-    token = token_of(computer)
     computer.opaque = ""
     sync(computer)
-    assert token_of(computer) == token
-    # It goes on from where it was: nothing is credited again, and what follows is.
+    # Nothing is credited again, and what follows is.
     assert hours_credited(computer, alpha) == 3
     hours_pass(computer, 2)
     work(computer, alpha, 1)
@@ -147,12 +167,11 @@ def test_a_client_that_lost_its_id_keeps_the_allowance_of_its_record(alice: User
     assert hours_credited(computer, alpha) == 20
 
 
-def test_a_lost_first_reply_leaves_one_host_and_full_credit(alice: User, projects: list[Project]) -> None:
+def test_a_lost_first_reply_leaves_full_credit(alice: User, projects: list[Project]) -> None:
     alpha = projects[0]
     computer = make_computer(alice)
     post(computer.request(time.time()))
     sync(computer)
-    assert Host.objects.count() == 1
     hours_pass(computer, 5)
     work(computer, alpha, 5)
     sync(computer)

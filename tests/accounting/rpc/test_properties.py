@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from pytest_django import Settings
 
 from accounting.engine.amounts import KINDS
-from accounting.engine.machine import ALLOWANCE_KINDS
+from accounting.engine.machine import Allowance
 from accounting.ledger import check
 from accounting.models import HostLedger, HostProject, Project
 from accounting.rpc.store import to_us
@@ -183,7 +183,7 @@ class Watched:
         ledger = HostLedger.objects.get(host=self.host)
         last_at = to_us(ledger.last_at) if ledger.last_at else None
         found: list[tuple[str, Any, Any]] = [
-            ("level", dict(zip(ALLOWANCE_KINDS, ledger.level, strict=True)), mirror.ledger.level),
+            ("level", dict(zip(Allowance._fields, ledger.level, strict=True)), mirror.ledger.level),
             ("last_at", last_at, mirror.ledger.last_at),
             ("client_now", ledger.client_now, mirror.ledger.client_now),
             ("rows", {p.project_id: plain(p) for p in HostProject.objects.filter(host=self.host)}, mirror.ledger.rows),

@@ -90,11 +90,12 @@ def test_a_single_result_that_is_far_from_the_averages_waits_and_leaves_no_trace
     assert decide(app(target_nresults=1), batch[1:2], usual, unusual).waiting_ids == []
 
 
-def test_a_pair_that_is_no_longer_listed_gets_the_usual_mean_after_its_wait() -> None:
+@pytest.mark.parametrize(("quorum", "rule"), [(2, GrantRule.MEAN_OF_NORMAL), (3, GrantRule.UNCONFIRMED_PAIR)])
+def test_after_its_wait_a_pair_gets_the_usual_mean_if_as_many_agree_as_were_to(quorum: int, rule: GrantRule) -> None:
     ran, waited = version(100_000, 1.0, 1.0), compared(1, range(2), VALID, VALID)
-    waited.has_waited = True
+    waited.has_waited, waited.min_quorum = True, quorum
     decided = decide(app(), [waited], result(record(20, 1.0), ran), result(record(20, 1.0), ran, 1200.0))
-    assert decided.grant_rules == [GrantRule.MEAN_OF_NORMAL] * 2
+    assert decided.grant_rules == [rule] * 2
 
 
 @pytest.mark.parametrize(("rules", "share"), [(Rules.published(), 0.01), (Rules.letter(), 0.0)])

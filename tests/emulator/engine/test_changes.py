@@ -239,6 +239,16 @@ def test_a_preference_that_changes_and_changes_back_holds_for_that_time_only(nam
         assert row.used_flop == pytest.approx(other.used_flop, rel=0.08)
 
 
+@pytest.mark.parametrize(("fraction", "is_sent"), [(0.375, True), (0.374, False)])
+def test_a_job_may_need_all_the_ram_that_preferences_allow(fraction: float, is_sent: bool) -> None:
+    # 3 of 8 GB are 0.375 of them.
+    change: dict[str, Any] = {"ram_busy_fraction": fraction, "ram_idle_fraction": fraction}
+    at_once = run(replace(BUSY, events=(ChangePreferences(0.0, **change),)), Rec(), 1.0)
+    always = run(replace(BUSY, preferences=replace(BUSY.preferences, **change)), Rec(), 1.0)
+    for result in (at_once, always):
+        assert (result.projects[1].used_flop > 0) is is_sent
+
+
 def test_the_cpu_limit_slows_the_tasks_that_run() -> None:
     result = happen(ChangePreferences(4.5 * HOUR_SECS, cpu_usage_percent=25.0), days=2.0)
     # 2 CPUs for 4.5 hours, then a quarter of them for 43.5: 9 + 21.75 = 30.75 CPU-hours

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from emulator.engine.policies.names import PolicyName
 from emulator.engine.policies.registry import make_policy
-from emulator.engine.run import Run
+from emulator.engine.run import Emulation
 from emulator.engine.scenario import (
     CPU,
     DAY_SECS,
@@ -63,8 +63,8 @@ def scenarios(draw: st.DrawFn) -> Scenario:
     return Scenario(host, tuple(projects), preferences)
 
 
-def emulated(scenario: Scenario, policy: str) -> tuple[Run, Result]:
-    run = Run(scenario, make_policy(policy, scenario, {}), DAYS)
+def emulated(scenario: Scenario, policy: str) -> tuple[Emulation, Result]:
+    run = Emulation(scenario, make_policy(policy, scenario, {}), DAYS)
     return run, run.result()
 
 

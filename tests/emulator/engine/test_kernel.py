@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from emulator.engine.policies.names import PolicyName
 from emulator.engine.policies.registry import make_policy
 from emulator.engine.quirks import BOINC, Quirks
-from emulator.engine.run import Run
+from emulator.engine.run import Emulation
 from emulator.engine.scenario import (
     CPU,
     App,
@@ -128,14 +128,14 @@ def scenarios(draw: st.DrawFn) -> Scenario:
     return Scenario(host, tuple(projects), preferences, events=tuple(draw(st.lists(events(count), max_size=3))))
 
 
-def on_objects(scenario: Scenario, policy: str, days: float, quirks: Quirks) -> tuple[Run, Result]:
-    run = Run(scenario, OnObjects(make_policy(policy, scenario, {})), days, quirks=quirks)
+def on_objects(scenario: Scenario, policy: str, days: float, quirks: Quirks) -> tuple[Emulation, Result]:
+    run = Emulation(scenario, OnObjects(make_policy(policy, scenario, {})), days, quirks=quirks)
     return run, run.result()
 
 
-def in_arrays(scenario: Scenario, policy_name: str, days: float, quirks: Quirks) -> tuple[Run, Result]:
+def in_arrays(scenario: Scenario, policy_name: str, days: float, quirks: Quirks) -> tuple[Emulation, Result]:
     """Compiled if this process has the compiled kernel."""
-    run = Run(scenario, make_policy(policy_name, scenario, {}), days, quirks=quirks)
+    run = Emulation(scenario, make_policy(policy_name, scenario, {}), days, quirks=quirks)
     return run, run.result()
 
 

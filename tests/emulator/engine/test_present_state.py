@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from emulator.engine.policies.names import PolicyName
 from emulator.engine.policies.registry import make_policy
 from emulator.engine.quirks import BOINC
-from emulator.engine.run import Run, run
+from emulator.engine.run import Emulation, run
 from emulator.engine.scenario import (
     CPU,
     App,
@@ -196,10 +196,10 @@ PROJECTS = Scenario(
 @settings(max_examples=15, deadline=None)
 @given(st.floats(0.01, 5))
 def test_an_exported_state_goes_on_as_the_emulation_it_was_taken_from(days: float) -> None:
-    before = Run(PROJECTS, make_policy(PolicyName.REC, PROJECTS, {}), days, 1)
+    before = Emulation(PROJECTS, make_policy(PolicyName.REC, PROJECTS, {}), days, 1)
     before.result()
     exported = present_state(before, PROJECTS)
-    after = Run(exported, make_policy(PolicyName.REC, exported, {}), 0.001, 1)
+    after = Emulation(exported, make_policy(PolicyName.REC, exported, {}), 0.001, 1)
     # The same jobs, with the same time left and the same time until their deadlines; the same back-offs.
     now = days * DAY
     old, new = before._client, after._client
@@ -224,7 +224,7 @@ def test_an_exported_state_goes_on_as_the_emulation_it_was_taken_from(days: floa
 
 def test_the_parts_of_a_divided_emulation_make_the_whole() -> None:
     whole = outcome(PROJECTS, days=20)
-    first = Run(PROJECTS, make_policy(PolicyName.REC, PROJECTS, {}), 10, 1)
+    first = Emulation(PROJECTS, make_policy(PolicyName.REC, PROJECTS, {}), 10, 1)
     begun = first.result()
     exported = present_state(first, PROJECTS)
     rest = outcome(exported, days=10)

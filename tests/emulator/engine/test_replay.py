@@ -23,7 +23,7 @@ from emulator.engine.replay import (
     Wanted,
     moment,
 )
-from emulator.engine.run import Run, run
+from emulator.engine.run import Emulation, run
 from emulator.engine.scenario import Scenario
 from emulator.engine.state import ProjectState
 from emulator.engine.timeline.results import DecisionKind, Decisions
@@ -118,7 +118,7 @@ def wanted(made: Decisions, number: int) -> Wanted:
 
 def replayed(scenario: Scenario, name: str, decision: Wanted) -> Moment:
     policy = make_policy(name, scenario, {})
-    return moment(Run(scenario, policy, DAYS, 3, timeline=False), policy, decision)
+    return moment(Emulation(scenario, policy, DAYS, 3, timeline=False), policy, decision)
 
 
 def of_the_picture(seen: Moment, place: int, kind: str) -> tuple[float, float]:

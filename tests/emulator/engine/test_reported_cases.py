@@ -10,7 +10,7 @@ import pytest
 from emulator.engine.policies.names import PolicyName
 from emulator.engine.policies.rec import Rec
 from emulator.engine.policies.registry import make_policy
-from emulator.engine.run import Run
+from emulator.engine.run import Emulation
 from emulator.engine.timeline.results import Figures
 from emulator.files.scenario_json import read_document
 
@@ -22,7 +22,7 @@ CASES: Final = Path(__file__).parents[2] / "data" / "emulator" / "cases"
 )
 def test_a_queue_just_at_its_mark_is_looked_at_once_a_minute_at_most(name: str, days: float) -> None:
     scenario = read_document((CASES / f"{name}.json").read_bytes()).applied()
-    made = Run(scenario, Rec(), days)
+    made = Emulation(scenario, Rec(), days)
     made.result()
     # Once a minute is 1,440 times a day; jobs come, end and change their turns beside that.
     assert made.events <= 2000 * days
@@ -32,7 +32,7 @@ def test_a_queue_just_at_its_mark_is_looked_at_once_a_minute_at_most(name: str, 
 @pytest.mark.parametrize("name", ["two-projects-of-share-0", "busy-server-backup-with-gpu"])
 def test_projects_of_share_0_take_turns_where_no_other_has_work(name: str, policy: str) -> None:
     scenario = read_document((CASES / f"{name}.json").read_bytes()).applied()
-    result = Run(scenario, make_policy(policy, scenario, {}), 5.0).result()
+    result = Emulation(scenario, make_policy(policy, scenario, {}), 5.0).result()
     parts = [project.got_fraction for project in result.projects if project.name.startswith("Backup")]
     assert parts == pytest.approx([0.5, 0.5], abs=0.05)
 
@@ -40,20 +40,20 @@ def test_projects_of_share_0_take_turns_where_no_other_has_work(name: str, polic
 def test_tasks_of_two_cpus_take_no_more_than_the_owner_allows() -> None:
     # 75 % of four CPUs: one task runs on two of the three, and no other fits.
     scenario = read_document((CASES / "processor-limit-only-wide.json").read_bytes()).applied()
-    assert Run(scenario, Rec(), 4.0).result().figures.idle == pytest.approx(1 / 3, abs=1e-6)
+    assert Emulation(scenario, Rec(), 4.0).result().figures.idle == pytest.approx(1 / 3, abs=1e-6)
 
 
 def test_cpus_beside_a_task_of_two_are_not_left_idle_where_another_project_has_narrower_tasks() -> None:
     # 1.5 of three CPUs each: three quarters of the time a task of two beside one of one, else three of one.
     scenario = read_document((CASES / "processor-limit.json").read_bytes()).applied()
-    result = Run(scenario, Rec(), 2.0).result()
+    result = Emulation(scenario, Rec(), 2.0).result()
     assert result.figures.idle < 0.001
     assert [project.got_fraction for project in result.projects] == pytest.approx([0.5, 0.5], abs=0.02)
 
 
 def figures_of(name: str, days: float, seed: int = 1) -> Figures:
     scenario = read_document((CASES / f"{name}.json").read_bytes()).applied()
-    return Run(scenario, Rec(), days, seed, timeline=False).result().figures
+    return Emulation(scenario, Rec(), days, seed, timeline=False).result().figures
 
 
 @pytest.mark.parametrize("seed", [1, 2])
@@ -68,7 +68,7 @@ def test_deadlines_come_before_shares_and_shares_second(seed: int) -> None:
 def test_what_is_late_already_waits_for_what_can_be_in_time() -> None:
     # 72 s are due in half an hour, behind a late task of hours and beside one that cannot be in time either.
     scenario = read_document((CASES / "short-behind-late.json").read_bytes()).applied()
-    result = Run(scenario, Rec(), 1.0).result()
+    result = Emulation(scenario, Rec(), 1.0).result()
     assert [(row.met, row.late) for row in result.projects] == [(1, 2)]
 
 

@@ -23,6 +23,7 @@ from emulator.engine.scenario import (
     Scenario,
     ScenarioError,
     Standing,
+    Unused,
 )
 from emulator.files.presets import PRESETS, preset
 from emulator.files.scenario_json import (
@@ -78,6 +79,14 @@ def test_the_same_figures_follow_from_a_document() -> None:
     ]
     assert (results[0].figures, results[0].projects) == (results[1].figures, results[1].projects)
     assert again.applied().preferences.work_buf_additional_days == 1.0
+
+
+def test_an_unused_element_is_counted_up_to_what_json_programs_hold() -> None:
+    # Programs that keep JSON's numbers as doubles hold whole ones up to 2**53 - 1 = 9,007,199,254,740,991.
+    most = replace(SMALL, unused=(Unused("client_state.xml", "active_task", 9_007_199_254_740_991, ""),))
+    assert from_json(json.loads(json.dumps(to_json(most)))).unused == most.unused
+    with pytest.raises(ScenarioError, match=r"unused\.count: 9,007,199,254,740,992 is not a number from 0"):
+        replace(SMALL, unused=(Unused("client_state.xml", "active_task", 9_007_199_254_740_992, ""),))
 
 
 def test_what_an_export_has_beside_it_is_passed_over() -> None:

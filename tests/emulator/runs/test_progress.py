@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from emulator.engine.policies.rec import Rec
-from emulator.engine.run import Run
+from emulator.engine.run import Emulation
 from emulator.files.presets import preset
 from emulator.runs.process import RUN_PART, _Progress
 
 
 def test_a_run_that_is_over_is_not_all_while_changes_are_tried() -> None:
-    first, trial = (Run(preset("s1_two_equal_cpu").scenario, Rec(), 1.0) for _ in range(2))
+    first, trial = (Emulation(preset("s1_two_equal_cpu").scenario, Rec(), 1.0) for _ in range(2))
     progress = _Progress()
     assert progress.fraction == 0.0
     progress.begin(first, RUN_PART)

@@ -121,7 +121,7 @@ def test_what_is_done_by_itself_is_prepared(way: str) -> None:
     query = Calculate(1, NPREPARED, slow=True)
     steps = {
         "slow query": lambda: once(query),
-        "fetch": lambda: once(Fetch(query.steps([query], apart=True))),
+        "fetch": lambda: once(Fetch(query.steps([query], alone=True))),
         "transaction": lambda: in_transaction(once(query)),
     }
     (found,) = all_at_once(steps[way]())
@@ -144,7 +144,7 @@ class Echo(Query[Any]):
         return Echo
 
     @staticmethod
-    def steps(several: Sequence[Echo], *, apart: bool) -> Sequence[Step]:
+    def steps(several: Sequence[Echo], *, alone: bool) -> Sequence[Step]:
         return [Step(ECHO, {"text": several[0].text})] * several[0].nsteps
 
     @staticmethod
@@ -389,7 +389,7 @@ class Insert(Query[Any]):
         return self.before
 
     @staticmethod
-    def steps(several: Sequence[Insert], *, apart: bool) -> Sequence[Step | Then]:
+    def steps(several: Sequence[Insert], *, alone: bool) -> Sequence[Step | Then]:
         numbers, first = [each.parent for each in several], several[0]
         insert = Step(INSERT, {"values": numbers})
         if first.before is None:

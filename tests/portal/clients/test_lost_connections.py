@@ -52,10 +52,10 @@ def test_after_a_restart_of_the_database_nobody_sees_a_fault() -> None:
 def test_after_a_restart_of_the_database_transactions_and_statements_are_done_on_new_connections() -> None:
     async def work(made: Batcher) -> list[Any]:
         number = Calculate(1)
-        ways = [in_transaction(once(number)), once(Fetch(number.steps([number], apart=True)))]
+        ways = [in_transaction(once(number)), once(Fetch(number.steps([number], alone=True)))]
         found = [await made.run(steps) for steps in ways]
         await asyncio.to_thread(_end_all_connections)
-        again = [once(Fetch(number.steps([number], apart=True))), in_transaction(once(number))]
+        again = [once(Fetch(number.steps([number], alone=True))), in_transaction(once(number))]
         return [*found, *[await made.run(steps) for steps in again]]
 
     one, (row,), again, one_again = on_loop(work)

@@ -43,6 +43,13 @@ def test_a_statement_has_the_parts_that_are_asked_for(
     assert made.names == names
 
 
+def test_a_file_may_include_another_with_its_own_parts_and_constants(tmp_path: Path) -> None:
+    (tmp_path / "read.sql").write_text("SELECT * FROM (\n\\ir part.sql\n) p\n")
+    (tmp_path / "part.sql").write_text("-- Part of read.sql.\nSELECT :STATE\n\\if :LIMITS\nLIMIT 1\n\\endif\n")
+    made = statement(str(tmp_path / "sql.py"), "read", STATE=4, LIMITS=True)
+    assert " ".join(made.text.decode().split()) == "SELECT * FROM ( SELECT 4 LIMIT 1 ) p"
+
+
 @pytest.mark.parametrize("part", [":STATE", ':"TABLE"', "\\if :LIMITS\n\\endif\n"])
 def test_a_constant_that_is_not_given_is_an_error(tmp_path: Path, part: str) -> None:
     (tmp_path / "read.sql").write_text(f"SELECT 1\n{part}\n")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from django.db import DatabaseError, transaction
@@ -60,7 +61,7 @@ def test_the_token_decides_whatever_else_changed(alice: User) -> None:
         {"token": "f" * 32},
     ],
 )
-def test_without_token_the_same_machine_with_the_same_id_or_name_is_known(changed: dict[str, str], alice: User) -> None:
+def test_without_token_the_same_machine_with_the_same_id_or_name_is_known(changed: dict[str, Any], alice: User) -> None:
     host = seen(alice)
     assert seen(alice, replace(STUDIO, **changed)) == host
 
@@ -78,7 +79,7 @@ def test_without_token_the_same_machine_with_the_same_id_or_name_is_known(change
         {"domain_name": "", "host_cpid": ""},
     ],
 )
-def test_another_machine_is_new_though_it_may_share_the_id_or_the_name(changed: dict[str, str], alice: User) -> None:
+def test_another_machine_is_new_though_it_may_share_the_id_or_the_name(changed: dict[str, Any], alice: User) -> None:
     host = seen(alice)
     assert seen(alice, replace(STUDIO, **changed)) != host
 
@@ -88,7 +89,7 @@ def test_another_machine_is_new_though_it_may_share_the_id_or_the_name(changed: 
 )
 @pytest.mark.parametrize("other", [{"host_cpid": "b" * 32}, {"domain_name": "renamed"}], ids=["name", "id"])
 def test_a_name_or_an_id_alone_is_enough_only_if_the_record_is_silent(
-    other: dict[str, str], silent: dt.timedelta, is_known: bool, alice: User
+    other: dict[str, Any], silent: dt.timedelta, is_known: bool, alice: User
 ) -> None:
     host = seen(alice)
     assert (seen(alice, replace(STUDIO, **other), NOW + silent) == host) is is_known

@@ -150,7 +150,6 @@ def test_a_mail_that_nobody_knows_how_to_write_keeps_no_other_waiting(
     assert WaitingMail.objects.get().user == bob
 
 
-@pytest.mark.django_db(transaction=True)
 def test_many_mails_that_nobody_knows_how_to_write_keep_no_other_waiting_and_are_given_up(
     confirmed: User, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:

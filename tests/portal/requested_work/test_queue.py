@@ -261,7 +261,7 @@ def test_no_other_task_waits_for_requested_work(signed_in: Client, tmp_path: Pat
     """A volunteer asks for runs, and no worker for them is there; then one is."""
     variables = environment(tmp_path)
     experiment = begin(signed_in)
-    form = trial(experiment, days="1", nseeds="4")
+    form = trial(experiment, days="1", nseeds="2")
     signed_in.post(reverse("experiment", args=[experiment.pk]), form)
     queue._tell_workers(40)
 
@@ -270,7 +270,7 @@ def test_no_other_task_waits_for_requested_work(signed_in: Client, tmp_path: Pat
         queue._tell_workers(1)
         return not Run.objects.exclude(state=RunState.DONE).exists()
 
-    assert RequestedWork.objects.filter(started_at=None).count() == Run.objects.count() == 4
+    assert RequestedWork.objects.filter(started_at=None).count() == Run.objects.count() == 2
     workunit = make_workunit(make_app(), transition_at=timezone.now())
     with GuardedProgram("the worker", make_run("worker"), tmp_path / "worker.log", variables, CHECKOUT):
         project_tasks.transition.delay()

@@ -111,6 +111,7 @@ PORTAL: Final = [
     Line("look-around/", ON, ON, ON, 404, method="POST"),
     public("look-around/leave/", answer=ON, method="POST"),
     public("server_status.php", answer=ON),
+    public("su_unsubscribe.php", answer=ON),
     public("server_status.php", "server_status.php?xml=1"),
     # Each: tests/portal/public_pages/test_boinc_addresses.py
     public(BOINC_PAGE, "get_passwd.php", answer=ON),
@@ -128,6 +129,8 @@ PORTAL: Final = [
     act("account/keys/revoke/"),
     own("account/login-token/"),
     act("account/login-token/", answer=200),
+    # Without LOGIN_BY_USER_NAME
+    Line("account/user-name/", 404, 404, 404, LOGIN),
     own("account/tokens/"),
     act("account/tokens/", data={"name": "x", "scopes": "read:hosts"}, answer=200),
     act_on("account/tokens/<int:pk>/revoke/", "account/tokens/{token}/revoke/"),
@@ -219,7 +222,7 @@ ACCOUNT_MANAGER: Final = [
     act("account/preferences/", data={"preset": "usual"}),
     act("account/preferences/shown/"),
     own("account/email-preferences/"),
-    act("account/email-preferences/", data={"silent_days": "3"}),
+    act("account/email-preferences/", data={"silent_days": "3", "status_days": "0"}),
     own("account/alerts/"),
     # By what only the browser knows
     public("account/alerts/browser/moved/", answer=400, method="POST"),
@@ -273,6 +276,7 @@ PROJECT: Final = [
     public("project/get_project_config.php"),
     public("project/file_upload_handler", method="POST"),
     public("project/download/<str:name>", "project/download/none", answer=404),
+    public("^project/download/[0-9a-f]{1,8}/(?P<name>[^/]+)$", "project/download/236/none", answer=404),
     public("project/lookup_account.php"),
     public("project/create_account.php"),
     # By account keys, whoever is signed in; or of what is published. What they answer: tests/scheduler/web_rpcs.
@@ -322,8 +326,13 @@ BATCHES: Final = [
     act("project/testing/", data={"agrees": "on"}),
     # No outputs are there yet.
     mine("project/batches/<int:pk>/outputs/<int:output_id>/", "project/batches/{batch}/outputs/1/", 404),
+    # By a token alone, of an operator of the project: extras/scripts/tests.
+    Line("api/v1/scripts/", 403, 403, 200, 401),
+    Line("api/v1/scripts/<str:name>/", 403, 403, 404, 401, "api/v1/scripts/energy/"),
+    Line("api/v1/scripts/<str:name>/use/", 403, 403, 415, 401, "api/v1/scripts/energy/use/", "POST"),
     by_token("api/v1/batches/"),
     Line("api/v1/batches/<int:pk>/", 200, 404, 200, 401, "api/v1/batches/{batch}/"),
+    Line("api/v1/batches/<int:pk>/forecast/", 200, 404, 200, 401, "api/v1/batches/{batch}/forecast/"),
     Line("api/v1/batches/<int:pk>/cancel/", 200, 404, 200, 401, "api/v1/batches/{batch}/cancel/", "POST"),
     # It has no jobs yet.
     Line("api/v1/batches/<int:pk>/retire/", 409, 404, 409, 401, "api/v1/batches/{batch}/retire/", "POST"),

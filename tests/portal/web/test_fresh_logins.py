@@ -46,6 +46,7 @@ NEEDED: Final = {
     "account/login-token/",
     "projects/<int:pk>/account/",
     "USER",
+    "SCRIPT",
 }
 NONE_NEEDED: Final = {
     "It is how one signs in or out, or takes an account back.": """
@@ -55,7 +56,7 @@ NONE_NEEDED: Final = {
         account/2fa/reauthenticate/ account/2fa/webauthn/reauthenticate/ account/2fa/webauthn/login/ admin/login/
         admin/logout/""",
     "Its form asks for the password.": """
-        account/email/ account/password/change/ account/delete/ admin/password_change/""",
+        account/email/ account/user-name/ account/password/change/ account/delete/ admin/password_change/""",
     "django-allauth asks for the password itself.": """
         account/2fa/totp/activate/ account/2fa/totp/deactivate/ account/2fa/recovery-codes/generate/
         account/2fa/webauthn/add/ account/2fa/webauthn/keys/<int:pk>/remove/
@@ -90,7 +91,7 @@ NONE_NEEDED: Final = {
         ^project/+submit_rpc_handler\\.php$ ^project/+job_file\\.php$ ^project/+get_output2\\.php$
         server_status.php project/server_status.php
         api/v1/experiments/ api/v1/experiments/<int:pk>/ api/v1/batches/ api/v1/batches/<int:pk>/cancel/
-        api/v1/batches/<int:pk>/retire/""",
+        api/v1/batches/<int:pk>/retire/ api/v1/scripts/<str:name>/ api/v1/scripts/<str:name>/use/""",
     "Anybody may, without a login.": """
         language/ look-around/ look-around/leave/ mails/end/<str:token>/ healthz readyz metrics notices.rss
         notices.php
@@ -119,7 +120,7 @@ NONE_NEEDED: Final = {
         PROJECTTROUBLE PROJECTSTANDING SETTLEMENT TASKSOURCE HOSTCLIENT NOTE HOSTAPPVERSION BATCH WORKUNIT RESULT
         COLLECTEDEXPORT STATISTICSEXPORT STOREDFILE TRICKLE KEYCHANGE admin/ admin/search/ admin/autocomplete/
         admin/jsi18n/ admin/password_change/done/ admin/r/<path:content_type_id>/<path:object_id>/ admin/(?P<url>.*)$
-        admin/^(?P<app_label>portal|accounting|credit|scheduler|badges|win_back_mails|laboratory|central_factors|remote_jobs)/$
+        admin/^(?P<app_label>portal|accounting|credit|scheduler|badges|win_back_mails|laboratory|central_factors|remote_jobs|scripts)/$
         admin/laboratory/creditexperiment/own-results/ admin/laboratory/creditexperiment/<int:pk>/result.json""",
 }
 

@@ -302,7 +302,7 @@ def test_a_cancelled_workunit_takes_no_files(studio: Host) -> None:
         (b"<max_nbytes>100000</max_nbytes>", b"", "max_nbytes: missing"),
         (b"<md5_cksum>", b"<md5_cksum>zz", "md5_cksum: longer than 32 characters"),
         (b"<data>\n", b"<data>" + b"x" * 20_000, "data: does not begin within 16384 bytes"),
-        (b"<name>", b"<name>" + b"n" * 300, "name: longer than 207 characters"),
+        (b"<name>", b"<name>" + b"n" * 300, "name: longer than 254 characters"),
     ],
 )
 def test_a_message_without_sense_is_refused_by_its_field(studio: Host, old: bytes, new: bytes, message: str) -> None:

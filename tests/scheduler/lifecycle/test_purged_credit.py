@@ -6,6 +6,7 @@ import datetime as dt
 
 import pytest
 
+from credit.engine.explanation import GrantRule
 from credit.models import AssimilateState, FileDeleteState, Result, Workunit
 from scheduler.lifecycle import purge
 from scheduler.models import ArchivedTask
@@ -37,3 +38,12 @@ def test_the_books_hold_after_tasks_were_archived() -> None:
     ArchivedTask.objects.all()[:1].get().delete()
     # Its owner's, its computer's and its version's
     assert len(differences()) == 3
+
+
+def test_what_a_former_server_granted_is_no_credit_of_here() -> None:
+    # One that is there, and one of the archive, of different people's
+    Result.objects.filter(pk=Result.objects.order_by("pk")[0].pk).update(grant_rule=GrantRule.CARRIED_OVER)
+    task = ArchivedTask.objects.order_by("-pk")[0]
+    task.facts["grant_rule"] = int(GrantRule.CARRIED_OVER)
+    task.save()
+    assert len(differences()) == 5  # two volunteers, two computers, one version

@@ -193,7 +193,6 @@ def test_what_a_report_or_a_validator_holds_is_left_to_the_next_pass(studio: Hos
     assert transitioner.run(WEEK_LATER) == transitioner.Pass(2, 1, 4)
 
 
-@pytest.mark.django_db(transaction=True)
 def test_a_pass_that_fails_leaves_everything_as_it_was(studio: Host) -> None:
     app = make_app()
     workunit = due(app)

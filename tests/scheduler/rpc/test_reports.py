@@ -86,6 +86,9 @@ def test_a_finished_job_with_its_files_is_a_success(computer: Computer, result: 
         ({"files": {}}, None),
         # The client knows another content than what is here.
         ({"files": {"FILE": "8" * 32}}, "FILE has another MD5 on the computer than here"),
+        # As a server called it that the project moved from
+        ({"files": {"TASK_r1193428123_0": "8" * 32}}, "FILE has another MD5 on the computer than here"),
+        ({"files": {"TASK_r1193428123_0": MD5}}, None),
         ({"files": {"FILE": (MD5, "file size too big")}}, "FILE could not be uploaded: file size too big"),
         ({"state": 5, "exit_status": 3}, None),
         ({"state": 3, "exit_status": 0}, None),
@@ -96,7 +99,9 @@ def test_success_is_state_5_exit_status_0_and_right_files(
 ) -> None:
     upload(result)
     file = f"{result.name}_0"
-    fields["files"] = {name.replace("FILE", file): md5 for name, md5 in fields.get("files", {}).items()}
+    fields["files"] = {
+        name.replace("FILE", file).replace("TASK", result.name): md5 for name, md5 in fields.get("files", {}).items()
+    }
     report(computer, result, **fields)
     is_success = fault is None and fields.get("state", 5) == 5 and fields.get("exit_status", 0) == 0
     assert result.outcome == (Outcome.SUCCESS if is_success else Outcome.CLIENT_ERROR)

@@ -53,10 +53,10 @@ def batches_of(
     seen: list[list[Any]] = []
     really_steps: Callable[..., Sequence[Step | Then]] = query.steps
 
-    def steps(several: Sequence[Any], *, apart: bool) -> Sequence[Step | Then]:
+    def steps(several: Sequence[Any], *, alone: bool) -> Sequence[Step | Then]:
         before(len(seen))
         seen.append(list(several))
-        return really_steps(several, apart=apart)
+        return really_steps(several, alone=alone)
 
     monkeypatch.setattr(query, "steps", staticmethod(steps))
     return seen

@@ -8,8 +8,8 @@ import pytest
 from django.db import connection
 
 from credit.models import App, Result, ServerState, Workunit
+from scheduler.engine.fair_queue import MIN_WINDOW
 from scheduler.lifecycle import transitioner
-from scheduler.submission.sql import MIN_WINDOW
 from tests.support.credit_factories import NOON, make_app, make_result, make_workunit
 
 pytestmark = pytest.mark.django_db

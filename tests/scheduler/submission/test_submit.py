@@ -80,6 +80,23 @@ def test_two_thousand_jobs_take_as_many_statements_as_one(app: App) -> None:
     assert counts == [4, 4]
 
 
+def searches_of_results() -> int:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT idx_scan FROM pg_stat_xact_user_tables WHERE relname = 'credit_result'")
+        return int(cursor.fetchone()[0])
+
+
+def test_a_hundred_jobs_measure_the_queue_as_often_as_one(app: App) -> None:
+    # Measured for each job, a queue leads through all jobs that the statement has made by then.
+    searches = []
+    for njobs in (1, 100):
+        before = searches_of_results()
+        send(app, [{}] * njobs)
+        searches.append(searches_of_results() - before)
+    # At most one for each of 99 further jobs: whether it has results.
+    assert searches[1] - searches[0] <= 99
+
+
 def test_fifty_inputs_of_their_own_take_as_many_statements_as_two(app: App) -> None:
     counts = []
     for count in (2, 50):

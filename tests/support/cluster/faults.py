@@ -55,6 +55,16 @@ def kill_leader(site: ClusterSite) -> None:
     site.start_again([leader.patroni], OUTAGE_SECS)
 
 
+def kill_two_leaders(site: ClusterSite) -> None:
+    """The machine that takes over dies before another has what it has, so only a return of the two ends the outage."""
+    first = _leader(site)
+    first.patroni.kill()
+    wait_until(lambda: site.data.leader() not in (None, first), "another leader", OUTAGE_SECS, 0.1)
+    second = _leader(site)
+    second.patroni.kill()
+    site.start_again([first.patroni, second.patroni], OUTAGE_SECS)
+
+
 def _let_it_last() -> None:
     """How long an outage lasts is part of the fault: it is over when it is over, whatever the others do meanwhile."""
     time.sleep(OUTAGE_SECS)
@@ -234,6 +244,7 @@ SHORT: Final[tuple[Fault, ...]] = (kill_web_node, kill_postgres)
 """What every run of the tests has time for."""
 FAULTS: Final[tuple[Fault, ...]] = (
     kill_leader,
+    kill_two_leaders,
     pause_leader,
     kill_postgres,
     kill_patroni,

@@ -55,8 +55,8 @@ BUGS = [
     Bug(
         "a write whose connection was lost is taken for done",
         f"{_QUEUE}._carry_out",
-        "outcomes = [(each, RUN_ALONE) for each in batch]",
-        "outcomes = [(each, True) for each in batch]",
+        "outcomes = [(call, RUN_ALONE) for call in batch]",
+        "outcomes = [(call, True) for call in batch]",
     ),
     Bug("replies are swapped within a batch", f"{_QUEUE}._carry_out", "(batch, results", "(batch, reversed(results)"),
     Bug(
@@ -84,7 +84,12 @@ BUGS = [
         "batch.extend(self._waiting)",
         "",
     ),
-    Bug("a lost connection is not given back", f"{_QUEUE}._connection", "await self._pool.putconn(kept.release())", ""),
+    Bug(
+        "a lost connection is not given back",
+        f"{_QUEUE}._connection",
+        "await self._pool.putconn(connection.release())",
+        "",
+    ),
     Bug(
         "a query that fails by itself fails nobody",
         f"{_QUEUE}._again",
@@ -134,7 +139,7 @@ BUGS = [
     Bug(
         "a write that was left out is taken for done",
         "accounting.rpc.writes:Write.results",
-        "each.account.host_id in written or RUN_ALONE",
+        "contact.account.host_id in written or RUN_ALONE",
         "True",
     ),
     Bug(
@@ -146,7 +151,7 @@ BUGS = [
     Bug(
         "rows are written with another one's day",
         "accounting.rpc.writes:_day_params",
-        "hosts.append(each.account.host_id)",
+        "hosts.append(contact.account.host_id)",
         "hosts.append(several[0].account.host_id)",
     ),
     Bug(

@@ -1,4 +1,4 @@
-"""What the scheduler's statements do (scheduler/rpc/sql.py, scheduler/ready_jobs/sql.py), written independently.
+"""What the scheduler's statements do (scheduler/rpc/*.sql, scheduler/ready_jobs/lease.sql), written independently.
 
 As in `tests.support.simulated.ledger_sql`, by the parameters as they are sent.
 """
@@ -70,8 +70,12 @@ class Queue:
             return [(json.dumps({"jobs": picked, "waiting": waiting}),)]
         if statement is rpc_sql.DIAGNOSE:
             return [(json.dumps({"njobs": 0, "memory_nbytes": None, "disk_nbytes": None, "deadline": 0}),)]
-        if "app_id_0" in statement.names:
-            return await self._pick_all(transaction, params)
+        if statement is rpc_sql.PICK_OF_ONE_APP:
+            numbers = {name: int(params[name]) for name in ("app_id", "most", "begin", "rank")}
+            query = numbers | {"one_per_user": params["one_per_user"] == "True"}
+            return await self._pick_all(transaction, [query], int(params["user_id"]))
+        if statement is rpc_sql.PICK:
+            return await self._pick_all(transaction, json.loads(params["queries"]), int(params["user_id"]))
         return self._write(transaction, params)
 
     def _records(self, transaction: Transaction, host_id: int) -> list[Row]:
@@ -203,16 +207,11 @@ class Queue:
                 jobs.append(_job(id_, row, work))
         return jobs
 
-    async def _pick_all(self, transaction: Transaction, params: dict[str, Any]) -> list[SqlRow]:
-        names = ("app_id", "most", "begin", "rank")
+    async def _pick_all(self, transaction: Transaction, queries: list[Row], user_id: int) -> list[SqlRow]:
         picked: list[Any] = []
-        number = 0
-        while f"app_id_{number}" in params:
-            query: Row = {name: int(params[f"{name}_{number}"]) for name in names}
-            query["one_per_user"] = params[f"one_per_user_{number}"] == "True"
-            jobs = await self._pick(transaction, query, int(params["user_id"]), set())
+        for query in queries:
+            jobs = await self._pick(transaction, query, user_id, set())
             picked += [{"job": job, "rank": 0, "place": jobs[0]["id"]} for job in jobs]
-            number += 1
         return [(json.dumps(picked),)]
 
     def _lease(self, transaction: Transaction, params: dict[str, Any]) -> list[SqlRow]:
@@ -270,10 +269,10 @@ class Queue:
         for part in ("added", "judged", "begun"):
             for row in parts.get(part, ()):
                 self._write_version(transaction, row)
-        for row in (*parts.get("record", ()), *parts.get("first_record", ())):
+        for row in parts["record"]:
             transaction.put("record", row["host_id"], row)
         written: list[SqlRow] = []
-        for row in (*parts.get("host", ()), *parts.get("described_host", ())):
+        for row in parts["host"]:
             id_ = row["host_id"]
             transaction.store.serial += 1
             transaction.update("host", id_, version=transaction.store.serial)

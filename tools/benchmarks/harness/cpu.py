@@ -28,8 +28,14 @@ def used_secs() -> dict[str, float]:
 
 def per_request(before: Mapping[str, float], after: Mapping[str, float], nrequests: float) -> dict[str, int]:
     """Microseconds of each group for one request, of those that used any."""
-    found = {f"{name}_us": round((after[name] - before[name]) * 1e6 / nrequests) for name in after}
-    return {name: us for name, us in found.items() if us}
+    figures = {f"{name}_us": round((after[name] - before[name]) * 1e6 / nrequests) for name in after}
+    return {name: us for name, us in figures.items() if us}
+
+
+def whole_secs_of(pid: int) -> float:
+    """The processor time of a process with all of its threads."""
+    times = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(times[11]) + int(times[12])) * _SECS_PER_TICK
 
 
 def secs_of(pid: int) -> float:

@@ -10,7 +10,7 @@ from typing import Any, Final
 from django.conf import settings
 
 BENCHMARKS: Final = ("am_rpc", "history", "validator", "scheduler_rpc", "preview", "emulator", "pages")
-BY_NAME_ONLY: Final = ("large_site", "soak", "export", "import", "dashboard", "emulator_growth")
+BY_NAME_ONLY: Final = ("large_site", "soak", "export", "import", "dashboard", "emulator_growth", "import_boinc")
 """They take long."""
 _MODULES: Final = {"import": "statistics_import"}
 

@@ -28,12 +28,15 @@ def beside_floor(ours: Sequence[Measured], floor: Sequence[Measured]) -> dict[st
         "rate": round(median_rate(ours)),
         "floor": round(median_rate(floor)),
         "ratio": median_ratio(ours, floor),
-        **{name: round(statistics.median(each.figures.get(name, 0) for each in ours), 3) for name in ours[0].figures},
+        **{
+            name: round(statistics.median(measured.figures.get(name, 0) for measured in ours), 3)
+            for name in ours[0].figures
+        },
     }
 
 
 def median_rate(rounds: Sequence[Measured]) -> float:
-    return statistics.median(each.rate for each in rounds)
+    return statistics.median(measured.rate for measured in rounds)
 
 
 def median_ratio(rounds: Sequence[Measured], others: Sequence[Measured]) -> float:

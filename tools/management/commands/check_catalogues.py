@@ -14,8 +14,8 @@ class Command(CatalogueCommand):
     help = "Say what is missing or wrong in the catalogues (.po) of the apps."
 
     def work(self, chosen: list[Catalogue]) -> None:
-        found = problems(settings.BASE_DIR, chosen, settings.TRANSLATIONS)
-        for each in found:
-            self.stdout.write(each)
-        if found:
-            raise CommandError(f"{len(found)} problems.")
+        sentences = problems(settings.BASE_DIR, chosen, settings.TRANSLATIONS)
+        for sentence in sentences:
+            self.stdout.write(sentence)
+        if sentences:
+            raise CommandError(f"{len(sentences)} problems.")

@@ -42,11 +42,11 @@ class Command(BaseCommand):
         start = now - dt.timedelta(days=days)
         machines: list[fleet.SimulatedHost] = []
         emails = [f"fleet-{seed}-{number}@example.org" for number in range(users)]
-        known = set(User.objects.filter(email__in=emails).values_list("email", flat=True))
+        existing = set(User.objects.filter(email__in=emails).values_list("email", flat=True))
         theirs = Host.objects.filter(owner__email__in=emails)
         computers_before = theirs.count()
         for number, email in enumerate(emails):
-            if email not in known:
+            if email not in existing:
                 name = f"Fleet {seed}.{number}"
                 User.objects.create_user(email, password, name=name, created_at=start, new_hosts_per_day=computers)
             patterns = [_within(days, *fleet.HARDWARE[index % len(fleet.HARDWARE)]) for index in range(computers)]
@@ -55,10 +55,10 @@ class Command(BaseCommand):
         rollup.roll_up(now, since=start.date())
         worked = {url for machine in machines for url in machine.stretches}
         self.stdout.write(
-            f"Volunteers made: {users - len(known)}. Computers made: {theirs.count() - computers_before}."
+            f"Volunteers made: {users - len(existing)}. Computers made: {theirs.count() - computers_before}."
             f" Projects that they worked for: {len(worked)}. Requests answered: {calls}."
         )
-        if known:
-            self.stdout.write(f"{len(known)} volunteers were there before; their computers reported again.")
+        if existing:
+            self.stdout.write(f"{len(existing)} volunteers were there before; their computers reported again.")
         if not worked:
             self.stdout.write("There is no credit: computers had no project to work for, or only just attached.")

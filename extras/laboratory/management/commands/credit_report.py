@@ -74,9 +74,12 @@ class Command(BaseCommand):
         names = [*WITH_BOTH, f"{GPUS_ONLY}, before", f"{GPUS_ONLY}, after"]
         self.stdout.write(" | ".join(["population", *names]))
         for seed in range(1, seeds + 1):
-            found = measure_neutrality(seed)
-            credits = [*found.others.values(), found.before, found.after]
-            columns = (f"{found.ratio(each):.2f}".rjust(len(name)) for name, each in zip(names, credits, strict=True))
+            neutrality = measure_neutrality(seed)
+            credits = [*neutrality.others.values(), neutrality.before, neutrality.after]
+            columns = (
+                f"{neutrality.ratio(project):.2f}".rjust(len(name))
+                for name, project in zip(names, credits, strict=True)
+            )
             self.stdout.write(" | ".join([f"{seed:10}", *columns]))
 
     def _write_table(self, goals: Iterable[Goal]) -> None:

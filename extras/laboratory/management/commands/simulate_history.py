@@ -8,7 +8,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 
-from extras.laboratory.trials.demo import Stretch, make_history
+from extras.laboratory.trials.demo import ReportedWork, make_history
 from portal.models import User
 
 
@@ -18,7 +18,7 @@ class Command(BaseCommand):
         " takes; for demonstrations. Does nothing the second time."
     )
 
-    # For callers: what each computer did, by its id, with the fields of a `Stretch`
+    # For callers: what each computer did, by its id, with the fields of a `ReportedWork`
     stealth_options = ("work",)
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -30,7 +30,11 @@ class Command(BaseCommand):
         owner = User.objects.filter(email=email).first()
         if owner is None:
             raise CommandError(f"nobody has the e-mail address {email}")
-        told = None if work is None else {host_id: [Stretch(*each) for each in did] for host_id, did in work.items()}
+        told = (
+            None
+            if work is None
+            else {host_id: [ReportedWork(*fields) for fields in did] for host_id, did in work.items()}
+        )
         self.stdout.write(
             f"Made {make_history(owner, timezone.now(), told)} results of an app, most of them validated."
         )

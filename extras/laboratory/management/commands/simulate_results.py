@@ -70,9 +70,9 @@ class Command(BaseCommand):
 
 
 def _app(name: str) -> App:
-    found = App.objects.filter(name=name).first()
-    if found is not None:
-        return found
+    stored_app = App.objects.filter(name=name).first()
+    if stored_app is not None:
+        return stored_app
     app = App(name=name, user_friendly_name=name.capitalize())
     try:
         app.full_clean()

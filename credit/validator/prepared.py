@@ -1,0 +1,118 @@
+"""The answers of a slow function that compares outputs: worked out before a pass, while no row is locked.
+
+A pass locks workunits, and reports about them wait for it. So a function that may take seconds is asked beforehand, by
+the same steps as in a pass. In the pass its answers count; workunits that changed meanwhile, so that other answers are
+needed, wait for the next one.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+
+from django.db import connection, transaction
+
+from credit import functions
+from credit.models import App, Comparison
+from credit.validator.check_set import SetChecker
+from credit.validator.comparison import (
+    Comparer,
+    ComparisonError,
+    Delivered,
+    Fit,
+    NotPreparedError,
+    UnfitOutputError,
+    comparer_of,
+)
+from credit.validator.reads import lock_workunits, places_of, read_results
+from portal.databases.clocks import database_now
+
+Answer = bool | str | Fit | ComparisonError
+
+
+@dataclass(slots=True)
+class PreparedAnswers:
+    """What a function said of pairs of results, by their ids. ``nworkunits``: of how many workunits that is."""
+
+    function: str
+    answers: dict[tuple[int, int], Answer] = field(default_factory=dict)
+    nworkunits: int = 0
+
+    def __call__(self, first: Delivered, second: Delivered) -> bool | str | Fit:
+        answer = self.answers.get((first.result_id, second.result_id))
+        if answer is None:
+            raise NotPreparedError
+        if isinstance(answer, ComparisonError):
+            raise answer
+        return answer
+
+
+def prepared_comparer(app: App, prepared: PreparedAnswers | None) -> Comparer | None:
+    """What a pass compares by, if the app's function is slow: the answers, as long as they are this function's."""
+    if not has_slow_function(app):
+        return None
+    if prepared is None or prepared.function != app.comparison_function:
+        return PreparedAnswers(app.comparison_function)
+    return prepared
+
+
+def has_slow_function(app: App) -> bool:
+    return _slow_function(app) is not None
+
+
+def _slow_function(app: App) -> functions.SlowFunction | None:
+    if app.comparison != Comparison.CUSTOM:
+        return None
+    try:
+        function = comparer_of(app)
+    except ComparisonError:
+        return None  # the pass tells why
+    return function if functions.is_slow(function) else None
+
+
+def prepare(app: App, limit: int, deadline: float) -> PreparedAnswers | None:
+    """Ask the app's function about up to ``limit`` workunits that wait, until ``deadline`` (`time.monotonic`).
+
+    None: the function is not slow. One workunit is begun in any case. Locks nothing but while it reads.
+    """
+    function = _slow_function(app)
+    if function is None:
+        return None
+    prepared = PreparedAnswers(app.comparison_function)
+    now_us = round(database_now().timestamp() * 1e6)
+    with transaction.atomic(), connection.cursor() as cursor:
+        # Statements on columns need a transaction that has begun.
+        cursor.execute("SET LOCAL jit = off")
+        workunits = lock_workunits(app.pk, limit, now_us)
+        if not len(workunits.id):
+            return prepared
+        results = read_results(workunits.id)
+    begins, ends = places_of(workunits, results)
+    quorums = workunits.min_quorum - workunits.are_unconfirmed(begins, ends, now_us)
+    with function.session() as session:
+
+        def ask(first: Delivered, second: Delivered) -> bool | str | Fit:
+            answer = prepared.answers[first.result_id, second.result_id] = _answer(session, first, second)
+            if isinstance(answer, ComparisonError):
+                raise answer
+            return answer
+
+        checker = SetChecker(app, workunits, results, quorums, ask)
+        for number, (begin, end) in enumerate(zip(begins, ends, strict=True)):
+            if session.is_over or (number and time.monotonic() >= deadline):
+                break
+            checker.verdict(number, begin, end)
+            prepared.nworkunits += 1
+    return prepared
+
+
+def _answer(session: functions.Session, first: Delivered, second: Delivered) -> Answer:
+    try:
+        answer: bool | str | Fit = session(first, second)
+    except UnfitOutputError:
+        return False
+    except ComparisonError as error:
+        return error
+    except Exception as error:
+        return ComparisonError(f"{type(error).__name__}: {error}")
+    return answer

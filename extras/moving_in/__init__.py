@@ -1,0 +1,1 @@
+"""Sites that move here: what their databases and folders have is read, translated and kept."""

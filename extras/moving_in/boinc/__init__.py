@@ -1,0 +1,1 @@
+"""The steps that bring a BOINC project here."""

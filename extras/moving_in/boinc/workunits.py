@@ -1,0 +1,186 @@
+"""Workunits: one with open ends becomes a row as ours are, and goes on here; one that is over goes into the archive.
+
+Where a workunit is decides where its results go, also at a later import.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+from credit.engine.states import AssimilateState, WorkunitError
+from credit.models.work import MAX_FLOPS_COUNT, MAX_RESULTS_PER_WORKUNIT
+from extras.moving_in.boinc import folders
+from extras.moving_in.boinc.job_values import CANONICAL, IS_OPEN, MOST_BYTES, NEVER, PRIORITIES, granted, moment, xml_of
+from extras.moving_in.engine import jobs
+from extras.moving_in.engine.jobs import checked_name
+from extras.moving_in.engine.tally import Tally
+from extras.moving_in.engine.values import BrokenRow, finite, whole
+from extras.moving_in.machinery.steps import Context, RowStep, Translate, Translated
+from extras.moving_in.source import Row, Table
+
+_LONGEST_SECS: Final = 10 * 366 * 86_400
+_NO_CANONICAL: Final = 32
+
+_WORKUNITS: Final = Table(
+    "workunit",
+    {
+        **{"create_time": 0, "appid": 0, "name": b"", "batch": 0, "rsc_fpops_est": 0.0, "rsc_fpops_bound": 0.0},
+        **{"rsc_memory_bound": 0.0, "rsc_disk_bound": 0.0, "need_validate": 0, "canonical_credit": 0.0},
+        **{"transition_time": 0, "delay_bound": 0, "error_mask": 0, "file_delete_state": 0, "assimilate_state": 0},
+        **{"min_quorum": 1, "target_nresults": 1, "max_error_results": 1, "max_total_results": 1},
+        **{"max_success_results": 1, "result_template_file": b"", "priority": 0, "transitioner_flags": 0},
+    },
+    more={
+        "is_open": IS_OPEN.format(w="t"),
+        "xml": f"CASE WHEN {IS_OPEN.format(w='t')} THEN t.xml_doc END",
+        "result_name": "(SELECT r.name FROM result r WHERE r.workunitid = t.id ORDER BY r.id LIMIT 1)",
+        "result_xml": f"""CASE WHEN {IS_OPEN.format(w="t")} THEN
+ (SELECT r.xml_doc_in FROM result r WHERE r.workunitid = t.id ORDER BY r.id LIMIT 1) END""",
+        "canonical_id": CANONICAL.format(column="id", w="t"),
+        "granted": CANONICAL.format(column="granted_credit", w="t"),
+        "is_unmade": "EXISTS (SELECT 1 FROM result r WHERE r.workunitid = t.id AND r.server_state = 1)",
+        "is_out": "EXISTS (SELECT 1 FROM result r WHERE r.workunitid = t.id AND r.server_state = 4)",
+        "changed_secs": "unix_timestamp(t.mod_time)",
+    },
+    changed_at="mod_time",
+)
+_WORKUNIT_COLUMNS: Final = {
+    **{"id": "bigint", "is_open": "boolean", "app_id": "bigint", "batch_id": "bigint", "name": "text"},
+    **{"created_at": "timestamptz", "priority": "smallint", "fpops_est": "float8", "fpops_bound": "float8"},
+    **{"memory_bound_bytes": "bigint", "disk_bound_bytes": "bigint", "delay_bound_secs": "integer"},
+    **{"min_quorum": "smallint", "target_nresults": "smallint", "max_error_results": "smallint"},
+    **{"max_total_results": "smallint", "max_success_results": "smallint", "command_line": "text"},
+    **{"input_files": "jsonb", "output_files": "jsonb", "need_validate": "boolean", "transition_at": "timestamptz"},
+    **{"canonical_result_id": "bigint", "canonical_credit": "float8", "credit": "float8", "error_mask": "smallint"},
+    **{"assimilate_state": "smallint", "file_delete_state": "smallint", "assimilated_at": "timestamptz"},
+}
+_CHANGING: Final = (
+    *("priority", "min_quorum", "target_nresults", "max_error_results", "max_total_results", "max_success_results"),
+    *("need_validate", "transition_at", "canonical_result_id", "canonical_credit", "error_mask", "assimilate_state"),
+    *("file_delete_state", "assimilated_at"),
+)
+
+
+def _workunits(context: Context) -> Translate:
+    apps = {row["id"] for row in context.source.rows(Table("app", {}), 0, None)}
+    folder = folders.of(context)
+    by_template: dict[str, list[dict[str, Any]]] = {}
+
+    def outputs_of_template(name: str) -> list[dict[str, Any]]:
+        if name not in by_template:
+            text = folder.text(*(name if "/" in name else f"templates/{name}").split("/"))
+            if text is None or ".." in name:
+                raise BrokenRow("workunit: it has no result yet, and its output template is not there")
+            by_template[name] = jobs.output_files(jobs.of_template(text))
+        return by_template[name]
+
+    def files(row: Row) -> tuple[str, list[dict[str, Any]], list[dict[str, Any]]]:
+        if not row["is_open"]:
+            return "", [], []
+        read = jobs.job_input(xml_of(row["xml"]), folder.config.download_url)
+        if len(read.command_line) > 2000:
+            raise BrokenRow("workunit: a command line of more than 2000 characters")
+        if row["result_name"] is None:
+            return read.command_line, list(read.files), outputs_of_template(xml_of(row["result_template_file"]))
+        outputs = jobs.outputs(xml_of(row["result_xml"]), row["result_name"].decode("utf-8", "replace"))
+        return read.command_line, list(read.files), jobs.output_files(outputs)
+
+    def translate(row: Row, tally: Tally) -> Translated:
+        name = checked_name(row["name"].decode("utf-8", "replace"), "workunit")
+        if row["appid"] not in apps:
+            raise BrokenRow("workunit: of an app that is gone")
+        if row["transitioner_flags"] and not row["is_out"]:
+            raise BrokenRow("workunit: for certain computers or people (assignment), which has no place here")
+        if row["transitioner_flags"]:
+            tally.tell("for certain computers or people (assignment): further copies go to anybody", row["id"])
+        priority = min(max(row["priority"], PRIORITIES[0]), PRIORITIES[1])
+        if priority != row["priority"]:
+            tally.tell("priority beyond 16 bits, cut", f"{row['id']} {row['priority']}")
+        command_line, inputs, outputs = files(row)
+        fpops = finite(row["rsc_fpops_est"], 1, MAX_FLOPS_COUNT * 0.99)
+        if fpops is None:
+            raise BrokenRow("workunit: no estimate of its FLOPs")
+        bound = max(finite(row["rsc_fpops_bound"], 1, MAX_FLOPS_COUNT * 0.99) or fpops, fpops)
+        quorum, target, most = (
+            min(max(row[column], 1), MAX_RESULTS_PER_WORKUNIT)
+            for column in ("min_quorum", "target_nresults", "max_total_results")
+        )
+        target = max(quorum, target)
+        error_mask, assimilated = _error_mask(row["error_mask"]), row["assimilate_state"]
+        if assimilated not in list(AssimilateState):
+            raise BrokenRow("workunit: a state of assimilation that there is none of")
+        if assimilated and row["canonical_id"] is None and not error_mask:
+            tally.tell("assimilated without a valid result: taken as one that failed", row["id"])
+            error_mask = int(WorkunitError.TOO_MANY_TOTAL_RESULTS)
+        has_canonical = row["canonical_id"] is not None
+        changed_at = moment(row["changed_secs"])
+        return (
+            row["id"],
+            bool(row["is_open"]),
+            row["appid"],
+            row["batch"] or None,
+            name,
+            moment(row["create_time"]) or context.now,
+            priority,
+            fpops,
+            bound,
+            int(finite(row["rsc_memory_bound"], 0, MOST_BYTES) or 0),
+            int(finite(row["rsc_disk_bound"], 0, MOST_BYTES) or 0),
+            min(whole(row["delay_bound"], 1, NEVER) or 7 * 86_400, _LONGEST_SECS),
+            quorum,
+            target,
+            min(max(row["max_error_results"], 1), MAX_RESULTS_PER_WORKUNIT),
+            max(most, target),
+            min(max(row["max_success_results"], quorum), MAX_RESULTS_PER_WORKUNIT),
+            command_line,
+            json.dumps(inputs),
+            json.dumps(outputs),
+            bool(row["need_validate"]),
+            moment(row["create_time"] if row["is_unmade"] else row["transition_time"]),
+            row["canonical_id"],
+            granted(row["granted"]) if has_canonical else None,
+            granted(row["canonical_credit"]) or None if not has_canonical else None,
+            error_mask,
+            assimilated,
+            min(max(row["file_delete_state"], 0), 3),
+            changed_at if assimilated == AssimilateState.DONE else None,
+        )
+
+    return translate
+
+
+def _error_mask(mask: int) -> int:
+    known = mask & sum(WorkunitError)
+    return known or (int(WorkunitError.TOO_MANY_TOTAL_RESULTS) if mask & _NO_CANONICAL else 0)
+
+
+_ALL: Final = ", ".join(name for name in _WORKUNIT_COLUMNS if name not in ("is_open", "batch_id"))
+WORKUNITS: Final = RowStep(
+    "workunits",
+    _WORKUNITS,
+    _WORKUNIT_COLUMNS,
+    _workunits,
+    [
+        f"""
+  WITH rows AS MATERIALIZED (
+SELECT m.*, EXISTS (SELECT FROM credit_workunit w WHERE w.id = m.id) AS is_here, b.id AS batch
+  FROM moving_rows m LEFT JOIN credit_batch b ON b.id = m.batch_id),
+       live AS (
+INSERT INTO credit_workunit AS w ({_ALL}, batch_id)
+SELECT {_ALL}, batch FROM rows WHERE is_open OR is_here
+    ON CONFLICT (id) DO UPDATE SET {", ".join(f"{name} = excluded.{name}" for name in _CHANGING)}
+ WHERE w.name = excluded.name AND ({", ".join(f"w.{name}" for name in _CHANGING)}) IS DISTINCT FROM
+       ({", ".join(f"excluded.{name}" for name in _CHANGING)})
+RETURNING 1),
+       finished AS (
+INSERT INTO scheduler_archivedworkunit (id, app_id, batch_id, name, error_mask, facts, archived_at)
+SELECT id, app_id, batch, name, error_mask,
+       to_jsonb(rows) - '{{is_open,is_here,batch,input_files,output_files}}'::text[]
+         || jsonb_build_object('batch_id', batch), coalesce(assimilated_at, %(now)s)
+  FROM rows WHERE NOT (is_open OR is_here)
+    ON CONFLICT (id) DO NOTHING RETURNING 1)
+SELECT FROM live UNION ALL SELECT FROM finished
+"""
+    ],
+)

@@ -1,0 +1,1 @@
+"""Runs the steps of an import, which may be interrupted anywhere and goes on from there."""

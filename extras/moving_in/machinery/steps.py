@@ -1,0 +1,70 @@
+"""What an import is made of: steps, in an order. Each can be done again and changes nothing then.
+
+A step of rows reads a table in ranges, translates each row by a pure function, copies what it gives into a temporary
+table ``moving_rows``, and merges this into our tables, with its progress, in one transaction for each range. Any other
+work is a call.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from extras.moving_in.engine.tally import Tally
+from extras.moving_in.source import Row, Source, Table
+
+Translated = Sequence[object] | None
+"""The values of the step's columns, in their order; None: the row is left, which the tally was told with the reason."""
+Translate = Callable[[Row, Tally], Translated]
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """Of what the import reads. ``folder``: the project's, where its files are; None: not given."""
+
+    source: Source
+    now: dt.datetime
+    folder: Path | None = None
+    writes: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A statement over `moving_rows` before the merge, which returns the keys of rows that something is wrong with.
+
+    ``leaves``: it deletes them from there; else it alters them.
+    """
+
+    reason: str
+    statement: str
+    leaves: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RowStep:
+    """``columns``: of `moving_rows`, with their types in PostgreSQL. The first is a key that tells rows apart.
+
+    ``translator`` makes the function that translates, after reading what this needs to know beforehand; it raises
+    `engine.values.BrokenRow` for a row that is left. ``merge``: statements; the rows that the first one writes count
+    as changed here. Each has the parameter %(now)s, so that a percent sign is written twice.
+    """
+
+    name: str
+    table: Table
+    columns: Mapping[str, str]
+    translator: Callable[[Context], Translate]
+    merge: Sequence[str]
+    checks: Sequence[Check] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CallStep:
+    """Work that is no table's, such as files. It counts what it does, and writes only if the context says so."""
+
+    name: str
+    call: Callable[[Context, Tally], None]
+
+
+Step = RowStep | CallStep

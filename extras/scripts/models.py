@@ -1,0 +1,106 @@
+"""Programs of the project's scientists that compare outputs, or take those of finished workunits."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from django.core.validators import MaxValueValidator, MinValueValidator, RegexValidator
+from django.db import models
+from django.db.models import CheckConstraint, Q, QuerySet
+from django.utils.translation import gettext_lazy as _
+
+from credit.functions import FunctionKind
+
+MAX_SOURCE_CHARS: Final = 256 * 1024
+MAX_SECS: Final = 120
+MIN_MEMORY_MIB, MAX_MEMORY_MIB = 16, 4096
+PREFIX: Final = "script:"
+"""Before the name of a script where an app names a function."""
+
+
+class Script(models.Model):
+    """A program in any language that begins with ``#!``, its way to be asked, and its limits.
+
+    Without a source nothing is run: another operator has not confirmed it yet.
+    """
+
+    class Kind(models.TextChoices):
+        COMPARE = "compare", _("compares outputs")
+        ASSIMILATE = "assimilate", _("takes outputs of finished workunits")
+
+    class Protocol(models.TextChoices):
+        LINES = "lines", _("lines of JSON")
+        WORDS = "words", _("words and exit codes, as BOINC’s scripts")
+
+    name = models.CharField(
+        _("name"),
+        max_length=60,
+        unique=True,
+        validators=[RegexValidator(r"^[a-z0-9][a-z0-9_-]*\Z", _("Use a–z, 0–9, _ and -, beginning with a–z or 0–9."))],
+    )
+    kind = models.CharField(_("what it does"), max_length=10, choices=Kind)
+    protocol = models.CharField(_("how it is asked"), max_length=5, choices=Protocol, default=Protocol.LINES)
+    source = models.TextField(
+        _("program"),
+        max_length=MAX_SOURCE_CHARS,
+        blank=True,
+        help_text=_("Begins with #! and an interpreter of the server, as in #!/usr/bin/env python3."),
+    )
+    words = models.CharField(
+        _("words"),
+        max_length=200,
+        blank=True,
+        help_text=_("Only for words: what it is given, divided by blanks, as in: files files2."),
+    )
+    check_source = models.TextField(
+        _("program that checks one result"),
+        max_length=MAX_SOURCE_CHARS,
+        blank=True,
+        help_text=_("Only for words. If empty, every result is fit to be compared."),
+    )
+    check_words = models.CharField(_("words for the check"), max_length=200, blank=True)
+    max_secs = models.PositiveSmallIntegerField(
+        _("longest time of a call (s)"),
+        default=10,
+        validators=[MinValueValidator(1), MaxValueValidator(MAX_SECS)],
+    )
+    max_memory_mib = models.PositiveSmallIntegerField(
+        _("memory limit (MiB)"),
+        default=256,
+        validators=[MinValueValidator(MIN_MEMORY_MIB), MaxValueValidator(MAX_MEMORY_MIB)],
+    )
+
+    last_fault = models.CharField(_("last failure"), max_length=500, blank=True, editable=False)
+    failed_at = models.DateTimeField(_("failed"), null=True, editable=False)
+    rests_until = models.DateTimeField(_("is not called until"), null=True, editable=False)
+
+    class Meta:
+        verbose_name = _("script")
+        verbose_name_plural = _("scripts")
+        ordering = ["name"]
+        constraints = [
+            CheckConstraint(condition=Q(max_secs__gte=1, max_secs__lte=MAX_SECS), name="script_secs_range"),
+            CheckConstraint(
+                condition=Q(max_memory_mib__gte=MIN_MEMORY_MIB, max_memory_mib__lte=MAX_MEMORY_MIB),
+                name="script_memory_range",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+    @classmethod
+    def of_kind(cls, kind: str) -> QuerySet[Script]:
+        """Those that apps may name in this field (`FunctionKind`)."""
+        does = cls.Kind.COMPARE if kind == FunctionKind.COMPARISON else cls.Kind.ASSIMILATE
+        is_known = kind in (FunctionKind.COMPARISON, FunctionKind.ASSIMILATION)
+        return cls.objects.filter(kind=does).exclude(source="") if is_known else cls.objects.none()
+
+    @property
+    def function_kind(self) -> FunctionKind:
+        """The field of apps that may name it."""
+        return FunctionKind.COMPARISON if self.kind == self.Kind.COMPARE else FunctionKind.ASSIMILATION
+
+    @property
+    def function_name(self) -> str:
+        return PREFIX + self.name

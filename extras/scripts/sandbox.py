@@ -1,0 +1,224 @@
+"""Runs scripts in bubblewrap: without network, without files but the system's programs and what they are to read.
+
+A script sees ``/work`` (itself and the outputs, read-only), ``/data`` (of assimilators, theirs to write), ``/tmp`` in
+memory, and no other process. It is killed with the worker, or when its time is over. A worker that runs as root runs
+scripts as nobody, as root's processes have no limit of their number.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import select
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Final, Self
+
+from extras.scripts.wire import MAX_LINE_NBYTES, ScriptFailure, failure_text
+
+MAX_PROCESSES: Final = 32
+MAX_FILE_NBYTES: Final = 1024**3
+MAX_TMP_NBYTES: Final = 64 * 1024**2
+MAX_ERRORS_NBYTES: Final = 8192
+_TMP: Final = "/tmp"  # noqa: S108  # the sandbox's own, in memory
+_NOBODY: Final = 65534
+_EXIT_CODE: Final = re.compile(rb'"exit-code": *(\d+)')
+_SYSTEM: Final = ("lib", "lib32", "lib64", "libx32", "bin", "sbin")
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Of one call: its time, and the memory of each process."""
+
+    secs: float
+    memory_mib: int
+
+
+class Sandbox:
+    """A folder with a script and what it reads. ``data_dir``: seen as ``/data``, if there is one."""
+
+    def __init__(self, source: str, limits: Limits, data_dir: Path | None = None, *, may_write: bool = False) -> None:
+        self.limits = limits
+        self.data_dir = data_dir
+        self.may_write = may_write
+        self._source = source
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        self._holder = tempfile.TemporaryDirectory(prefix="script-")
+        folder = Path(self._holder.name)
+        if _is_root():
+            folder.chmod(0o711)
+            if self.data_dir is not None and self.may_write:
+                os.chown(self.data_dir, _NOBODY, _NOBODY)
+        self._errors: IO[bytes] = (folder / "errors").open("w+b")
+        self.work = folder / "work"
+        self.work.mkdir()
+        (self.work / "in").mkdir()
+        script = self.work / "script"
+        script.write_text(self._source.replace("\r\n", "\n"))
+        script.chmod(0o555)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+        self._errors.close()
+        self._holder.cleanup()
+
+    def run(self, words: Sequence[str]) -> tuple[int, bytes]:
+        """Run it with these words: its exit code, and the end of what it wrote as errors. Raises ScriptFailure."""
+        self._errors.truncate(0)
+        self._errors.seek(0)
+        reading, writing = os.pipe()
+        with os.fdopen(reading, "rb") as status:
+            try:
+                process = self._start(words, writing, subprocess.DEVNULL, subprocess.DEVNULL)
+            finally:
+                os.close(writing)
+            try:
+                process.wait(self.limits.secs)
+            except subprocess.TimeoutExpired as error:
+                raise ScriptFailure(self._text(self._late)) from error
+            finally:
+                _end(process)
+            code = _EXIT_CODE.search(status.read())
+        if code is None:
+            # Its own exit code would say something about the outputs.
+            raise ScriptFailure(self._text("bubblewrap could not make a sandbox"))
+        return int(code[1]), self.errors()
+
+    def ask(self, line: bytes) -> bytes:
+        """The script's next line after this one; it is started if it does not run. Raises ScriptFailure."""
+        if self._process is None:
+            self._errors.truncate(0)
+            self._errors.seek(0)
+            self._process = self._start((), None, subprocess.PIPE, subprocess.PIPE)
+        try:
+            return self._exchange(self._process, line)
+        except ScriptFailure:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        if self._process is not None:
+            _end(self._process)
+            self._process = None
+
+    def errors(self) -> bytes:
+        size = self._errors.seek(0, os.SEEK_END)
+        self._errors.seek(max(0, size - MAX_ERRORS_NBYTES))
+        return self._errors.read()
+
+    def _exchange(self, process: subprocess.Popen[bytes], line: bytes) -> bytes:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            process.stdin.write(line)
+            process.stdin.flush()
+        except OSError as error:
+            raise ScriptFailure(self._text(f"it ended (exit code {_code(process)})")) from error
+        until, answer = time.monotonic() + self.limits.secs, b""
+        while not answer.endswith(b"\n"):
+            if len(answer) > MAX_LINE_NBYTES:
+                raise ScriptFailure(f"its answer has more than {MAX_LINE_NBYTES} bytes")
+            ready, _, _ = select.select([process.stdout], [], [], max(0.0, until - time.monotonic()))
+            if not ready:
+                raise ScriptFailure(self._text(self._late))
+            part = os.read(process.stdout.fileno(), MAX_LINE_NBYTES + 1)
+            if not part:
+                raise ScriptFailure(self._text(f"it ended without an answer (exit code {_code(process)})"))
+            answer += part
+        if answer.count(b"\n") > 1:
+            raise ScriptFailure("it wrote more than one line as an answer")
+        return answer
+
+    @property
+    def _late(self) -> str:
+        return f"it had no answer after {self.limits.secs:g} s, and was ended"
+
+    def _text(self, what: str) -> str:
+        return failure_text(what, self.errors())
+
+    def _start(self, words: Sequence[str], status: int | None, stdin: int, stdout: int) -> subprocess.Popen[bytes]:
+        """``status``: where bubblewrap writes what the script's exit code was."""
+        told = [] if status is None else ["--json-status-fd", str(status)]
+        try:
+            return subprocess.Popen(
+                [*self._command(told), "/work/script", *words],
+                pass_fds=[] if status is None else [status],
+                stderr=self._errors,
+                bufsize=0,
+                env={},
+                start_new_session=True,
+                stdin=stdin,
+                stdout=stdout,
+                user=_NOBODY if _is_root() else None,
+                group=_NOBODY if _is_root() else None,
+                extra_groups=[] if _is_root() else None,
+            )
+        except OSError as error:
+            raise ScriptFailure(f"bubblewrap cannot be run: {error}") from error
+
+    def _command(self, told: Sequence[str]) -> list[str]:
+        bwrap = shutil.which("bwrap")
+        if bwrap is None:
+            raise ScriptFailure("bubblewrap (bwrap) is not installed on this server")
+        data: list[str] = []
+        if self.data_dir is not None:
+            data = ["--bind" if self.may_write else "--ro-bind", str(self.data_dir), "/data"]
+        system = [part for name in _SYSTEM if (link := _system(name)) for part in link]
+        return [
+            *(
+                bwrap,
+                "--unshare-all",
+                "--unshare-user",
+                "--uid",
+                str(_NOBODY),
+                "--gid",
+                str(_NOBODY),
+                "--cap-drop",
+                "ALL",
+            ),
+            *("--die-with-parent", "--new-session", "--hostname", "script", "--clearenv", *told),
+            *("--setenv", "PATH", "/usr/local/bin:/usr/bin:/bin", "--setenv", "HOME", _TMP),
+            *("--setenv", "LANG", "C.UTF-8", "--ro-bind", "/usr", "/usr", *system),
+            *("--ro-bind-try", "/etc/alternatives", "/etc/alternatives"),
+            *("--proc", "/proc", "--dev", "/dev", "--size", str(MAX_TMP_NBYTES), "--tmpfs", _TMP),
+            *("--ro-bind", str(self.work), "/work", *data, "--remount-ro", "/", "--chdir", "/work", "--"),
+            *("prlimit", f"--as={self.limits.memory_mib * 1024**2}", f"--nproc={MAX_PROCESSES}", "--core=0"),
+            *(f"--fsize={MAX_FILE_NBYTES if self.may_write else MAX_TMP_NBYTES}", "--nofile=256", "--"),
+        ]
+
+
+def _is_root() -> bool:
+    return os.geteuid() == 0
+
+
+def _system(name: str) -> list[str]:
+    """How the sandbox gets a folder of the system that may be a link into /usr."""
+    path = Path("/", name)
+    if path.is_symlink():
+        return ["--symlink", str(path.readlink()), str(path)]
+    return ["--ro-bind", str(path), str(path)] if path.is_dir() else []
+
+
+def _code(process: subprocess.Popen[bytes]) -> int | str:
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        return process.wait(1)
+    return "none"
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Kill it, and with bubblewrap all that it began."""
+    process.kill()
+    process.wait()
+    for stream in (process.stdin, process.stdout):
+        if stream is not None:
+            with contextlib.suppress(OSError):
+                stream.close()

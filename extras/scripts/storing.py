@@ -1,0 +1,121 @@
+"""Store a script. Where TWO_PERSONS is on, another operator has to confirm what would be run."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from hashlib import sha256
+from typing import Any, Final
+
+from django.core.exceptions import ValidationError
+from django.db.models import Model
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from credit.models import App, Comparison
+from extras.scripts import wire
+from extras.scripts.models import Script
+from portal.audit import two_persons
+from portal.audit.proposals import Proposal
+from portal.audit.two_persons import Payload, StepKind, StepRefused
+from portal.models import User
+
+STEP: Final = "script"
+CODE: Final = ("kind", "protocol", "source", "words", "check_source", "check_words")
+"""What says what is run; the others are limits."""
+
+
+def check(script: Script) -> None:
+    """Raises ValidationError, by field."""
+    errors: dict[str, Any] = {}
+    by_words = script.protocol == Script.Protocol.WORDS
+    for name in ("source", "check_source"):
+        text = getattr(script, name)
+        if (text or name == "source") and not text.startswith("#!/"):
+            errors[name] = gettext("Begin with #! and the path of an interpreter, as in #!/usr/bin/env python3.")
+    if not by_words:
+        for name in ("words", "check_source", "check_words"):
+            if getattr(script, name):
+                errors[name] = gettext("Only for scripts that are asked by words.")
+    elif script.kind != Script.Kind.COMPARE and (script.check_source or script.check_words):
+        errors["check_source"] = gettext("Only for scripts that compare outputs.")
+    else:
+        for name, ask in (("words", script.kind), ("check_words", "check")):
+            try:
+                wire.words_of(ask, getattr(script, name))
+            except ValueError as error:
+                errors[name] = gettext("There is no such word. Known are: %(words)s.") % {"words": str(error)}
+    if errors:
+        raise ValidationError(errors)
+
+
+def save(script: Script, person: User, now: dt.datetime) -> bool:
+    """Store a checked script, as it is now; False: what it runs stays, until another operator has confirmed it.
+
+    Raises StepRefused if too many steps wait.
+    """
+    stored = Script.objects.filter(pk=script.pk).first() if script.pk else None
+    wanted, before = _code(script), _code(stored) if stored is not None else {}
+    if not two_persons.is_on() or wanted == before:
+        script.save()
+        return True
+    if stored is None:
+        script.source = script.check_source = ""
+    else:
+        for name in CODE:
+            setattr(script, name, getattr(stored, name))
+    script.save()
+    payload = {"script": script.pk, "before": _digest(_code(script)), "code": wanted}
+    two_persons.ask(STEP, script.name, payload, person, now)
+    return False
+
+
+def use(script: Script, app: App) -> None:
+    """Have an app compare outputs, or hand over finished workunits, by this script."""
+    if script.kind == Script.Kind.COMPARE:
+        app.comparison, app.comparison_function = Comparison.CUSTOM, script.function_name
+        app.save(update_fields=["comparison", "comparison_function"])
+    else:
+        app.assimilation_function = script.function_name
+        app.save(update_fields=["assimilation_function"])
+
+
+def is_used(script: Script) -> bool:
+    return App.objects.filter(**{script.function_kind.value: script.function_name}).exists()
+
+
+def is_code(row: Model, proposal: Proposal) -> bool:
+    """Whether a change that was proposed in another way is for two persons, and is refused there."""
+    return isinstance(row, Script) and bool(proposal.changes.keys() & set(CODE))
+
+
+def _code(script: Script) -> dict[str, str]:
+    return {name: str(getattr(script, name)) for name in CODE}
+
+
+def _digest(code: dict[str, str]) -> str:
+    return sha256(json.dumps(code, sort_keys=True).encode()).hexdigest()
+
+
+def _carry_out(payload: Payload, asked_by: User) -> None:
+    """Locks the script."""
+    script = Script.objects.select_for_update(no_key=True).filter(pk=payload["script"]).first()
+    if script is None or _digest(_code(script)) != payload["before"]:
+        raise StepRefused(gettext("The script was changed since this was asked for. Ask again."))
+    for name in CODE:
+        setattr(script, name, payload["code"][name])
+    try:
+        script.full_clean()
+        check(script)
+    except ValidationError as error:
+        raise StepRefused(" ".join(error.messages)) from error
+    script.save(update_fields=CODE)
+
+
+def _lines(payload: Payload) -> list[tuple[str, str]]:
+    """All that would be run, to be read."""
+    columns = {field.name: str(field.verbose_name) for field in Script._meta.concrete_fields}
+    return [(columns[name], text) for name, text in payload["code"].items() if text]
+
+
+STEPS: Final = {STEP: StepKind(_("Program of a script"), "scripts.change_script", _carry_out, _lines)}

@@ -1,0 +1,123 @@
+"""What scripts are asked and what they answer: lines of JSON, or words and exit codes as of BOINC's scripts. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from credit.engine.rules import MAX_CREDIT
+
+MAX_LINE_NBYTES: Final = 60_000
+"""Of a question, and of an answer: a question fits into a pipe, so that writing it waits for nobody."""
+MAX_REASON_CHARS: Final = 200
+TRANSIENT_CODE: Final = 3
+"""The exit code of BOINC's scripts for what may succeed later (VAL_RESULT_TRANSIENT_ERROR)."""
+FIRST_CODE_OF_FAILURE: Final = 126
+"""Shells and the sandbox end with these if a program cannot be run, or was killed by a signal."""
+_TRACEBACK: Final = b"Traceback (most recent call last)"
+
+WORDS: Final[Mapping[str, frozenset[str]]] = {
+    "check": frozenset({"files", "result_id", "runtime"}),
+    "compare": frozenset({"files", "result_id", "runtime", "files2", "result_id2", "runtime2"}),
+    "assimilate": frozenset({"files", "files2", "wu_id", "wu_name", "result_id", "runtime", "batch_id"}),
+}
+DEFAULT_WORDS: Final[Mapping[str, str]] = {"check": "files", "compare": "files files2", "assimilate": "wu_id files"}
+
+
+class ScriptFailure(Exception):
+    """The script did not do its part; the results are not at fault. ``str`` says what it did, for operators."""
+
+
+class TryLater(Exception):
+    """The script wants to be asked again later. ``str``: its reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An answer. ``credit`` and ``is_outlier`` of a check; ``keeps`` of an assimilator."""
+
+    is_yes: bool
+    credit: float | None = None
+    is_outlier: bool = False
+    keeps: bool = False
+
+
+_FIELDS: Final[Mapping[str, frozenset[str]]] = {
+    "check": frozenset({"answer", "credit", "outlier", "later"}),
+    "compare": frozenset({"answer", "later"}),
+    "assimilate": frozenset({"answer", "keep", "later"}),
+}
+
+
+def question(ask: str, **facts: Any) -> bytes:
+    """A line for the script. Raises ScriptFailure if it is too long."""
+    line = json.dumps({"ask": ask, **facts}, separators=(",", ":")).encode() + b"\n"
+    if len(line) > MAX_LINE_NBYTES:
+        raise ScriptFailure(f"the question has {len(line)} bytes, more than {MAX_LINE_NBYTES}")
+    return line
+
+
+def read_answer(ask: str, line: bytes) -> Reply:
+    """The answer to such a question. Raises TryLater, and ScriptFailure if the line is no answer."""
+    try:
+        told = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise ScriptFailure(f"it wrote {_shown(line)}, which is not a line of JSON") from error
+    if not isinstance(told, dict):
+        raise ScriptFailure(f"it wrote {_shown(line)}, which is not a JSON object")
+    if unknown := sorted(set(told) - _FIELDS[ask]):
+        raise ScriptFailure(f"its answer has {unknown[0][:40]!r}: known are {', '.join(sorted(_FIELDS[ask]))}")
+    if "later" in told:
+        raise TryLater(str(told["later"])[:MAX_REASON_CHARS])
+    for name in ("answer", "outlier", "keep"):
+        if not isinstance(told.get(name, name != "answer" and None), bool | None) or told.get(name, 0) is None:
+            raise ScriptFailure(f"{name!r} of its answer is not true or false")
+    if "answer" not in told:
+        raise ScriptFailure("its answer has no 'answer'")
+    return Reply(told["answer"], _credit(told.get("credit")), told.get("outlier", False), told.get("keep", False))
+
+
+def _credit(told: Any) -> float | None:
+    if told is None:
+        return None
+    if isinstance(told, bool) or not isinstance(told, int | float) or not 0 <= told <= MAX_CREDIT:
+        raise ScriptFailure(f"'credit' of its answer is not a number from 0 to {MAX_CREDIT:g}")
+    return float(told)
+
+
+def read_exit(code: int, errors: bytes) -> Reply:
+    """What an exit code says: 0 yes, 3 later, others no; but that it could not be run is its failure."""
+    if code == TRANSIENT_CODE:
+        raise TryLater(f"exit code {code}")
+    if code < 0 or code >= FIRST_CODE_OF_FAILURE or (code and _TRACEBACK in errors):
+        raise ScriptFailure(f"exit code {code}{_said(errors)}")
+    return Reply(code == 0)
+
+
+def words_of(ask: str, text: str) -> list[str]:
+    """The words that a script is given. Raises ValueError for one that is not known."""
+    words = (text or DEFAULT_WORDS[ask]).split()
+    if unknown := [word for word in words if word not in WORDS[ask]]:
+        raise ValueError(f"{unknown[0][:40]}: {', '.join(sorted(WORDS[ask]))}")
+    return words
+
+
+def arguments(words: Sequence[str], values: Mapping[str, Sequence[str]]) -> list[str]:
+    """What stands on the command line for these words: of files, one argument for each path."""
+    return [argument for word in words for argument in values[word]]
+
+
+def _said(errors: bytes) -> str:
+    last = errors.decode(errors="replace").strip()[-MAX_REASON_CHARS:]
+    return f", and wrote: {last}" if last else ""
+
+
+def failure_text(what: str, errors: bytes) -> str:
+    """A failure with the end of what the script wrote as errors."""
+    return what + _said(errors)
+
+
+def _shown(line: bytes) -> str:
+    return repr(line[:80].decode(errors="replace"))

@@ -1,0 +1,39 @@
+-- Part of pick.sql and pick_elsewhere.sql: an app's waiting jobs that suit a query (a), from a place in its queue (f)
+-- on. At most WINDOW jobs are looked at. Locks the jobs and their workunits, and skips those that others have locked.
+--
+-- Of the copies of a workunit from that place on, only the first is looked at, as one person gets one. Who has which
+-- copies is asked for as an array, so that a workunit's results are looked at and never all of a person's, whatever the
+-- statistics say.
+SELECT r.id, w.id AS workunit_id, r.name, w.name AS workunit_name, w.fpops_est, w.fpops_bound,
+       w.memory_bound_bytes, w.disk_bound_bytes, w.delay_bound_secs, w.min_quorum, w.command_line,
+       w.input_files, w.output_files
+  FROM (SELECT id, (priority * -1) AS rank, (id + queue_shift) AS place FROM credit_result
+         WHERE app_id = a.app_id AND server_state = :UNSENT
+           AND (app_id, (priority * -1), (id + queue_shift)) >= (a.app_id, f.rank, f.place)
+         ORDER BY (priority * -1), (id + queue_shift) LIMIT :WINDOW) c
+  JOIN credit_result r ON r.id = ANY (ARRAY[c.id]) AND r.server_state = :UNSENT
+  JOIN credit_workunit w ON w.id = ANY (ARRAY[r.workunit_id])
+ WHERE w.memory_bound_bytes <= a.memory_bytes AND w.disk_bound_bytes <= a.disk_bytes
+   AND w.fpops_est <= a.flops * (w.delay_bound_secs - a.delay_secs)
+\if :ELSEWHERE
+   AND r.id <> ALL (%(found)s::bigint[])
+\endif
+   AND %(user_id)s::bigint <> ALL (ARRAY(
+       SELECT CASE WHEN o.server_state = :UNSENT
+                    AND (o.priority * -1, o.id + o.queue_shift, o.id) < (c.rank, c.place, c.id)
+                    AND (o.priority * -1, o.id + o.queue_shift) >= (f.rank, f.place)
+                   THEN %(user_id)s::bigint
+\if :ELSEWHERE
+                   -- Not before the holder has had the copy for as long as the delay bound, if it is strict.
+                   WHEN (a.avoids_ties
+                         OR a.is_strict
+                            AND o.sent_at > %(now)s::timestamptz - make_interval(secs => w.delay_bound_secs))
+                        AND (o.ties && a.ties OR o.user_id = ANY (a.ties))
+\else
+                   WHEN a.avoids_ties AND (o.ties && a.ties OR o.user_id = ANY (a.ties))
+\endif
+                   THEN %(user_id)s::bigint
+                   WHEN a.one_per_user THEN coalesce(o.user_id, 0) ELSE 0 END
+         FROM credit_result o WHERE o.workunit_id = w.id))
+ ORDER BY c.rank, c.place LIMIT a.most
+   FOR NO KEY UPDATE OF r, w SKIP LOCKED

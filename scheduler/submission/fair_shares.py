@@ -1,0 +1,80 @@
+"""What a submitter may submit, and where in the queue it lies, so that submitters share the computers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from django.db import connection
+
+from credit.models import Batch
+from portal.models import User
+from scheduler.engine import fair_queue
+from scheduler.engine.fair_queue import Queue, Window
+from scheduler.engine.submitter_limits import UnderWay, WantedJob, excess
+from scheduler.models import Submitter, SubmitterPlace
+from scheduler.submission import sql
+from scheduler.wire.job_fields import MOST_PRIORITY, JobError, SubmittedJob
+
+
+def admit(batch: Batch, jobs: Sequence[SubmittedJob]) -> Mapping[int, Window]:
+    """Where in the queues the results of these jobs lie, by priority. JobError if their owner may not submit them.
+
+    Locks the owner's row, so that one submission of theirs comes after the other. What nobody has submitted has no
+    window: it lies anywhere in the queue.
+    """
+    if batch.owner is None or not jobs:
+        return {}
+    Submitter.objects.get_or_create(user=batch.owner)
+    submitter = Submitter.objects.select_for_update(no_key=True).get(user=batch.owner)
+    wanted = [_wanted(job) for job in jobs]
+    if not sets_limits(batch.owner):
+        _check(submitter, batch, wanted)
+    return _windows(submitter, batch.app_id, wanted)
+
+
+def sets_limits(user: User) -> bool:
+    """Whether the person sets everybody's limits, and so has none."""
+    return user.has_perm("scheduler.change_submitter")
+
+
+def highest_priority(user: User) -> int:
+    """That the person may give jobs."""
+    row = Submitter.objects.filter(user=user).first() or Submitter(user=user)
+    return MOST_PRIORITY if sets_limits(user) else row.max_priority
+
+
+def _wanted(job: SubmittedJob) -> WantedJob:
+    fields = job.fields
+    return WantedJob(fields["fpops_est"], fields["target_nresults"], fields["priority"], fields["delay_bound_secs"])
+
+
+def _check(submitter: Submitter, batch: Batch, wanted: Sequence[WantedJob]) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(sql.UNDER_WAY, {"owner": submitter.pk})
+        found = excess(submitter.limits(), batch.app.name, wanted, UnderWay(*cursor.fetchone()))
+    if found is not None:
+        raise JobError(found.field, found.message)
+
+
+def _windows(submitter: Submitter, app_id: int, wanted: Iterable[WantedJob]) -> dict[int, Window]:
+    """And the submitter's next submission begins behind them."""
+    fpops: dict[int, list[float]] = {}
+    for job in wanted:
+        fpops.setdefault(job.priority, []).extend([job.fpops] * job.ncopies)
+    values = {"app": app_id, "priorities": list(fpops), "submitter": submitter.pk}
+    windows = {}
+    with connection.cursor() as cursor:
+        cursor.execute(sql.READ_PLACES, values)
+        for priority, newest, head, last, end in cursor.fetchall():
+            windows[priority] = fair_queue.window(Queue(newest, head, last), end, fpops[priority], submitter.share)
+        cursor.execute(sql.FORGET_PLACES, values)
+    SubmitterPlace.objects.bulk_create(
+        [
+            SubmitterPlace(submitter=submitter, app_id=app_id, priority=priority, end=window.end)
+            for priority, window in windows.items()
+        ],
+        update_conflicts=True,
+        unique_fields=["submitter", "app", "priority"],
+        update_fields=["end"],
+    )
+    return windows

@@ -1,0 +1,78 @@
+"""When a batch will be done: what the rule needs is read from the queue, and from what came back lately."""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass
+from typing import Any, Final
+
+from django.conf import settings
+from django.core.cache import cache
+from django.db import connection
+
+from credit.models import Batch
+from scheduler.engine.forecast import Granted, Lately, Open, forecast
+from scheduler.submission import sql
+
+MOST_RESULTS: Final = 20_000
+"""The newest results that are looked at."""
+MOST_DAYS: Final = 7
+KEPT_SECS: Final = 60
+"""A page that is loaded again and again must not read a long queue each time."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchForecast:
+    """Between when a batch will be done, as of a time; both None: nothing can be said."""
+
+    made_at: dt.datetime
+    earliest_at: dt.datetime | None = None
+    latest_at: dt.datetime | None = None
+
+
+def read_forecast(batch: Batch, now: dt.datetime) -> BatchForecast:
+    """What was made of the batch in the last minute, or else two statements."""
+    key = f"batch_forecast:{batch.pk}"
+    if kept := cache.get(key):
+        return BatchForecast(*(at and dt.datetime.fromisoformat(at) for at in kept))
+    made = _read(batch, now)
+    times = (made.made_at, made.earliest_at, made.latest_at)
+    cache.set(key, [at and at.isoformat() for at in times], timeout=KEPT_SECS)
+    return made
+
+
+def _read(batch: Batch, now: dt.datetime) -> BatchForecast:
+    left = _left(batch, now)
+    told = forecast(_lately(batch.app_id, now), left) if left.nunsent or left.out_secs else None
+    if told is None:
+        return BatchForecast(now)
+    return BatchForecast(now, *(now + dt.timedelta(seconds=min(secs, 1e9)) for secs in told))
+
+
+def _span_secs() -> float:
+    """What is older may be in the archive."""
+    return 86_400.0 * min(MOST_DAYS, settings.JOBS_KEPT_DAYS)
+
+
+def _lately(app_id: int, now: dt.datetime) -> Lately:
+    values = {"app": app_id, "now": now, "span_secs": _span_secs(), "most": MOST_RESULTS}
+    granted, span_secs, nlost = _row(sql.GRANTED_LATELY, values)
+    return Lately([Granted(*each) for each in granted or ()], span_secs or 0.0, nlost)
+
+
+def _left(batch: Batch, now: dt.datetime) -> Open:
+    values = {
+        "batch": batch.pk,
+        "app": batch.app_id,
+        "owner": batch.owner_id,
+        "now": now,
+        "span_secs": _span_secs(),
+    }
+    return Open(*_row(sql.LEFT, values))
+
+
+def _row(statement: str, values: dict[str, Any]) -> tuple[Any, ...]:
+    with connection.cursor() as cursor:
+        cursor.execute(statement, values)
+        row: tuple[Any, ...] = cursor.fetchone()
+        return row

@@ -1,0 +1,119 @@
+"""Submitters share an app's computers; who may submit what."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Permission
+from django.db import connection
+from django.db.models import F
+
+from credit.models import App, Batch, Outcome, Result, ServerState
+from portal.models import User
+from scheduler.models import Submitter, SubmitterPlace
+from scheduler.submission.submit import submit
+from scheduler.wire.job_fields import JobError
+from tests.support.credit_factories import NOON, make_app
+
+pytestmark = pytest.mark.django_db
+
+DEFAULTS: dict[str, Any] = {"fpops_est": 1e13, "min_quorum": 1, "output_files": [{"open_name": "o", "max_nbytes": 9}]}
+
+
+@pytest.fixture
+def app(db: None) -> App:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT setseed(0.25)")
+    return make_app()
+
+
+@pytest.fixture
+def submitter(bob: User) -> User:
+    bob.user_permissions.add(Permission.objects.get(codename="add_batch"))
+    return User.objects.get(pk=bob.pk)
+
+
+def send(app: App, owner: User | None, njobs: int, **fields: Any) -> Batch:
+    return submit(app, DEFAULTS | fields, [{}] * njobs, owner=owner, now=NOON)[0]
+
+
+def head(app: App, njobs: int) -> Counter[int | None]:
+    """How many of the first jobs in the queue are whose."""
+    waiting = Result.objects.filter(app=app, server_state=ServerState.UNSENT)
+    ordered = waiting.order_by("-priority", F("id") + F("queue_shift"))
+    return Counter(ordered[:njobs].values_list("workunit__batch__owner", flat=True))
+
+
+@pytest.mark.parametrize(("share", "part"), [(1.0, 200), (3.0, 300)])
+def test_the_head_of_the_queue_has_jobs_of_all_submitters_by_their_shares(
+    app: App, submitter: User, alice: User, share: float, part: int
+) -> None:
+    Submitter.objects.create(user=alice, share=share)
+    send(app, submitter, 1000)
+    send(app, alice, 1000)
+    # Within three standard deviations of a draw of 400.
+    assert abs(head(app, 400)[alice.pk] - part) < 30
+
+
+def test_what_one_submits_in_parts_follows_one_another(app: App, submitter: User, alice: User) -> None:
+    for _ in range(4):
+        send(app, submitter, 250)
+    send(app, alice, 250)
+    [place] = SubmitterPlace.objects.filter(submitter=submitter.pk)
+    # 1,000 jobs of 1e13 FLOPs, of which each takes ten places.
+    first = Result.objects.earliest("pk").pk
+    assert 10_000 <= place.end - first <= 10_004
+    assert abs(head(app, 400)[alice.pk] - 200) < 40
+
+
+def test_what_nobody_submitted_lies_anywhere_in_the_queue(app: App, submitter: User) -> None:
+    send(app, submitter, 300)
+    send(app, None, 300)
+    assert abs(head(app, 300)[None] - 150) < 40
+
+
+def test_ends_in_queues_that_are_empty_are_forgotten(app: App, submitter: User) -> None:
+    send(app, submitter, 3, priority=-5)
+    Result.objects.update(server_state=ServerState.OVER, outcome=Outcome.DIDNT_NEED)
+    batch = send(app, submitter, 3)
+    assert [place.priority for place in SubmitterPlace.objects.all()] == [0]
+    first = batch.workunits.earliest("pk").results.get()
+    assert SubmitterPlace.objects.get().end == first.pk + 31
+
+
+@pytest.mark.parametrize(
+    ("limits", "fields", "message"),
+    [
+        ({}, {"priority": 30_000}, "jobs[0].priority: at most 0 for your account"),
+        ({}, {"delay_bound_secs": 60}, "jobs[0].delay_bound_secs: at least 3,600 s"),
+        ({"max_jobs": 4}, {}, "jobs: your account’s open jobs (2) and these (3) would"),
+        (
+            {"max_fpops": 4e13},
+            {},
+            "jobs: your account’s open jobs (2e+13 FLOPs) and these (3e+13) would need more than 4e+13 FLOPs",
+        ),
+        ({"app_names": "other another"}, {}, "app: your account may not submit jobs of alpine"),
+    ],
+)
+def test_what_exceeds_a_submitters_limits_is_refused_whole(
+    app: App, submitter: User, limits: dict[str, Any], fields: dict[str, Any], message: str
+) -> None:
+    send(app, submitter, 2)
+    Submitter.objects.filter(user=submitter).update(**limits)
+    with pytest.raises(JobError) as refused:
+        send(app, submitter, 3, **fields)
+    assert str(refused.value).startswith(message)
+    assert (Batch.objects.count(), Result.objects.count()) == (1, 2)
+
+
+def test_ended_jobs_make_room_for_others(app: App, submitter: User) -> None:
+    Submitter.objects.create(user=submitter, max_jobs=2)
+    send(app, submitter, 2).workunits.update(error_mask=16)
+    assert send(app, submitter, 2).nworkunits == 2
+
+
+def test_whoever_sets_the_limits_has_none(app: App, operator: User) -> None:
+    batch = send(app, operator, 1, priority=30_000, delay_bound_secs=60)
+    assert batch.workunits.get().priority == 30_000
