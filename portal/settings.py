@@ -398,7 +398,7 @@ TEMPLATES = [
 LANGUAGE_CODE = "en"
 USE_I18N = True
 # Texts are written in English. Each other language has catalogues (CONTRIBUTING.md).
-LANGUAGES = [("en", "English"), ("de", "Deutsch")]
+LANGUAGES = [("en", "English"), ("de", "Deutsch"), ("es", "Español"), ("fr", "Français")]
 TRANSLATIONS = [code for code, _name in LANGUAGES if code != LANGUAGE_CODE]
 # Named here, the apps' translations come before those that libraries have of the same text.
 LOCALE_PATHS = [BASE_DIR / app / "locale" for app in catalogue_apps]

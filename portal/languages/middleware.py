@@ -12,10 +12,13 @@ from django.utils import translation
 from django.utils.cache import patch_vary_headers
 
 from portal.languages import zones
+from portal.languages.sources import WHOLE_LANGUAGES
 
 Handler = Callable[[HttpRequest], HttpResponse]
 # Programs read these, and compare their texts. The page above them, /api/v1/, is for people.
 ENGLISH_PATHS: Final = re.compile(r"/api/v\d+/.")
+# Catalogues of some languages have nothing for them, and half of a page in each language would be worse.
+OPERATORS_PATHS: Final = re.compile(r"/admin/")
 
 
 class LanguageMiddleware:
@@ -37,6 +40,8 @@ class LanguageMiddleware:
                 return self.get_response(request)
         language = known_language(_of_account(request, "language"))
         language = language or translation.get_language_from_request(request)
+        if language not in WHOLE_LANGUAGES and OPERATORS_PATHS.match(request.path_info):
+            language = settings.LANGUAGE_CODE
         zone = zones.zone_named(_of_account(request, "time_zone") or request.COOKIES.get(zones.COOKIE, ""))
         with translation.override(language), zones.shown_in(zone):
             response = self.get_response(request)

@@ -7,6 +7,7 @@ named by its path, has them within its own folder.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,18 @@ _EXTRAS: Final = tuple(sorted(f"extras/{path.parent.name}" for path in _ROOT.glo
 APPS: Final = ("portal", "accounting", "credit", "scheduler", "emulator", *_EXTRAS)
 DOMAINS: Final = ("django", "djangojs")
 TEMPLATE_SUFFIXES: Final = frozenset({".html", ".txt"})
+# In the others, catalogues have what volunteers see; the rest stays English.
+WHOLE_LANGUAGES: Final = frozenset({"en", "de"})
+# Pages of operators, and of those who submit jobs.
+_NOT_FOR_VOLUNTEERS: Final = re.compile(
+    r"(?:.*/)?(?:admin|admin_\w+)\.(?:py|html)|(?:.*/)?(?:admin|figures|dashboard|operators|maintenance|audit)/.*"
+    r"|(?:.*/)?figures\.py|templates/unfold/.*|portal/languages/library_texts\.py|portal/requested_work/.*"
+    r"|(?:templates/)?accounting/(?:project_setup|statistics)/.*|(?:templates/)?credit/(?:changes|previews)/.*"
+    r"|credit/export/run\.py|scheduler/(?:releases/(?!testers)|programs/|submission/|files/).*|templates/scheduler/_?batch\w*\.html"
+    r"|extras/(?:laboratory|central_factors|remote_jobs|moving_in)/.*"
+)
+# Names and help of models' fields stand on operators' forms, but for teams and computers.
+_MODELS: Final = re.compile(r"(?:.*/)?(?:models/(?!teams|computers)\w+|\w*models)\.py")
 
 
 @dataclass(frozen=True)
@@ -62,3 +75,13 @@ def _of_app(root: Path, kind: str, app: str) -> Iterator[Path]:
         top = path.relative_to(folder).parts[0]
         if path.is_file() and (top if top in APPS else "portal") == app:
             yield path
+
+
+def is_for_volunteers(name: str) -> bool:
+    """Whether volunteers see texts of this file. Of models they see choices alone (`has_choices_alone`)."""
+    return not _NOT_FOR_VOLUNTEERS.fullmatch(name)
+
+
+def has_choices_alone(name: str) -> bool:
+    """Whether volunteers see nothing of this file but the names of choices, not those of fields."""
+    return bool(_MODELS.fullmatch(name))

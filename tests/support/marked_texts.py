@@ -33,7 +33,7 @@ _COMMA: Final = re.compile(r"\d,\d{3}\b")
 _WORD: Final = re.compile(r"[^\W\d_⁰¹²³⁴-⁹]{2,}")
 # Names and units that are the same in every language.
 NAMES: Final = re.compile(
-    r"API|ARM|CUDA|OpenCL|Android|ATI|BOINC|CPU|CPUs|CSV|CPID|DNS|English|Deutsch|FLOPS|FLOPs|GFLOPS|TFLOPS|GPU|GPUs|GHz|GiB|GitHub"
+    r"API|ARM|CUDA|OpenCL|Android|ATI|BOINC|CPU|CPUs|CSV|CPID|DNS|English|Deutsch|Español|Français|FLOPS|FLOPs|GFLOPS|TFLOPS|GPU|GPUs|GHz|GiB|GitHub"
     r"|HTML|HTTP|JSON|KiB|MB|MiB|MHz|RAC|REC|REST|RPC|TiB|URL|UTC|XML|ZIP|credits|min|https|http|ntfy|www|org|boinc|"
     r"berkeley|edu|PostgreSQL|Valkey|WSL|Windows|macOS|Linux"
 )

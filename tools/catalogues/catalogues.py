@@ -56,7 +56,7 @@ def up_to_date(root: Path, place: Catalogue, language: str) -> Catalog:
     catalogs = [parse(place.path(root, language), language)]
     catalogs += [parse(Catalogue(app, domain).path(root, language), language) for domain in DOMAINS for app in APPS]
     catalog = Catalog(locale=language)
-    for message in entries(extracted(root, place)):
+    for message in entries(extracted(root, place, language)):
         catalog.add(
             message.id,
             _translation(message, catalogs),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 from io import BytesIO
@@ -31,20 +32,21 @@ _KEYWORDS: Final[dict[str, Any]] = {
 }
 
 
-def extracted(root: Path, place: sources.Catalogue) -> Catalog:
-    """All marked texts of a catalogue, without translations.
+def extracted(root: Path, place: sources.Catalogue, language: str) -> Catalog:
+    """All marked texts that a catalogue of this language has, without translations.
 
     Raises SyntaxError for a template that has other tags within a `blocktranslate`.
     """
     catalog = Catalog()
+    is_whole = language in sources.WHOLE_LANGUAGES
     if place.domain == "djangojs":
         for path in sources.scripts(root, place.app):
-            _add(catalog, root, path, "javascript", path.read_bytes())
+            _add(catalog, root, path, "javascript", path.read_bytes(), is_whole)
         return catalog
     for path in sources.modules(root, place.app):
-        _add(catalog, root, path, "python", path.read_bytes())
+        _add(catalog, root, path, "python", path.read_bytes(), is_whole)
     for path in sources.templates(root, place.app):
-        _add(catalog, root, path, "python", _as_python(path))
+        _add(catalog, root, path, "python", _as_python(path), is_whole)
     return catalog
 
 
@@ -55,10 +57,26 @@ def _as_python(path: Path) -> bytes:
     return f"(\n{templatize(text, origin=str(path))}\n{plurals})".encode()
 
 
-def _add(catalog: Catalog, root: Path, path: Path, method: str, source: bytes) -> None:
+def _add(catalog: Catalog, root: Path, path: Path, method: str, source: bytes, is_whole: bool) -> None:
     name = path.relative_to(root).as_posix()
-    for _line, texts, comments, context in _messages(method, source):
-        catalog.add(texts, locations=[(name, 1)], auto_comments=comments, context=context)
+    if not (is_whole or sources.is_for_volunteers(name)):
+        return
+    hidden = frozenset[int]()
+    if not is_whole and sources.has_choices_alone(name):
+        hidden = _lines_of_models(source)
+    for line, texts, comments, context in _messages(method, source):
+        if line not in hidden:
+            catalog.add(texts, locations=[(name, 1)], auto_comments=comments, context=context)
+
+
+def _lines_of_models(source: bytes) -> set[int]:
+    """The lines of classes, without those of Django's choices, which may stand within a model."""
+    models, choices = set[int](), set[int]()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ClassDef):
+            is_choices = any(ast.unparse(base).endswith("Choices") for base in node.bases)
+            (choices if is_choices else models).update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+    return models - choices
 
 
 def _messages(method: str, source: bytes) -> Iterator[tuple[int, Any, list[str], str | None]]:

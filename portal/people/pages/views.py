@@ -112,7 +112,7 @@ class ProfileForm(forms.Form):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        own_names = [(code, get_language_info(code)["name_local"]) for code, _name in settings.LANGUAGES]
+        own_names = [(code, get_language_info(code)["name_local"].capitalize()) for code, _name in settings.LANGUAGES]
         self._choose("language", [("", gettext("As the browser asks for")), *own_names])
         zone_names = [(name, name.replace("_", " ")) for name in zones.names()]
         self._choose("time_zone", [("", gettext("As the browser says")), *zone_names])

@@ -38,8 +38,15 @@ def language_of(client: Client, path: str = "/about/", **headers: str) -> str:
 
 def test_a_browser_gets_the_first_of_its_languages_that_the_site_has(client: Client) -> None:
     assert language_of(client) == "en"
-    assert language_of(client, accept_language="fr, de-AT;q=0.9, en;q=0.8") == "de"
-    assert language_of(client, accept_language="fr") == "en"
+    assert language_of(client, accept_language="it, de-AT;q=0.9, en;q=0.8") == "de"
+    assert language_of(client, accept_language="it") == "en"
+
+
+def test_operators_read_english_where_a_language_has_nothing_for_them(client: Client, operator: User) -> None:
+    sign_in_lately(client, operator)
+    assert language_of(client, accept_language="fr-CA") == "fr"
+    assert language_of(client, "/admin/", accept_language="fr-CA") == "en"
+    assert language_of(client, "/admin/", accept_language="de") == "de"
 
 
 def test_the_switch_is_kept_in_a_cookie_and_comes_before_the_browsers_wish(client: Client) -> None:
@@ -68,7 +75,7 @@ def test_the_profile_has_language_and_zone_and_refuses_what_is_none(signed_in: C
     assert (alice.language, alice.time_zone) == ("de", "America/St_Johns")
     page = signed_in.get("/account/profile/").content.decode()
     assert "Gespeichert." in page and '<option value="America/St_Johns" selected>' in page
-    for wrong in ({"language": "fr"}, {"time_zone": "../../etc/passwd"}):
+    for wrong in ({"language": "it"}, {"time_zone": "../../etc/passwd"}):
         assert signed_in.post("/account/profile/", wanted | wrong).status_code == 422
 
 
@@ -127,7 +134,7 @@ def test_texts_of_scripts_are_kept_for_good_under_an_address_of_their_own(client
     found = client.get(f"/script-texts/{address}")
     assert "immutable" in found.headers["Cache-Control"] and "gettext" in found.content.decode()
     assert client.get("/script-texts/de/old.js").headers["Cache-Control"] == "no-store"
-    assert client.get("/script-texts/fr/x.js").status_code == 404
+    assert client.get("/script-texts/it/x.js").status_code == 404
 
 
 def test_times_are_in_the_zone_of_the_account_or_of_the_browser(signed_in: Client, alice: User) -> None:

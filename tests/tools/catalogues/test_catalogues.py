@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import gettext
+import re
 from pathlib import Path
 
 import pytest
+from django.conf import settings
 
 from portal.languages.compiling import ROOT, compile_stale
 from portal.languages.sources import APPS, DOMAINS, Catalogue, places
@@ -48,7 +50,7 @@ def _split(text: str) -> tuple[str, str]:
 
 
 def test_all_texts_of_the_site_are_translated() -> None:
-    assert problems(ROOT, places(), GERMAN) == []
+    assert problems(ROOT, places(), settings.TRANSLATIONS) == []
 
 
 def test_modules_templates_and_scripts_of_an_app_have_its_catalogues(tmp_path: Path) -> None:
@@ -68,6 +70,27 @@ def test_modules_templates_and_scripts_of_an_app_have_its_catalogues(tmp_path: P
     assert "Translators: of a task" in pages
     assert "Once" not in pages and "Working" not in pages
     assert '"Working…"' in catalogue(tmp_path, Catalogue("credit", "djangojs"))
+
+
+def test_spanish_and_french_have_what_volunteers_see(tmp_path: Path) -> None:
+    write(tmp_path, "credit/pages/texts.py", 'title = _("Credit of a task")\n')
+    write(tmp_path, "credit/admin.py", 'title = _("Reset averages")\n')
+    write(
+        tmp_path,
+        "credit/models/apps.py",
+        'class State(models.TextChoices):\n    OVER = "over", _("Over")\n\n\n'
+        'class App(models.Model):\n    name = models.TextField(_("full name"))\n',
+    )
+    write(tmp_path, "templates/admin/page.html", '{% translate "Stuck" %}')
+    update(tmp_path, places(), ("de", "fr"))
+    german = {text for place in places() for text in texts_of(place.path(tmp_path, "de"))}
+    french = {text for place in places() for text in texts_of(place.path(tmp_path, "fr"))}
+    assert german == {"Credit of a task", "Reset averages", "Over", "full name", "Stuck"}
+    assert french == {"Credit of a task", "Over"}
+
+
+def texts_of(path: Path) -> list[str]:
+    return re.findall(r'^msgid "(.+)"$', path.read_text(), re.MULTILINE) if path.exists() else []
 
 
 def test_templates_and_scripts_of_no_app_are_the_portals(tmp_path: Path) -> None:
