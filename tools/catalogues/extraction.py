@@ -61,7 +61,7 @@ def _add(catalog: Catalog, root: Path, path: Path, method: str, source: bytes, i
     name = path.relative_to(root).as_posix()
     if not (is_whole or sources.is_for_volunteers(name)):
         return
-    hidden = frozenset[int]()
+    hidden = set[int]()
     if not is_whole and sources.has_choices_alone(name):
         hidden = _lines_of_models(source)
     for line, texts, comments, context in _messages(method, source):

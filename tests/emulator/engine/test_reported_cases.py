@@ -88,4 +88,4 @@ def test_small_tasks_run_beside_a_large_one_that_fills_the_ram() -> None:
 def test_tasks_of_which_one_runs_at_a_time_do_not_keep_a_server_from_sending_others() -> None:
     # More of them wait than can be in time, but they keep one of 24 CPUs busy. As if they kept all busy, the server was
     # told to send nothing for days: idle 0.82.
-    assert Run(limited_app(), Rec(), 3.0, timeline=False).result().figures.idle < 0.01
+    assert Emulation(limited_app(), Rec(), 3.0, timeline=False).result().figures.idle < 0.01

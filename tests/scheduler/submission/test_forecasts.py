@@ -12,8 +12,8 @@ from credit.models import App, Batch, Result, ServerState, ValidateState
 from portal.models import Host, User
 from scheduler.submission import forecasts
 from scheduler.submission.submit import submit
-from tests.support.batches_api import bearer
 from tests.support.credit_factories import make_app
+from tests.support.rest_api import bearer
 
 pytestmark = pytest.mark.django_db
 
