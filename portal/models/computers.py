@@ -34,7 +34,9 @@ class Host(models.Model):
     former_number = models.BigIntegerField(_("former number"), null=True, blank=True, editable=False)
     host_cpid = models.CharField(_("cross-project id"), max_length=32, blank=True)
     # Of an imported computer, whose own id is not known before its client's first contact: its id on other sites
-    published_cpid = models.CharField(max_length=32, blank=True, default="", db_default="", editable=False)
+    published_cpid = models.CharField(
+        _("published cross-project id"), max_length=32, blank=True, default="", db_default="", editable=False
+    )
     domain_name = models.CharField(_("name reported by the client"), max_length=255, blank=True)
     given_name = models.CharField(_("name given by the owner"), max_length=MAX_NAME_CHARS, blank=True)
     venue = models.CharField(_("venue"), max_length=6, choices=Venue, blank=True, default=Venue.NONE)

@@ -130,7 +130,7 @@ def test_no_page_of_the_admin_shows_an_unmarked_text(
         make_success(workunit, host, outcome=Outcome.CLIENT_ERROR, exit_status=status, received_at=hour_ago)
     record.take_all(timezone.now())
     # A fault of a draft begins with its field.
-    data = known_data(socket.gethostname(), "files", *PROCESSES, *map(str, services.folders()))
+    data = known_data(socket.gethostname(), "files", "script:energy", *PROCESSES, *map(str, services.folders()))
     client = Client()
     sign_in_lately(client, operator)
     texts = speak_in_brackets(monkeypatch)
