@@ -24,6 +24,7 @@ USERS: Final = int(os.environ.get("EXPORT_USERS", "1000000"))
 HOSTS_EACH: Final = 2
 ROUNDS: Final = 3
 
+# Totals are of a size that a numeric of 15 digits holds to the millionth, whatever the ids are.
 _FILL: Final = """
 INSERT INTO portal_user (password, is_superuser, email, name, client_password, client_password_email,
                          next_client_password, next_client_password_email, cross_project_id, is_staff, is_active,
@@ -34,7 +35,7 @@ SELECT '', false, 'volunteer' || n || '@example.org', 'Volunteer ' || n, '', '',
 INSERT INTO credit_exportconsent (user_id, exports_statistics, shows_hosts, changed_at)
 SELECT id, true, true, now() FROM portal_user;
 INSERT INTO credit_usercredit (user_id, total_credit, expavg_credit, expavg_at)
-SELECT id, id * 1234.5678901, id * 0.12345678, now() - id %% 100 * interval '1 hour' FROM portal_user;
+SELECT id, (id %% 100000 + 1) * 1234.5678901, id * 0.12345678, now() - id %% 100 * interval '1 hour' FROM portal_user;
 INSERT INTO portal_host (owner_id, token, host_cpid, domain_name, given_name, venue, created_at, last_contact_at,
                          client_version, platform_name, timezone_secs, ncpus, p_vendor, p_model, p_features, p_fpops,
                          p_iops, p_membw, m_nbytes, m_cache, m_swap, d_total, os_name, os_version, product_name,
@@ -46,7 +47,7 @@ SELECT id, md5(id || '.' || n), md5(n || ' ' || id), 'computer', '', '', now(), 
        '[{{"type": "NVIDIA", "name": "NVIDIA GeForce RTX 3060", "count": 1, "driver_version": "535.154"}}]', '', '[]'
   FROM portal_user, generate_series(1, %(hosts)s) n;
 INSERT INTO credit_hostcredit (host_id, total_credit, expavg_credit, expavg_at)
-SELECT id, id * 617.28394505, id * 0.06172839, now() - id %% 100 * interval '1 hour' FROM portal_host;
+SELECT id, (id %% 100000 + 1) * 617.28394505, id * 0.06172839, now() - id %% 100 * interval '1 hour' FROM portal_host;
 ANALYZE portal_user, portal_host, credit_exportconsent, credit_usercredit, credit_hostcredit
 """
 

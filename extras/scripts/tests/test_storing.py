@@ -20,6 +20,7 @@ from portal.audit.two_persons import StepRefused
 from portal.models import ApiToken, Change, ConfirmationRequest, User
 from portal.people.api_tokens import issue_token
 from tests.support.admin_forms import post_form
+from tests.support.rest_api import errors_of
 from tests.support.roles import make_person
 from tests.support.sessions import sign_in_lately
 
@@ -110,7 +111,8 @@ def test_the_api_stores_one_and_has_an_app_use_it(administrator: User, app: App)
     assert [(change.actor, change.reason) for change in changes] == [(administrator, "first"), (administrator, "")]
     listed = Client().get("/api/v1/scripts/", headers=token_of(administrator)).json()["results"]
     assert [script["program"] for script in listed] == [SHELL]
-    assert put(administrator, kind="assimilate").json() == {"kind": ["It compares outputs. Choose another name."]}
+    refused = put(administrator, kind="assimilate").json()
+    assert errors_of(refused) == {"kind": "It compares outputs. Choose another name."}
     assert use(administrator, "none").status_code == 400
     assert put(administrator, "no name").status_code == 400
 

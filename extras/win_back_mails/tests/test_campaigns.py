@@ -353,6 +353,6 @@ def test_volunteers_are_asked_about_these_mails_where_they_are_sent(
     client.force_login(user)
     page = "/account/email-preferences/"
     assert ('name="lapsed"' in client.get(page).text) is is_offered
-    client.post(page, {"silent_days": 3})
+    client.post(page, {"silent_days": 3, "status_days": 7})
     # What was chosen before stays where nobody is asked.
     assert MailChoice.objects.get(user=user).lapsed is not is_offered

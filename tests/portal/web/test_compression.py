@@ -141,7 +141,7 @@ def test_home_is_light_with_many_computers(signed_in: Client, alice: User) -> No
 
 def test_chart_js_is_loaded_where_something_is_drawn_and_nowhere_else(signed_in: Client, alice: User) -> None:
     def loads(path: str) -> bool:
-        return "chart/chart" in signed_in.get(path).content.decode()
+        return "chartjs/chart" in signed_in.get(path).content.decode()
 
     assert not any(loads(path) for path in ("/home/", "/history/", "/computers/", "/emulator/", "/news/"))
     give_work(alice)
