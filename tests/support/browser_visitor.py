@@ -47,6 +47,8 @@ def give_work(user: User) -> None:
 
 def colours(page: Page, canvas: str) -> int:
     """How many different colours the canvas of this selector has: one where nothing is drawn."""
+    # By then its scripts have run.
+    page.wait_for_load_state()
     return int(
         page.locator(canvas).evaluate(
             """canvas => {

@@ -22,7 +22,8 @@ def test_the_switch_lasts_and_follows_who_signs_in(browser: Browser, site: Site,
     expect(page).to_have_url(f"{site.url.rstrip('/')}/about/")
     expect(page.locator("html")).to_have_attribute("lang", "de")
     expect(page.get_by_role("link", name="Anmelden")).to_be_visible()
-    # As the page's own numbers: a comma, and a narrow space
+    # As the page's own numbers, once its scripts have run: a comma, and a narrow space
+    page.wait_for_load_state()
     assert page.evaluate("cobblestone.localNumber(1284.5, {})") == "1\u202f284,5"
     page.goto("/account/login/")
     expect(page.get_by_role("heading", name="Anmelden")).to_be_visible()
