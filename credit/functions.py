@@ -59,8 +59,11 @@ def _of_modules(kind: FunctionKind) -> set[str]:
     return {*(name for app in site_apps() for name in app.functions().get(kind, ())), *settings.APP_FUNCTIONS}
 
 
-def load(kind: FunctionKind, name: str) -> Callable[..., Any]:
-    """The registered function of this name. Raises UnregisteredFunction, or whatever importing its module raises."""
+def load(kind: FunctionKind, name: str) -> Any:
+    """The registered function of this name, which may be a `SlowFunction`.
+
+    Raises UnregisteredFunction, or whatever importing its module raises.
+    """
     for app in site_apps():
         if (made := app.made_function(kind, name)) is not None:
             return made

@@ -251,8 +251,8 @@ class SiteApp(AppConfig):
         """Names of functions of a kind that apps of the project may name, too, and that no module has."""
         return ()
 
-    def made_function(self, kind: str, name: str) -> Callable[..., Any] | None:
-        """The one of this name."""
+    def made_function(self, kind: str, name: str) -> Any:
+        """The one of this name, as `credit.functions` calls it; None: there is none."""
         return None
 
     def ask_data_copy(self, user: User) -> object:

@@ -9,7 +9,7 @@ import datetime as dt
 import secrets
 import sys
 from collections.abc import Callable
-from importlib.util import find_spec
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -36,7 +36,7 @@ from portal.wire import web_push
 from portal.wire.key_files import make_file
 
 BASE_DIR = Path(__file__).resolve().parent.parent
-THEME_DIR = Path(str(find_spec("unfold").origin)).parent  # type: ignore[union-attr]
+THEME_DIR = Path(str(files("unfold")))
 
 VAR_DIR = Path(env.text("VAR_DIR", str(BASE_DIR / "var"))).resolve()
 DEBUG = env.switch("DEBUG", False)

@@ -144,7 +144,7 @@ def send_summaries(now: dt.datetime) -> int:
 
 
 def summarise(user: User, first: dt.date, ndays: int = 7) -> Summary | None:
-    """So many days from this one on; None if nothing was done. Five statements."""
+    """``ndays`` days from this one on; None if nothing was done. Five statements."""
     week = Period(first, first + dt.timedelta(days=ndays - 1), "", Step.WEEK)
     before = Period(first - dt.timedelta(days=ndays), first - dt.timedelta(days=1), "", Step.WEEK)
     by_project = {cell.key: cell.amounts for cell in read_cells(user, week, By.PROJECT)}
@@ -174,7 +174,7 @@ class Status:
 
 
 def send_statuses(now: dt.datetime) -> int:
-    """Send how their computers are to those who want to know every so many days; return how many mails.
+    """Send how their computers are to those whose chosen interval is over; return how many mails.
 
     Those without a computer get none: there is another mail for their first week.
     """

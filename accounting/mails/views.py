@@ -39,8 +39,8 @@ _WORDS = {
         _("You no longer get a weekly summary of what your computers did."),
     ),
     Mail.STATUS: (
-        _("You get e-mails about how your computers are, every so many days."),
-        _("You no longer get e-mails about how your computers are, every so many days."),
+        _("You get regular e-mails about how your computers are."),
+        _("You no longer get regular e-mails about how your computers are."),
     ),
     Mail.NO_COMPUTER: (
         _("You get an e-mail if no computer of yours has reported in your first week."),

@@ -214,10 +214,11 @@ def _check_total(result: Delivered) -> None:
 
 def _function(path: str) -> Comparer:
     try:
-        return functions.load(functions.FunctionKind.COMPARISON, path)
+        function: Comparer = functions.load(functions.FunctionKind.COMPARISON, path)
     except Exception as error:
         # Importing a project's module may raise anything.
         raise ComparisonError(f"the function {path} cannot be used: {error}") from error
+    return function
 
 
 def _number(file: dict[str, Any], place: int) -> int:

@@ -86,7 +86,7 @@ class Source:
         return int(found[0][0] or 0) if found else 0
 
     def bound(self, table: Table, above: int, nrows: int) -> int | None:
-        """The key up to which there are about so many rows with a key greater than ``above``; None: all further."""
+        """The key of the last of the ``nrows`` rows that follow the key ``above``; None if fewer follow."""
         statement = _BOUND.format(key=f"t.`{table.key}`", table=f"`{table.name}`")
         found = self.all(statement, above, nrows - 1)
         return int(found[0][0]) if found else None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from django import forms
 from django.contrib import admin, messages
 from django.http import HttpRequest
 from django.utils import timezone
@@ -31,14 +30,6 @@ class ScriptForm(AuditedForm):
             "source": UnfoldAdminTextareaWidget(attrs=_CODE),
             "check_source": UnfoldAdminTextareaWidget(attrs=_CODE),
         }
-
-    def _post_clean(self) -> None:
-        super()._post_clean()  # type: ignore[misc]  # Django's own hook, without a stub
-        if not self.errors:
-            try:
-                storing.check(self.instance)
-            except forms.ValidationError as error:
-                self.add_error(None, error)
 
 
 @admin.register(Script)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from django.utils.translation import gettext_lazy as _
@@ -46,7 +46,7 @@ class ScriptsConfig(extras.SiteApp):
 
         return [script.function_name for script in Script.of_kind(kind)] if self.is_in_use else []
 
-    def made_function(self, kind: str, name: str) -> Callable[..., Any] | None:
+    def made_function(self, kind: str, name: str) -> Any:
         from extras.scripts.calls import function_named
 
         return function_named(kind, name) if self.is_in_use else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -265,9 +265,9 @@ def _data_dir(script: Script) -> Path | None:
     return folder
 
 
-def function_named(kind: str, name: str) -> Callable[..., Any] | None:
+def function_named(kind: str, name: str) -> ScriptFunction | None:
     """The script that an app names so in the field of this kind, if there is one."""
     if not name.startswith(PREFIX):
         return None
     script = Script.of_kind(kind).filter(name=name.removeprefix(PREFIX)).first()
-    return None if script is None else ScriptFunction(script)  # type: ignore[return-value]  # called in sessions
+    return None if script is None else ScriptFunction(script)

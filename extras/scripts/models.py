@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
+from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator, RegexValidator
 from django.db import models
 from django.db.models import CheckConstraint, Q, QuerySet
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from credit.functions import FunctionKind
+from extras.scripts import wire
 
 MAX_SOURCE_CHARS: Final = 256 * 1024
 MAX_SECS: Final = 120
@@ -88,6 +91,34 @@ class Script(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    def clean(self) -> None:
+        """Its programs and words fit to how it is asked. Raises ValidationError, by field."""
+        errors = self._faults_of_programs()
+        if self.protocol != self.Protocol.WORDS:
+            for name in ("words", "check_source", "check_words"):
+                if getattr(self, name):
+                    errors[name] = gettext("Only for scripts that are asked by words.")
+        elif self.kind != self.Kind.COMPARE and (self.check_source or self.check_words):
+            errors["check_source"] = gettext("Only for scripts that compare outputs.")
+        else:
+            errors |= self._faults_of_words()
+        if errors:
+            raise ValidationError(errors)
+
+    def _faults_of_programs(self) -> dict[str, str]:
+        required = gettext("Begin with #! and the path of an interpreter, as in #!/usr/bin/env python3.")
+        programs = {"source": self.source or "none", "check_source": self.check_source}
+        return {name: required for name, text in programs.items() if text and not text.startswith("#!/")}
+
+    def _faults_of_words(self) -> dict[str, str]:
+        errors = {}
+        for name, ask in (("words", self.kind), ("check_words", "check")):
+            try:
+                wire.words_of(ask, getattr(self, name))
+            except ValueError as error:
+                errors[name] = gettext("There is no such word. Known are: %(words)s.") % {"words": str(error)}
+        return errors
 
     @classmethod
     def of_kind(cls, kind: str) -> QuerySet[Script]:

@@ -77,7 +77,7 @@ class ScriptApiView(ApiView):
     """
 
     scope = ApiToken.Scope.SCRIPTS
-    authentication_classes = (TokenAuthentication,)  # type: ignore[assignment]  # fewer than the base has
+    authentication_classes = (TokenAuthentication,)
     # Two programs, each character of which may be six in JSON
     max_body_nbytes = 16 * MAX_SOURCE_CHARS
 
@@ -128,7 +128,6 @@ class ScriptView(ScriptApiView):
                 setattr(script, field, given[called])
             try:
                 script.full_clean()
-                storing.check(script)
                 is_stored = storing.save(script, self.volunteer, timezone.now())
             except ValidationError as error:
                 raise serializers.ValidationError(error.message_dict) from error

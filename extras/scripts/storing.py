@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 from hashlib import sha256
-from typing import Any, Final
+from typing import Final
 
 from django.core.exceptions import ValidationError
 from django.db.models import Model
@@ -13,7 +13,6 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from credit.models import App, Comparison
-from extras.scripts import wire
 from extras.scripts.models import Script
 from portal.audit import two_persons
 from portal.audit.proposals import Proposal
@@ -23,30 +22,6 @@ from portal.models import User
 STEP: Final = "script"
 CODE: Final = ("kind", "protocol", "source", "words", "check_source", "check_words")
 """What says what is run; the others are limits."""
-
-
-def check(script: Script) -> None:
-    """Raises ValidationError, by field."""
-    errors: dict[str, Any] = {}
-    by_words = script.protocol == Script.Protocol.WORDS
-    for name in ("source", "check_source"):
-        text = getattr(script, name)
-        if (text or name == "source") and not text.startswith("#!/"):
-            errors[name] = gettext("Begin with #! and the path of an interpreter, as in #!/usr/bin/env python3.")
-    if not by_words:
-        for name in ("words", "check_source", "check_words"):
-            if getattr(script, name):
-                errors[name] = gettext("Only for scripts that are asked by words.")
-    elif script.kind != Script.Kind.COMPARE and (script.check_source or script.check_words):
-        errors["check_source"] = gettext("Only for scripts that compare outputs.")
-    else:
-        for name, ask in (("words", script.kind), ("check_words", "check")):
-            try:
-                wire.words_of(ask, getattr(script, name))
-            except ValueError as error:
-                errors[name] = gettext("There is no such word. Known are: %(words)s.") % {"words": str(error)}
-    if errors:
-        raise ValidationError(errors)
 
 
 def save(script: Script, person: User, now: dt.datetime) -> bool:
@@ -106,7 +81,6 @@ def _carry_out(payload: Payload, asked_by: User) -> None:
         setattr(script, name, payload["code"][name])
     try:
         script.full_clean()
-        check(script)
     except ValidationError as error:
         raise StepRefused(" ".join(error.messages)) from error
     script.save(update_fields=CODE)

@@ -33,7 +33,7 @@ class MailChoice(models.Model):
     failing_jobs = models.BooleanField(_("tasks of a computer fail"), default=False)
     weekly_summary = models.BooleanField(_("what my computers did, every Monday"), default=False)
     status_days = models.PositiveSmallIntegerField(
-        _("how my computers are, every so many days"), default=0, db_default=0, choices=STATUS_DAYS
+        _("days between e-mails about how my computers are"), default=0, db_default=0, choices=STATUS_DAYS
     )
     no_computer = models.BooleanField(_("no computer has reported in the first week"), default=True, db_default=True)
     lapsed = models.BooleanField(_("news, when my computers have been away for long"), default=False, db_default=False)

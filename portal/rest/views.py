@@ -120,7 +120,7 @@ class ApiView(APIView):
     scope: ClassVar[str]
     query_class: ClassVar[type[serializers.Serializer[Any]]] = NoQuery
     max_body_nbytes: ClassVar[int] = 64 * 1024
-    authentication_classes = (TokenAuthentication, SessionAuthentication)
+    authentication_classes: Sequence[type[BaseAuthentication]] = (TokenAuthentication, SessionAuthentication)
     permission_classes = (HasScope,)
     parser_classes = (NestedJSONParser,)
     renderer_classes = (JSONRenderer,)

@@ -23,7 +23,7 @@ NDEVIATIONS: Final = 2.0
 LEAST_PACE: Final = 0.25
 """The pace is never believed to fall below this part of what it was."""
 OFTEN: Final = 0.05
-"""A job that is lost is counted with if that happens to so many batches."""
+"""Lost jobs are allowed for if at least this part of such batches loses one."""
 
 
 class Granted(NamedTuple):
@@ -113,5 +113,5 @@ def _paces(lately: Lately, fpops: float) -> tuple[float, float]:
 
 
 def _slowest(turnarounds: Sequence[float], njobs: int, chance: float) -> float:
-    """The time within which all of so many jobs come back with this chance."""
+    """The time within which all ``njobs`` come back with this chance."""
     return turnarounds[min(int(chance ** (1 / njobs) * len(turnarounds)), len(turnarounds) - 1)]

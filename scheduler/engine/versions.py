@@ -24,7 +24,7 @@ from scheduler.engine.request import CPU, ClientVersion
 Choices = dict[str, Choice]
 """The best version by processor type."""
 TRIED_AT_FIRST: Final = 4
-"""One in so many requests tries a slower version that this computer has no run times of."""
+"""One request in this many tries a slower version that this computer has no run times of."""
 
 
 @dataclass(frozen=True, slots=True)

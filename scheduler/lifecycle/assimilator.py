@@ -161,11 +161,12 @@ def _alone(app: App) -> Iterator[bool]:
 def _function(app: App, now: dt.datetime | None) -> Function | None:
     """The app's function; None if it cannot be found, which operators are told if it is to be called ``now``."""
     try:
-        return functions.load(functions.FunctionKind.ASSIMILATION, app.assimilation_function)
+        function: Function = functions.load(functions.FunctionKind.ASSIMILATION, app.assimilation_function)
     except Exception as error:  # not only ImportError: a module may fail in any way while it is read
         if now is not None:
             _note_missing(app, error, now)
         return None
+    return function
 
 
 def _run_app(app: App, this: _Pass) -> None:

@@ -44,7 +44,7 @@ MAX_MISSES: Final = 3
 MAX_LOOKED_AT: Final = 1_000
 """Waiting jobs among which the jobs to lease are chosen: more than one process keeps, as others lease some of them."""
 NEAR_END_NJOBS: Final = 2 * FILL_NJOBS
-"""A queue is short if fewer jobs wait from a place on. Only so many are counted, as that costs most of a filling."""
+"""A queue is short if fewer jobs wait from a place on. No more are counted, as counting costs most of a filling."""
 
 Place = tuple[int, int]
 """A place in an app's queue: (-priority, the result's id + its shift)."""

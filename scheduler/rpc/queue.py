@@ -63,7 +63,7 @@ async def pick_elsewhere(
 
 @dataclass(slots=True, eq=False)
 class DiagnosisQuery(Query[Waiting]):
-    """Find out why nothing suits. It looks at so many jobs that no other request should wait for it."""
+    """Find out why nothing suits. It looks at too many jobs for other requests to wait for it."""
 
     queries: Sequence[JobQuery]
     is_write = False

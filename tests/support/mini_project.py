@@ -17,11 +17,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 from urllib.parse import parse_qsl, urlsplit
 
 from portal.wire import signing
+from tests.support.stub_server import StubServer
 
 APP_NAME = "primes"
 VERSION = 100
@@ -124,7 +123,7 @@ def _first(text: str, tag: str) -> str:
 
 
 @dataclass
-class MiniProject:
+class MiniProject(StubServer):
     """A running project server; use it as a context manager.
 
     `job_secs` gives one job for each number, which `program` carries out. A client that names another key than
@@ -150,21 +149,10 @@ class MiniProject:
         # The client's cache is by name and the interpreter's real path has no blank, unlike a checkout's may.
         self._program = self.program.format(python=Path(sys.executable).resolve()).encode()
         self.jobs = [Job(f"primes_{number}", secs) for number, secs in enumerate(self.job_secs)]
-        self._server = _Server(self)
-        self.url = f"http://127.0.0.1:{self._server.server_port}/"
+        server = _Server(self)
+        self.url = f"http://127.0.0.1:{server.server_port}/"
         self.stated_url = self.stated_url or self.url
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.1,), daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+        self.serve(server)
 
     @property
     def program_name(self) -> str:

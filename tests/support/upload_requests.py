@@ -8,10 +8,12 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+from django.core.files.storage import default_storage
 from django.test import Client
 
 from credit.models import Result
 from scheduler.files.certificates import size_key, upload_certificate
+from scheduler.models import Upload
 from scheduler.wire.uploads import FileUpload, parse_head
 from tests.support.credit_factories import make_app, make_result, make_workunit
 
@@ -101,3 +103,12 @@ def make_task(name: str, host: Any, *, max_nbytes: int = 100_000, nfiles: int = 
     files = [{"open_name": f"out{n}", "max_nbytes": max_nbytes, "optional": False} for n in range(nfiles)]
     workunit = make_workunit(fields.pop("app", None) or make_app(f"app_{name}"[:60]), output_files=files)
     return make_result(workunit, host, **{"name": name, **fields})
+
+
+def stored(name: str) -> bytes:
+    """The content of a file whose upload is complete."""
+    upload = Upload.objects.get(name=name)
+    assert upload.completed_at is not None
+    with default_storage.open(upload.path) as file:
+        content: bytes = file.read()
+    return content

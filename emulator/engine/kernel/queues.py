@@ -187,7 +187,7 @@ def comes_before(p: int, other: int, ranks: Floats, tier: Ints) -> bool:
 
 @compiled
 def allowed_devices(instances: float, barred: int) -> float:
-    """How many devices a job may use, of so many."""
+    """How many of the ``instances`` a job may use; each bit of ``barred`` excludes one."""
     while barred:
         barred &= barred - 1
         instances -= 1.0

@@ -62,92 +62,115 @@ _CHANGING: Final = (
 )
 
 
-def _workunits(context: Context) -> Translate:
-    apps = {row["id"] for row in context.source.rows(Table("app", {}), 0, None)}
-    folder = folders.of(context)
-    by_template: dict[str, list[dict[str, Any]]] = {}
+class _Workunits:
+    """The translation of workunits, with what its rows share: the apps that there are, and templates that were read."""
 
-    def outputs_of_template(name: str) -> list[dict[str, Any]]:
-        if name not in by_template:
-            text = folder.text(*(name if "/" in name else f"templates/{name}").split("/"))
-            if text is None or ".." in name:
-                raise BrokenRow("workunit: it has no result yet, and its output template is not there")
-            by_template[name] = jobs.output_files(jobs.of_template(text))
-        return by_template[name]
+    def __init__(self, context: Context) -> None:
+        self.now = context.now
+        self.apps = {row["id"] for row in context.source.rows(Table("app", {}), 0, None)}
+        self.folder = folders.of(context)
+        self._by_template: dict[str, list[dict[str, Any]]] = {}
 
-    def files(row: Row) -> tuple[str, list[dict[str, Any]], list[dict[str, Any]]]:
+    def translate(self, row: Row, tally: Tally) -> Translated:
+        """In the order of _WORKUNIT_COLUMNS."""
+        name = checked_name(row["name"].decode("utf-8", "replace"), "workunit")
+        if row["appid"] not in self.apps:
+            raise BrokenRow("workunit: of an app that is gone")
+        _check_assignment(row, tally)
+        command_line, inputs, outputs = self._files(row)
+        return (
+            *(row["id"], bool(row["is_open"]), row["appid"], row["batch"] or None, name),
+            *(moment(row["create_time"]) or self.now, _priority(row, tally), *_bounds(row), *_replication(row)),
+            *(command_line, json.dumps(inputs), json.dumps(outputs), bool(row["need_validate"])),
+            moment(row["create_time"] if row["is_unmade"] else row["transition_time"]),
+            *_outcome(row, tally),
+        )
+
+    def _files(self, row: Row) -> tuple[str, list[dict[str, Any]], list[dict[str, Any]]]:
+        """The command line, input files and output files; nothing of what is over."""
         if not row["is_open"]:
             return "", [], []
-        read = jobs.job_input(xml_of(row["xml"]), folder.config.download_url)
+        read = jobs.job_input(xml_of(row["xml"]), self.folder.config.download_url)
         if len(read.command_line) > 2000:
             raise BrokenRow("workunit: a command line of more than 2000 characters")
         if row["result_name"] is None:
-            return read.command_line, list(read.files), outputs_of_template(xml_of(row["result_template_file"]))
-        outputs = jobs.outputs(xml_of(row["result_xml"]), row["result_name"].decode("utf-8", "replace"))
-        return read.command_line, list(read.files), jobs.output_files(outputs)
+            outputs = self._outputs_of_template(xml_of(row["result_template_file"]))
+        else:
+            result_name = row["result_name"].decode("utf-8", "replace")
+            outputs = jobs.output_files(jobs.outputs(xml_of(row["result_xml"]), result_name))
+        return read.command_line, list(read.files), outputs
 
-    def translate(row: Row, tally: Tally) -> Translated:
-        name = checked_name(row["name"].decode("utf-8", "replace"), "workunit")
-        if row["appid"] not in apps:
-            raise BrokenRow("workunit: of an app that is gone")
-        if row["transitioner_flags"] and not row["is_out"]:
-            raise BrokenRow("workunit: for certain computers or people (assignment), which has no place here")
-        if row["transitioner_flags"]:
-            tally.tell("for certain computers or people (assignment): further copies go to anybody", row["id"])
-        priority = min(max(row["priority"], PRIORITIES[0]), PRIORITIES[1])
-        if priority != row["priority"]:
-            tally.tell("priority beyond 16 bits, cut", f"{row['id']} {row['priority']}")
-        command_line, inputs, outputs = files(row)
-        fpops = finite(row["rsc_fpops_est"], 1, MAX_FLOPS_COUNT * 0.99)
-        if fpops is None:
-            raise BrokenRow("workunit: no estimate of its FLOPs")
-        bound = max(finite(row["rsc_fpops_bound"], 1, MAX_FLOPS_COUNT * 0.99) or fpops, fpops)
-        quorum, target, most = (
-            min(max(row[column], 1), MAX_RESULTS_PER_WORKUNIT)
-            for column in ("min_quorum", "target_nresults", "max_total_results")
-        )
-        target = max(quorum, target)
-        error_mask, assimilated = _error_mask(row["error_mask"]), row["assimilate_state"]
-        if assimilated not in list(AssimilateState):
-            raise BrokenRow("workunit: a state of assimilation that there is none of")
-        if assimilated and row["canonical_id"] is None and not error_mask:
-            tally.tell("assimilated without a valid result: taken as one that failed", row["id"])
-            error_mask = int(WorkunitError.TOO_MANY_TOTAL_RESULTS)
-        has_canonical = row["canonical_id"] is not None
-        changed_at = moment(row["changed_secs"])
-        return (
-            row["id"],
-            bool(row["is_open"]),
-            row["appid"],
-            row["batch"] or None,
-            name,
-            moment(row["create_time"]) or context.now,
-            priority,
-            fpops,
-            bound,
-            int(finite(row["rsc_memory_bound"], 0, MOST_BYTES) or 0),
-            int(finite(row["rsc_disk_bound"], 0, MOST_BYTES) or 0),
-            min(whole(row["delay_bound"], 1, NEVER) or 7 * 86_400, _LONGEST_SECS),
-            quorum,
-            target,
-            min(max(row["max_error_results"], 1), MAX_RESULTS_PER_WORKUNIT),
-            max(most, target),
-            min(max(row["max_success_results"], quorum), MAX_RESULTS_PER_WORKUNIT),
-            command_line,
-            json.dumps(inputs),
-            json.dumps(outputs),
-            bool(row["need_validate"]),
-            moment(row["create_time"] if row["is_unmade"] else row["transition_time"]),
-            row["canonical_id"],
-            granted(row["granted"]) if has_canonical else None,
-            granted(row["canonical_credit"]) or None if not has_canonical else None,
-            error_mask,
-            assimilated,
-            min(max(row["file_delete_state"], 0), 3),
-            changed_at if assimilated == AssimilateState.DONE else None,
-        )
+    def _outputs_of_template(self, name: str) -> list[dict[str, Any]]:
+        if name not in self._by_template:
+            text = self.folder.text(*(name if "/" in name else f"templates/{name}").split("/"))
+            if text is None or ".." in name:
+                raise BrokenRow("workunit: it has no result yet, and its output template is not there")
+            self._by_template[name] = jobs.output_files(jobs.of_template(text))
+        return self._by_template[name]
 
-    return translate
+
+def _workunits(context: Context) -> Translate:
+    return _Workunits(context).translate
+
+
+def _check_assignment(row: Row, tally: Tally) -> None:
+    """Refuse what is for certain computers, unless one of them has it already."""
+    if row["transitioner_flags"] and not row["is_out"]:
+        raise BrokenRow("workunit: for certain computers or people (assignment), which has no place here")
+    if row["transitioner_flags"]:
+        tally.tell("for certain computers or people (assignment): further copies go to anybody", row["id"])
+
+
+def _priority(row: Row, tally: Tally) -> int:
+    priority: int = min(max(row["priority"], PRIORITIES[0]), PRIORITIES[1])
+    if priority != row["priority"]:
+        tally.tell("priority beyond 16 bits, cut", f"{row['id']} {row['priority']}")
+    return priority
+
+
+def _bounds(row: Row) -> tuple[float, float, int, int, int]:
+    """FLOPs estimated and at most, bytes of memory and disk, seconds until the deadline."""
+    fpops = finite(row["rsc_fpops_est"], 1, MAX_FLOPS_COUNT * 0.99)
+    if fpops is None:
+        raise BrokenRow("workunit: no estimate of its FLOPs")
+    return (
+        fpops,
+        max(finite(row["rsc_fpops_bound"], 1, MAX_FLOPS_COUNT * 0.99) or fpops, fpops),
+        int(finite(row["rsc_memory_bound"], 0, MOST_BYTES) or 0),
+        int(finite(row["rsc_disk_bound"], 0, MOST_BYTES) or 0),
+        min(whole(row["delay_bound"], 1, NEVER) or 7 * 86_400, _LONGEST_SECS),
+    )
+
+
+def _replication(row: Row) -> tuple[int, int, int, int, int]:
+    """Quorum, copies at first, and at most: errors, copies, successes."""
+    quorum, target, errors, most = (
+        min(max(row[column], 1), MAX_RESULTS_PER_WORKUNIT)
+        for column in ("min_quorum", "target_nresults", "max_error_results", "max_total_results")
+    )
+    target = max(quorum, target)
+    successes = min(max(row["max_success_results"], quorum), MAX_RESULTS_PER_WORKUNIT)
+    return quorum, target, errors, max(most, target), successes
+
+
+def _outcome(row: Row, tally: Tally) -> tuple[Any, ...]:
+    """From the canonical result to when it was assimilated."""
+    error_mask, assimilated = _error_mask(row["error_mask"]), row["assimilate_state"]
+    if assimilated not in list(AssimilateState):
+        raise BrokenRow("workunit: a state of assimilation that there is none of")
+    has_canonical = row["canonical_id"] is not None
+    if assimilated and not has_canonical and not error_mask:
+        tally.tell("assimilated without a valid result: taken as one that failed", row["id"])
+        error_mask = int(WorkunitError.TOO_MANY_TOTAL_RESULTS)
+    return (
+        row["canonical_id"],
+        granted(row["granted"]) if has_canonical else None,
+        granted(row["canonical_credit"]) or None if not has_canonical else None,
+        error_mask,
+        assimilated,
+        min(max(row["file_delete_state"], 0), 3),
+        moment(row["changed_secs"]) if assimilated == AssimilateState.DONE else None,
+    )
 
 
 def _error_mask(mask: int) -> int:

@@ -4,29 +4,22 @@ from __future__ import annotations
 
 import re
 import sys
-import threading
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final
 
 from extras.moving_in.engine.jobs import folder_of
 from extras.moving_in.tests.old_work import FANOUT, OldWork
 from portal.wire import signing
+from tests.support.mini_project import SLEEPER
+from tests.support.stub_server import StubServer
 
 USER: Final = 7
 HOST: Final = 70
 KEY: Final = f"{USER:032x}"
 DEADLINE: Final = 2_000_000_000
-PROGRAM: Final = f"""#!{Path(sys.executable).resolve()} -IS
-import sys, time
-source, target = sys.argv[1:]
-time.sleep(float(open(source).read()))
-open(target, "w").write("slept\\n")
-open("boinc_finish_called", "w").write("0\\n")
-"""
-"""Without BOINC's library: files are copied, and the last one tells the client that it ended."""
+PROGRAM: Final = SLEEPER.format(python=Path(sys.executable).resolve())
 
 
 def text_of(xml: str, tag: str) -> str:
@@ -35,7 +28,7 @@ def text_of(xml: str, tag: str) -> str:
 
 
 @dataclass
-class OldServer:
+class OldServer(StubServer):
     """A context manager. ``work``: its database and folder; ``tasks``: names of results that are sent at once."""
 
     work: OldWork
@@ -44,20 +37,9 @@ class OldServer:
     requests: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self._server = _Server(("127.0.0.1", self.port), _Handler)
-        self._server.project = self
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.1,), daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+        server = _Server(("127.0.0.1", self.port), _Handler)
+        server.project = self
+        self.serve(server)
 
     def page(self, path: str) -> bytes | None:
         if path == "/fold/":

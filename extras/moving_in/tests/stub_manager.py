@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-import threading
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
-from typing import Self
 
 from portal.wire import signing
+from tests.support.stub_server import StubServer
 
 HOST_NUMBER = 77
 _PREFERENCES = """<global_preferences>
@@ -23,7 +21,7 @@ _PREFERENCES = """<global_preferences>
 
 
 @dataclass
-class StubManager:
+class StubManager(StubServer):
     """A running server; use it as a context manager. ``login``: e-mail address and what clients send for a password."""
 
     login: tuple[str, str]
@@ -48,21 +46,10 @@ class StubManager:
             def log_message(self, *_arguments: object) -> None:
                 """Nothing."""
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.port = self._server.server_port
+        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.port = server.server_port
         self.url = f"http://127.0.0.1:{self.port}/"
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.1,), daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+        self.serve(server)
 
     def reply(self, request: str) -> str:
         self.requests.append(request)

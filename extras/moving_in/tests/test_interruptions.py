@@ -78,6 +78,7 @@ def test_a_process_that_is_killed_again_and_again_ends_as_one_that_is_not(
             # It tells each range that it begins.
             for _ in range(draw.randint(1, 6)):
                 process.stdout.readline()
+            # Somewhere within that range: there is nothing to wait for.
             time.sleep(draw.uniform(0, 0.05))
             process.kill()
             nkills += process.wait() == -signal.SIGKILL

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 from collections import defaultdict
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +28,7 @@ from extras.moving_in.machinery.steps import Context
 from extras.moving_in.models import ImportStep
 from extras.moving_in.science_united import steps
 from extras.moving_in.science_united.days import RECORD
-from extras.moving_in.tests.imports import HASHERS
+from extras.moving_in.tests.imports import HASHERS, KillAt, Killed
 from extras.moving_in.tests.old_project import T0
 from extras.moving_in.tests.old_science_united import DAY, Books, ScienceUnited, fill, sent_by_client
 from portal.models import Host, MailChoice, SentMail, User
@@ -248,23 +247,6 @@ def expected_days(books: Books) -> dict[tuple[int, dt.date], int]:
             at = (begin + end) / 2 if end - begin <= DAY else end - DAY / 2
             found[user, dt.datetime.fromtimestamp(at, dt.UTC).date()] += round(work["cpu_time"] * MICRO)
     return {key: amount for key, amount in found.items() if amount}
-
-
-class Killed(BaseException):
-    """The process ends here."""
-
-
-class KillAt:
-    """Ends the process in place of its statement of this number."""
-
-    def __init__(self, number: int) -> None:
-        self.left = number
-
-    def __call__(self, execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any) -> Any:
-        self.left -= 1
-        if not self.left and "pg_advisory" not in sql:
-            raise Killed
-        return execute(sql, params, many, context)
 
 
 SIZES = [(30, 60), pytest.param(500, 3 * 365, marks=pytest.mark.long)]

@@ -54,7 +54,7 @@ def run(app: App) -> int:
 
 def collect(make_script: Make, app: App, source: str = COLLECT, **fields: object) -> Script:
     script = make_script(source, "collect", kind="assimilate", **fields)
-    storing.check(script)
+    script.full_clean()
     storing.use(script, app)
     return script
 

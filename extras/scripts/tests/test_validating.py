@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.core.files.base import ContentFile
@@ -89,7 +90,7 @@ def test_a_shell_script_for_boincs_validator_works_as_there(
     script = make_script(
         BY_EXIT_CODE, protocol="words", words="files files2", check_source=check, check_words="files result_id"
     )
-    storing.check(script)
+    script.full_clean()
     storing.use(script, app)
     equal = job(app, version, hosts, "1", "1")
     unfit = job(app, version, hosts, "1", "one", "1")
@@ -167,9 +168,9 @@ def test_no_row_is_locked_while_it_runs(
     depths: list[int] = []
     ask = calls.ScriptSession.call
 
-    def noted(*arguments: object, **named: object) -> object:
+    def noted(*arguments: Any, **named: Any) -> Any:
         depths.append(len(connection.savepoint_ids))
-        return ask(*arguments, **named)  # type: ignore[arg-type]
+        return ask(*arguments, **named)
 
     before = len(connection.savepoint_ids)
     monkeypatch.setattr(calls.ScriptSession, "call", noted)

@@ -62,7 +62,7 @@ def settled(**fields: Any) -> HostVersionFacts:
 
 
 def fifty_jobs(host: HostVersionFacts, secs: float, times: float, *, is_anonymous: bool = False) -> float:
-    """The mean credit of the next jobs, of a usual job's, at so many times the peak."""
+    """The mean credit of the next jobs, as a part of a usual job's, when the peak is ``times`` as high."""
     facts, job = app(min_avg_pfc=1.0), workunit(fpops_bound=1e15)
     credits = []
     for _ in range(50):

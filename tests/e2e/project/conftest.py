@@ -11,10 +11,13 @@ from pytest_django.fixtures import Settings
 
 from accounting.models import Project
 from credit.models import App
+from extras.moving_in.tests.conftest import mariadb, old_project
 from portal.models import User
 from tests.support.boinc_client import BoincClient
 from tests.support.own_project import PASSWORDS, QUICK, Manage
 from tests.support.site_process import CHECKOUT, Site, celery_worker
+
+__all__ = ["mariadb", "old_project"]
 
 
 @pytest.fixture

@@ -14,7 +14,6 @@ import pytest
 
 from accounting.models import Project
 from credit.models import Result, ServerState, UserCredit, ValidateState
-from extras.moving_in.tests.conftest import mariadb, old_project  # noqa: F401 - fixtures
 from extras.moving_in.tests.old_project import OldProject
 from extras.moving_in.tests.old_server import HOST, KEY, PROGRAM, USER, OldServer, text_of
 from extras.moving_in.tests.old_work import VERSION, OldWork
@@ -70,7 +69,7 @@ def signed_in_home(site: Site) -> str:
 
 @pytest.mark.django_db(transaction=True)
 def test_a_client_goes_on_after_its_project_moved_here(
-    old_project: OldProject,  # noqa: F811
+    old_project: OldProject,
     boinc_client: BoincClient,
     site_var_dir: Path,
     site_settings: dict[str, str],

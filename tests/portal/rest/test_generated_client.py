@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -88,25 +89,25 @@ def test_the_tutorials_programs_print_what_it_says(
 @pytest.mark.system
 def test_jobs_are_submitted_and_refused_in_the_clients_own_types(site: User, live_server: LiveServer) -> None:
     # It is not there before the test.
-    from cobblestone import AuthenticatedClient  # type: ignore[import-not-found]
-    from cobblestone.api.batches import batches_cancel, batches_list, batches_submit  # type: ignore[import-not-found]
-    from cobblestone.models import Problem, Submission  # type: ignore[import-not-found]
-
+    models = import_module("cobblestone.models")
+    submit_batch, list_batches, cancel_batch = (
+        import_module(f"cobblestone.api.batches.batches_{name}") for name in ("submit", "list", "cancel")
+    )
     token = bearer(site)["Authorization"].removeprefix("Bearer ")
-    client = AuthenticatedClient(base_url=live_server.url, token=token)
+    client = import_module("cobblestone").AuthenticatedClient(base_url=live_server.url, token=token)
 
     def submit(**changes: Any) -> Any:
         fields = {"app": "alpine", "defaults": DEFAULTS, "jobs": [{}, {}], "request_id": "monday", **changes}
-        return batches_submit.sync_detailed(client=client, body=Submission.from_dict(fields))
+        return submit_batch.sync_detailed(client=client, body=models.Submission.from_dict(fields))
 
     with client:
         made = submit()
         assert (made.status_code, made.parsed.workunits, made.parsed.tasks_unsent) == (201, 2, 4)
         assert submit().status_code == 200
         other = submit(jobs=[{}])
-        assert (other.status_code, isinstance(other.parsed, Problem)) == (409, True)
+        assert (other.status_code, isinstance(other.parsed, models.Problem)) == (409, True)
         refused = submit(jobs=[{"priority": 1e9}]).parsed
         assert [error.field for error in refused.errors] == ["jobs[0].priority"]
-        listed = batches_list.sync(client=client, request_id="monday")
+        listed = list_batches.sync(client=client, request_id="monday")
         assert [batch.id for batch in listed.results] == [made.parsed.id] == [Batch.objects.get().pk]
-        assert batches_cancel.sync(made.parsed.id, client=client).failed == 2
+        assert cancel_batch.sync(made.parsed.id, client=client).failed == 2

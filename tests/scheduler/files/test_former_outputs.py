@@ -14,7 +14,7 @@ from portal.models import Host
 from portal.wire import signing
 from scheduler.engine.outputs import own_upload_name
 from scheduler.models import FormerOutput, FormerUploadKey, PendingFile, Upload
-from tests.support.upload_requests import make_task, post, upload_body
+from tests.support.upload_requests import make_task, post, stored, upload_body
 
 pytestmark = pytest.mark.django_db
 
@@ -37,14 +37,6 @@ def result(studio: Host) -> Result:
         name = f"fold_7_0_r1193428123_{number}"
         FormerOutput.objects.create(name=name, result=result, number=number, key=key)
     return result
-
-
-def stored(name: str) -> bytes:
-    upload = Upload.objects.get(name=name)
-    assert upload.completed_at is not None
-    with default_storage.open(upload.path) as file:
-        content: bytes = file.read()
-    return content
 
 
 def test_a_file_with_the_other_servers_name_and_certificate_is_the_tasks_output(result: Result) -> None:

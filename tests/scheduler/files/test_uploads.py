@@ -41,20 +41,13 @@ from tests.support.upload_requests import (
     post_cut,
     read_reply,
     size_query,
+    stored,
     upload_body,
 )
 
 pytestmark = pytest.mark.django_db
 
 CONTENT = bytes(range(256)) * 100  # 25,600 bytes
-
-
-def stored(name: str) -> bytes:
-    upload = Upload.objects.get(name=name)
-    assert upload.completed_at is not None
-    with default_storage.open(upload.path) as file:
-        content: bytes = file.read()
-    return content
 
 
 def left_over(settings: Settings) -> list[Path]:
