@@ -147,7 +147,9 @@ SELECT id, unsubscribe_hash FROM moving_rows WHERE unsubscribe_hash IS NOT NULL 
     (
         Check(
             UNKNOWN_OWNER,
-            "DELETE FROM moving_rows m WHERE NOT EXISTS (SELECT FROM portal_user u WHERE u.id = m.id) RETURNING id",
+            """
+DELETE FROM moving_rows m
+ WHERE NOT EXISTS (SELECT FROM credit_useropening o WHERE o.user_id = m.id) RETURNING id""",
             leaves=True,
         ),
         Check(

@@ -26,12 +26,13 @@ from accounting.rpc import account_keys, catalogue
 from extras.moving_in.engine.tally import Tally
 from extras.moving_in.machinery import run
 from extras.moving_in.machinery.steps import Context
-from extras.moving_in.models import ImportStep
+from extras.moving_in.models import ImportStep, UnsubscribeCode
 from extras.moving_in.science_united import steps
 from extras.moving_in.science_united.days import RECORD
 from extras.moving_in.tests.imports import HASHERS
 from extras.moving_in.tests.old_project import T0
 from extras.moving_in.tests.old_science_united import DAY, Books, ScienceUnited, fill, sent_by_client
+from extras.top_lists.models import ListedVolunteer
 from portal.models import Host, MailChoice, SentMail, User
 from portal.people.accounts import authenticate_client
 from portal.wire import signing
@@ -78,6 +79,22 @@ def test_people_log_in_and_find_what_they_chose(science_united: ScienceUnited) -
     assert SentMail.objects.get().sent_at.timestamp() == next_mail - 7 * DAY
     assert user.listing.shown_name == ""
     assert list(found["choices of people"].told) == ["keywords that BOINC's list does not have: left out"]
+
+
+def test_an_account_that_was_made_here_gets_nothing_of_who_had_its_number_there(science_united: ScienceUnited) -> None:
+    User.objects.create_user("operator@example.org", "secret", id=7, name="Operator")
+    science_united.project(3, "Alpha")
+    science_united.user(7, send_email=7, donated=1)
+    science_united.computer(70, 7)
+    science_united.add("su_host_project", host_id=70, project_id=3, active=1)
+    science_united.add("su_account", user_id=7, project_id=3, opt_out=1)
+    science_united.period(T0, WORK, user_id=7)
+    import_(science_united)
+    operator = User.objects.get(pk=7)
+    assert (operator.email, operator.name) == ("operator@example.org", "Operator")
+    for model in (Day, AccountSettings, MailChoice, SentMail, ListedVolunteer, UnsubscribeCode):
+        assert not model.objects.exists(), model
+    assert not Host.objects.exists()
 
 
 def test_projects_come_with_their_key_share_and_signature(science_united: ScienceUnited) -> None:
