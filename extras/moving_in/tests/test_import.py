@@ -99,6 +99,24 @@ def test_what_a_computer_had_stays_in_the_sum_when_it_is_merged_here(small_proje
     assert differences() == []
 
 
+def test_no_balance_is_lost_where_computers_were_merged_here_that_still_worked_there(small_project: OldProject) -> None:
+    for number in (172, 173):
+        small_project.add(
+            "host", id=number, userid=7, total_credit=100.0, expavg_credit=10.0, expavg_time=old.T0, rpc_time=old.T0
+        )
+    import_(small_project)
+    for number in (172, 173):
+        merge_host(number, 71)
+        Host.objects.filter(pk=number).update(merged_into=71)
+    before = HostCredit.objects.get(host=71)
+    small_project.run("UPDATE host SET total_credit = total_credit + id WHERE id IN (172, 173)")
+    import_(small_project)
+    after = HostCredit.objects.get(host=71)
+    assert after.total_credit == pytest.approx(before.total_credit + 172 + 173)
+    assert after.expavg_credit == pytest.approx(before.expavg_credit)
+    assert differences() == []
+
+
 def test_who_was_deleted_there_since_the_import_is_told(small_project: OldProject) -> None:
     import_(small_project)
     small_project.add("user_deleted", userid=7, public_cross_project_id="f" * 32, create_time=T0)
