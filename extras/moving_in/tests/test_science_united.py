@@ -224,6 +224,13 @@ def test_a_client_goes_on_as_if_nothing_had_happened(science_united: ScienceUnit
     assert list(differences()) == []
 
 
+def test_a_weak_key_from_there_opens_nothing_but_the_account_manager(science_united: ScienceUnited) -> None:
+    moved(science_united)
+    import_(science_united)
+    tags = [Client().get("/su_host_ids.php", {"auth": key}).content.split()[-1] for key in (f"{7:032x}", WEAK)]
+    assert tags == [b"</hosts>", b"</error>"]
+
+
 def test_an_import_after_the_move_leaves_alone_what_has_been_here(science_united: ScienceUnited) -> None:
     moved(science_united)
     import_(science_united)
