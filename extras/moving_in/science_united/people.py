@@ -48,10 +48,11 @@ PEOPLE: Final = replace(
     translator=partial(people.translator, hash_of_weak_key=credentials.key_hash),
 )
 
-# What people chose here themselves stays, from the first contact of one of their computers on.
-NOT_YET_HERE: Final = """NOT EXISTS (
+# What people chose here themselves stays, from the first contact of one of their computers, or their sign-in, on.
+_HERE_ALREADY: Final = f"""(EXISTS (
    SELECT FROM portal_host h JOIN accounting_hostledger l ON l.host_id = h.id
-    WHERE h.owner_id = {0} AND l.contacts > 0)"""
+    WHERE h.owner_id = m.id AND l.contacts > 0)
+    OR EXISTS (SELECT FROM portal_user u WHERE u.id = m.id AND {people.SIGNED_IN_HERE}))"""
 
 
 def _chosen(sign: str) -> str:
@@ -154,7 +155,7 @@ DELETE FROM moving_rows m
         ),
         Check(
             "has been here already: what they chose here stays",
-            f"DELETE FROM moving_rows m WHERE NOT {NOT_YET_HERE.format('m.id')} RETURNING id",
+            f"DELETE FROM moving_rows m WHERE {_HERE_ALREADY} RETURNING id",
             leaves=True,
         ),
     ),

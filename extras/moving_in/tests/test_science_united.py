@@ -11,6 +11,7 @@ from typing import Any
 
 import bcrypt
 import pytest
+from django.contrib.auth import authenticate
 from django.core.management import CommandError, call_command
 from django.db import connection
 from django.test import Client
@@ -31,7 +32,7 @@ from extras.moving_in.science_united import steps
 from extras.moving_in.science_united.days import RECORD
 from extras.moving_in.tests.imports import HASHERS
 from extras.moving_in.tests.old_project import T0
-from extras.moving_in.tests.old_science_united import DAY, Books, ScienceUnited, fill, sent_by_client
+from extras.moving_in.tests.old_science_united import DAY, Books, ScienceUnited, fill, password_of, sent_by_client
 from extras.top_lists.models import ListedVolunteer
 from portal.models import Host, MailChoice, SentMail, User
 from portal.people.accounts import authenticate_client
@@ -95,6 +96,17 @@ def test_an_account_that_was_made_here_gets_nothing_of_who_had_its_number_there(
     for model in (Day, AccountSettings, MailChoice, SentMail, ListedVolunteer, UnsubscribeCode):
         assert not model.objects.exists(), model
     assert not Host.objects.exists()
+
+
+def test_what_was_chosen_after_a_sign_in_here_stays(science_united: ScienceUnited) -> None:
+    science_united.user(7, passwd_hash=sent_by_client(7), send_email=7, donated=1)
+    import_(science_united)
+    user = authenticate(None, username="user7@example.org", password=password_of(7))
+    MailChoice.objects.filter(user=user).update(status_days=0)
+    ListedVolunteer.objects.filter(user=user).delete()
+    import_(science_united)
+    assert MailChoice.objects.get(user=user).status_days == 0
+    assert not ListedVolunteer.objects.exists()
 
 
 def test_projects_come_with_their_key_share_and_signature(science_united: ScienceUnited) -> None:
