@@ -156,9 +156,15 @@ SELECT id, preferences_at, preferences FROM moving_rows WHERE preferences IS NOT
 )
 
 
-def translator(context: Context, hash_of_weak_key: Callable[[str], bytes] = credentials.weak_key_hash) -> Translate:
+def translator(
+    context: Context,
+    hash_of_weak_key: Callable[[str], bytes] = credentials.weak_key_hash,
+    *,
+    has_export: bool = True,
+) -> Translate:
+    """``has_export``: whether the site lets others have statistics of its people."""
     unaddressed, local = _without_address(context), _local_numbers()
-    is_exported = not statistics_need_consent(context)
+    is_exported = has_export and not statistics_need_consent(context)
     now = context.now.timestamp()
 
     def translate(row: Row, tally: Tally) -> Translated:

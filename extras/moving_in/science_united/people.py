@@ -44,8 +44,9 @@ PEOPLE: Final = replace(
             "expavg_credit": "0e0",
         },
     ),
-    # Of an account manager's clients some have this key alone: it is as good as the other one there.
-    translator=partial(people.translator, hash_of_weak_key=credentials.key_hash),
+    # Of an account manager's clients some have this key alone: it is as good as the other one there. Nobody agreed to
+    # be in statistics of other sites, as it has no export.
+    translator=partial(people.translator, hash_of_weak_key=credentials.key_hash, has_export=False),
 )
 
 # What people chose here themselves stays, from the first contact of one of their computers, or their sign-in, on.

@@ -24,6 +24,7 @@ from accounting.ledger.check import differences
 from accounting.models import AccountSettings, Day, HostProject, Project, ProjectDay, UserProject
 from accounting.projects import signing_key
 from accounting.rpc import account_keys, catalogue
+from credit.models import ExportConsent
 from extras.moving_in.engine.tally import Tally
 from extras.moving_in.machinery import run
 from extras.moving_in.machinery.steps import Context
@@ -96,6 +97,12 @@ def test_an_account_that_was_made_here_gets_nothing_of_who_had_its_number_there(
     for model in (Day, AccountSettings, MailChoice, SentMail, ListedVolunteer, UnsubscribeCode):
         assert not model.objects.exists(), model
     assert not Host.objects.exists()
+
+
+def test_nobody_is_exported_who_was_not_asked(science_united: ScienceUnited) -> None:
+    science_united.user(7, donated=1, show_hosts=1)
+    import_(science_united)
+    assert not ExportConsent.objects.get(user=7).exports_statistics
 
 
 def test_what_was_chosen_after_a_sign_in_here_stays(science_united: ScienceUnited) -> None:
