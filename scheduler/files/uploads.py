@@ -64,6 +64,8 @@ def find_asked(asked: FileUpload) -> tuple[Place, FileUpload]:
     elif (former := former_outputs.find(asked)) is not None:
         asked = replace(asked, name=upload_name(former.result.name, former.number))
         max_nbytes = int(former.result.workunit.output_files[former.number]["max_nbytes"])
+        # First, as an upload of another content takes the place of what is there.
+        _check_size(asked, max_nbytes)
         place = Place(former.result, max_nbytes, former_outputs.upload_of(former, asked))
     else:
         find(asked.name)
@@ -74,12 +76,15 @@ def find_asked(asked: FileUpload) -> tuple[Place, FileUpload]:
 
 def check(place: Place, asked: FileUpload) -> None:
     """UploadError for what may not be uploaded."""
-    if asked.nbytes > min(asked.max_nbytes, place.max_nbytes):
-        raise UploadError(
-            REFUSED, f"The file has {asked.nbytes} bytes; the limit is {min(asked.max_nbytes, place.max_nbytes)}."
-        )
+    _check_size(asked, place.max_nbytes)
     if not (place.upload is not None and place.upload.is_complete) and not _is_wanted(place.result):
         raise UploadError(REFUSED, NOT_NEEDED)
+
+
+def _check_size(asked: FileUpload, max_nbytes: int) -> None:
+    limit = min(asked.max_nbytes, max_nbytes)
+    if asked.nbytes > limit:
+        raise UploadError(REFUSED, f"The file has {asked.nbytes} bytes; the limit is {limit}.")
 
 
 def is_here(place: Place, asked: FileUpload) -> bool:

@@ -14,18 +14,18 @@ READ: Final = {"total_credit": 0.0, "expavg_credit": 0.0, "expavg_time": 0.0}
 _SMALLEST: Final = 1e-40
 """Smaller averages are 0: PostgreSQL refuses what decays to less than a number can be."""
 
-_DECAYED: Final = """{of}.expavg_credit * exp(greatest(-600,
-    -ln(2) * greatest(0, extract(epoch FROM greatest(c.expavg_at, w.expavg_at) - {of}.expavg_at))::float8 / 604800))"""
+_DECAYED: Final = """coalesce({of}.expavg_credit * exp(greatest(-600,
+    -ln(2) * greatest(0, extract(epoch FROM {at} - {of}.expavg_at))::float8 / 604800)), 0)"""
 
 
 def statements(owner: str) -> list[str]:
     """The statements that carry over the balances of ``owner``, which is user or host, from `moving_rows`.
 
-    Sums and averages are changed by what the balance differs from the last one that was carried over. A record that
-    was merged here is a part of the one that it was merged into. Locks the openings, then the sums.
+    Sums and averages are changed by what the balance differs from the last one that was carried over. Records
+    that were merged here are parts of the one that they were merged into. Locks the openings, then the sums.
     """
     into = "coalesce(p.merged_into_id, p.id)" if owner == "host" else "p.id"
-    target = f"credit_{owner}credit"
+    target, at = f"credit_{owner}credit", "greatest(c.expavg_at, p.latest_at)"
     return [
         f"""
 INSERT INTO {target} ({owner}_id, total_credit, expavg_credit)
@@ -42,14 +42,20 @@ SELECT m.id, m.total_credit, m.expavg_credit, to_timestamp(m.expavg_secs)
    SET total_credit = excluded.total_credit, expavg_credit = excluded.expavg_credit, expavg_at = excluded.expavg_at
  WHERE (o.total_credit, o.expavg_credit, o.expavg_at)
        IS DISTINCT FROM (excluded.total_credit, excluded.expavg_credit, excluded.expavg_at)
-RETURNING {owner}_id AS id, total_credit, expavg_credit, expavg_at)
+RETURNING {owner}_id AS id, total_credit, expavg_credit, expavg_at),
+       parts AS (
+SELECT w.id, {into} AS into_id, max(w.expavg_at) OVER (PARTITION BY {into}) AS latest_at
+  FROM written w JOIN portal_{owner} p ON p.id = w.id),
+       changes AS (
+SELECT p.into_id, {at} AS at, sum(w.total_credit - coalesce(b.total_credit, 0)) AS total_credit,
+       sum({_DECAYED.format(of="w", at=at)} - {_DECAYED.format(of="b", at=at)}) AS expavg_credit
+  FROM parts p JOIN written w ON w.id = p.id JOIN {target} c ON c.{owner}_id = p.into_id
+  LEFT JOIN before b ON b.{owner}_id = p.id
+ GROUP BY 1, 2)
 UPDATE {target} c
-   SET total_credit = greatest(c.total_credit + w.total_credit - coalesce(b.total_credit, 0), 0),
-       expavg_credit = greatest(coalesce({_DECAYED.format(of="c")}, 0) + coalesce({_DECAYED.format(of="w")}, 0)
-                                - coalesce({_DECAYED.format(of="b")}, 0), 0),
-       expavg_at = greatest(c.expavg_at, w.expavg_at)
-  FROM written w JOIN portal_{owner} p ON p.id = w.id LEFT JOIN before b ON b.{owner}_id = w.id
- WHERE c.{owner}_id = {into}""",
+   SET total_credit = greatest(c.total_credit + g.total_credit, 0),
+       expavg_credit = greatest({_DECAYED.format(of="c", at="g.at")} + g.expavg_credit, 0), expavg_at = g.at
+  FROM changes g WHERE c.{owner}_id = g.into_id""",
     ]
 
 

@@ -54,8 +54,8 @@ BATCHES: Final = RowStep(
         """
 INSERT INTO credit_batch AS b (id, app_id, owner_id, name, request_id, nworkunits, created_at, cancelled_at, expires_at,
        retired_at)
-SELECT m.id, m.app_id, u.id, m.name, '', m.nworkunits, m.created_at, m.cancelled_at, m.expires_at, m.retired_at
-  FROM moving_rows m JOIN credit_app a ON a.id = m.app_id LEFT JOIN portal_user u ON u.id = m.owner_id
+SELECT m.id, m.app_id, u.user_id, m.name, '', m.nworkunits, m.created_at, m.cancelled_at, m.expires_at, m.retired_at
+  FROM moving_rows m JOIN credit_app a ON a.id = m.app_id LEFT JOIN credit_useropening u ON u.user_id = m.owner_id
     ON CONFLICT (id) DO UPDATE
    SET nworkunits = excluded.nworkunits, cancelled_at = coalesce(b.cancelled_at, excluded.cancelled_at),
        expires_at = excluded.expires_at, retired_at = coalesce(b.retired_at, excluded.retired_at)
@@ -91,7 +91,8 @@ TRICKLES: Final = RowStep(
         """
 INSERT INTO scheduler_trickle (host_id, user_id, result_id, variety, text, digest, written_at, received_at)
 SELECT h.id, h.owner_id, r.id, m.variety, m.text, m.digest, m.sent_at, m.sent_at
-  FROM moving_rows m JOIN portal_host h ON h.id = m.host_id AND h.owner_id IS NOT NULL
+  FROM moving_rows m JOIN portal_host h ON h.id = m.host_id
+  JOIN credit_useropening u ON u.user_id = h.owner_id
   LEFT JOIN credit_result r ON r.name = m.result_name AND r.host_id = h.id
  ORDER BY m.id ON CONFLICT DO NOTHING
 """

@@ -85,7 +85,7 @@ def _inputs(context: Context) -> Iterator[list[dict[str, Any]]]:
 def _rehearsed(translate: Translate, row: Row, unused: Tally, place: int) -> list[dict[str, Any]]:
     try:
         values = translate(row, unused)
-    except BrokenRow:
+    except (BrokenRow, ValueError, ArithmeticError):
         return []
     return list(json.loads(str(values[place]))) if values is not None else []
 

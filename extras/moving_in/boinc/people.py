@@ -69,6 +69,8 @@ _COLUMNS: Final = {
 _NUMBER_TAKEN: Final = "an account that was made here has this number"
 _MAX_LOCAL: Final = 100_000
 """Accounts of this site whose numbers a rehearsal knows."""
+SIGNED_IN_HERE: Final = "u.password NOT LIKE '!%%'"
+"""Of an account: by the first sign-in on the web it gets a password for it."""
 _CHECKS: Final = (
     Check(
         _NUMBER_TAKEN,
@@ -76,6 +78,13 @@ _CHECKS: Final = (
 DELETE FROM moving_rows m USING portal_user u
  WHERE u.id = m.id AND NOT EXISTS (SELECT FROM credit_useropening o WHERE o.user_id = m.id) RETURNING m.id""",
         leaves=True,
+    ),
+    # Else who still reads the former address would be let in.
+    Check(
+        "has signed in here: its address, name and password here stay",
+        f"""
+UPDATE moving_rows m SET email = u.email, name = u.name, client_password = ''
+  FROM portal_user u WHERE u.id = m.id AND {SIGNED_IN_HERE} RETURNING m.id""",
     ),
     Check(
         "another account here has this address: it logs in with its keys alone",
@@ -85,7 +94,9 @@ UPDATE moving_rows m SET email = replace('{people.PLACEHOLDER}', '{{number}}', m
     ),
 )
 # What this site made of a password itself stays.
-_IMPORTED_HASH: Final = rf"^(bcrypt\$|pbkdf2_sha256\${people.MD5_ROUNDS}\$|$)"
+_IS_IMPORTED: Final = (
+    rf"NOT ({SIGNED_IN_HERE}) AND u.client_password ~ '^(bcrypt\$|pbkdf2_sha256\${people.MD5_ROUNDS}\$|$)'"
+)
 _MERGE: Final = (
     f"""
 INSERT INTO portal_user AS u (id, password, is_superuser, is_staff, email, name, client_password, client_password_email,
@@ -97,12 +108,11 @@ SELECT id, '!' || md5(random()::text), false, false, email, name, client_passwor
   FROM moving_rows ORDER BY id
     ON CONFLICT (id) DO UPDATE
    SET email = excluded.email, name = excluded.name, is_active = excluded.is_active,
-       client_password = CASE WHEN u.client_password ~ '{_IMPORTED_HASH}' THEN excluded.client_password
-                              ELSE u.client_password END,
-       client_password_email = CASE WHEN u.client_password ~ '{_IMPORTED_HASH}' THEN excluded.client_password_email
+       client_password = CASE WHEN {_IS_IMPORTED} THEN excluded.client_password ELSE u.client_password END,
+       client_password_email = CASE WHEN {_IS_IMPORTED} THEN excluded.client_password_email
                                     ELSE u.client_password_email END
  WHERE (u.email, u.name, u.is_active) IS DISTINCT FROM (excluded.email, excluded.name, excluded.is_active)
-    OR (u.client_password ~ '{_IMPORTED_HASH}' AND u.client_password <> excluded.client_password)""",
+    OR ({_IS_IMPORTED} AND u.client_password <> excluded.client_password)""",
     """
 INSERT INTO account_emailaddress (user_id, email, "primary", verified)
 SELECT m.id, m.email, true, m.is_confirmed FROM moving_rows m
@@ -146,9 +156,15 @@ SELECT id, preferences_at, preferences FROM moving_rows WHERE preferences IS NOT
 )
 
 
-def translator(context: Context, hash_of_weak_key: Callable[[str], bytes] = credentials.weak_key_hash) -> Translate:
+def translator(
+    context: Context,
+    hash_of_weak_key: Callable[[str], bytes] = credentials.weak_key_hash,
+    *,
+    has_export: bool = True,
+) -> Translate:
+    """``has_export``: whether the site lets others have statistics of its people."""
     unaddressed, local = _without_address(context), _local_numbers()
-    is_exported = not statistics_need_consent(context)
+    is_exported = has_export and not statistics_need_consent(context)
     now = context.now.timestamp()
 
     def translate(row: Row, tally: Tally) -> Translated:

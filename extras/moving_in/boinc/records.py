@@ -69,6 +69,7 @@ INSERT INTO credit_hostappversion AS r ({columns}, error_rate)
 SELECT {values}, 0.1
   FROM moving_rows m
   JOIN portal_host h ON h.id = m.host_id AND h.merged_into_id IS NULL
+  JOIN credit_hostopening o ON o.host_id = h.id
   JOIN credit_app a ON a.id = m.app_id
   LEFT JOIN credit_appversion v ON v.id = m.app_version_id
  WHERE {which} ORDER BY m.host_id

@@ -153,12 +153,13 @@ RESULTS: Final = RowStep(
     [
         f"""
   WITH rows AS MATERIALIZED (
-SELECT {", ".join(f"m.{name}" for name in _FACTS)}, u.id AS user_id, coalesce(h.merged_into_id, h.id) AS host_id,
+SELECT {", ".join(f"m.{name}" for name in _FACTS)}, u.user_id, coalesce(h.merged_into_id, h.id) AS host_id,
        v.id AS app_version_id, w.id IS NOT NULL AS is_here
   FROM moving_rows m
   LEFT JOIN credit_workunit w ON w.id = m.workunit_id
-  LEFT JOIN portal_user u ON u.id = m.user_id
+  LEFT JOIN credit_useropening u ON u.user_id = m.user_id
   LEFT JOIN portal_host h ON h.id = m.host_id
+        AND EXISTS (SELECT FROM credit_useropening o WHERE o.user_id = h.owner_id)
   LEFT JOIN credit_appversion v ON v.id = m.app_version_id),
        live AS (
 INSERT INTO credit_result AS r ({_COLUMNS_HERE}, user_id, host_id, app_version_id, report_faults, outputs,

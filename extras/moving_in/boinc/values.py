@@ -29,5 +29,5 @@ def line(row: Row, name: str, tally: Tally, most: int, key: str = "id") -> str:
 
 def ascii_text(row: Row, name: str) -> str:
     """A column that has ASCII, such as a key; empty if it has not."""
-    raw = row[name] or b""
+    raw = (row[name] or b"").replace(b"\0", b"")
     return raw.decode("ascii") if raw.isascii() else ""

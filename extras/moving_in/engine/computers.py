@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from extras.moving_in.engine.texts import storable
+
 _PARTS: Final = re.compile(r"\[([^\[\]]{1,200})\]")
 _TYPES: Final = {
     "CUDA": "NVIDIA",
@@ -39,7 +41,7 @@ def equipment(serialnum: str, misc: str) -> Equipment:
     if misc.startswith("{"):
         try:
             return _of_misc(json.loads(misc))
-        except (ValueError, TypeError, AttributeError):
+        except (ValueError, TypeError, AttributeError, RecursionError):
             # Clients' texts are not escaped in it.
             pass
     return _of_serialnum(serialnum)
@@ -53,9 +55,9 @@ def _of_misc(found: Mapping[str, Any]) -> Equipment:
         if gpu.get("type") in _TYPES
     ]  # fmt: skip
     return Equipment(
-        client_version=str(found.get("client_version", ""))[:32],
-        virtualbox_version=str(found.get("vbox", {}).get("version", ""))[:64],
-        docker_version=str(found.get("docker", {}).get("version", ""))[:64],
+        client_version=_text(found.get("client_version"), 32),
+        virtualbox_version=_text(found.get("vbox", {}).get("version"), 64),
+        docker_version=_text(found.get("docker", {}).get("version"), 64),
         coprocs=coprocs,
     )
 
@@ -82,13 +84,17 @@ def _coproc(kind: str, model: object, count: object, ram_mb: object, driver: obj
     ram = _number(ram_mb)
     return {
         "type": kind,
-        "name": str(model or "")[:256],
+        "name": _text(model, 256),
         "count": min(max(_number(count) or 1, 1), 64),
         "peak_flops": None,
         "ram_bytes": ram * _MB if ram else None,
-        "driver_version": _driver(kind, str(driver or "")),
-        "opencl_version": _opencl(str(opencl or "")),
+        "driver_version": _driver(kind, _text(driver, 64)),
+        "opencl_version": _opencl(_text(opencl, 64)),
     }
+
+
+def _text(value: object, most: int) -> str:
+    return storable(str(value or ""))[:most]
 
 
 def _number(value: object) -> int | None:
@@ -104,7 +110,7 @@ def _driver(kind: str, text: str) -> str:
     number = _number(text) if kind == "NVIDIA" and text.isdecimal() else None
     if number is not None:
         return f"{number // 100}.{number % 100:02}" if number else ""
-    return "" if text in ("0", "unknown") else text[:64]
+    return "" if text in ("0", "unknown") else text
 
 
 def _opencl(text: str) -> str:

@@ -15,7 +15,8 @@ MD5_ROUNDS: Final = 1_000
 million people's takes the time of them; the next login hashes it as all others are."""
 
 _ADDRESS: Final = re.compile(r"[^@\s]{1,64}@[^@\s]{1,189}")
-_BCRYPT: Final = re.compile(r"\$2[aby]\$\d\d\$[./A-Za-z0-9]{53}")
+BCRYPT: Final = re.compile(r"\$2[aby]\$(?:0[4-9]|1[0-6])\$[./A-Za-z0-9]{53}")
+"""With a cost that can be: each step doubles the time of a login, and 17 takes ten seconds."""
 _HEX_32: Final = re.compile(r"[0-9a-f]{32}")
 
 
@@ -54,7 +55,7 @@ class Password(NamedTuple):
 
 def password(stored: str, email: str, authenticator: str, number: int) -> Password:
     """The hash of `User.client_password`. ``email``: as stored there."""
-    if _BCRYPT.fullmatch(stored):
+    if BCRYPT.fullmatch(stored):
         return Password(f"bcrypt${stored}")
     if _HEX_32.fullmatch(stored.lower()):
         return Password(_hashed(stored.lower(), number))

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
+from extras.moving_in.engine.texts import storable
+
 EXAMPLES: Final = 5
 MAX_EXAMPLE_CHARS: Final = 60
 MAX_REASONS: Final = 200
@@ -21,7 +23,7 @@ class Reason:
     def add(self, example: object, count: int = 1) -> None:
         self.count += count
         if len(self.examples) < EXAMPLES:
-            self.examples.append(str(example)[:MAX_EXAMPLE_CHARS])
+            self.examples.append(storable(str(example))[:MAX_EXAMPLE_CHARS])
 
 
 @dataclass(slots=True)

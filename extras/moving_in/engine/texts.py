@@ -51,6 +51,11 @@ def read(raw: bytes) -> Text:
     return Text(inner, Repair.UNDOUBLED) if is_certain else Text(text, Repair.MAYBE_DOUBLED)
 
 
+def storable(text: str) -> str:
+    """The text without what PostgreSQL has no place for, which JSON can have: NUL, and halves of pairs of UTF-16."""
+    return text.replace("\0", "").encode("utf-8", "replace").decode()
+
+
 def _from_cp1252(raw: bytes) -> str:
     return "".join(bytes([byte]).decode("cp1252", "ignore") or chr(byte) for byte in raw)
 

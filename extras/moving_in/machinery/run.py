@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
 
-from django.db import DatabaseError, DataError, IntegrityError, connection, transaction
+import psycopg
+from django.db import DataError, IntegrityError, connection, transaction
 from django.utils import timezone
 
 from extras.moving_in.engine.tally import Tally
@@ -18,6 +19,9 @@ from extras.moving_in.source import Row
 
 CHUNK_ROWS: Final = 10_000
 _LOCK: Final = 0x6D6F7665
+_UNREADABLE: Final = (ValueError, TypeError, ArithmeticError, LookupError, RecursionError)
+# COPY raises psycopg's own errors, and UnicodeError for what is no text.
+_REFUSED: Final = (DataError, IntegrityError, psycopg.DataError, UnicodeError)
 _CLOSED: Final = "closed"
 """The step of this name is there after the last import."""
 Write = Callable[[str], object]
@@ -159,6 +163,10 @@ def _translated(step: RowStep, translate: Translate, row: Row, tally: Tally) -> 
     except BrokenRow as broken:
         tally.leave(broken.reason, row[step.table.key])
         return None
+    except _UNREADABLE as error:
+        # Volunteers' computers, too, wrote into these rows: none of them stops all.
+        tally.leave(f"cannot be read ({type(error).__name__})", row[step.table.key])
+        return None
     tally.ntaken += values is not None
     return values
 
@@ -170,7 +178,7 @@ def _merge(step: RowStep, rows: Sequence[Sequence[object]], context: Context, ta
     try:
         with transaction.atomic():
             found = _copy_and_merge(step, rows, context)
-    except (DataError, IntegrityError) as error:
+    except _REFUSED as error:
         if len(rows) == 1:
             tally.ntaken -= 1
             tally.leave(_in_words(error), rows[0][0])
@@ -205,7 +213,7 @@ def _copy_and_merge(step: RowStep, rows: Sequence[Sequence[object]], context: Co
     return found
 
 
-def _in_words(error: DatabaseError) -> str:
+def _in_words(error: Exception) -> str:
     """What the database said, without the row's values."""
     return f"refused by our tables: {str(error).splitlines()[0]}"
 

@@ -120,7 +120,8 @@ SELECT id, to_timestamp(last_secs), 0, '{0,0,0,0,0}', '{}', '{}', '', 0, 0 FROM 
         Check(
             UNKNOWN_OWNER,
             """
-DELETE FROM moving_rows m WHERE NOT EXISTS (SELECT FROM portal_user u WHERE u.id = m.owner_id) RETURNING id""",
+DELETE FROM moving_rows m
+ WHERE NOT EXISTS (SELECT FROM credit_useropening o WHERE o.user_id = m.owner_id) RETURNING id""",
             leaves=True,
         ),
         Check(
@@ -227,6 +228,7 @@ INSERT INTO accounting_hostproject AS p (host_id, project_id, earlier, credited,
 SELECT h.id, j.id, '{{}}', {_NOTHING}, {_NOTHING}, {_NOTHING}, false, '{{}}', false, false, false, true, '{{}}', false,
        false
   FROM moving_rows m JOIN accounting_project j ON j.address_key = m.project_key
+  JOIN credit_useropening o ON o.user_id = m.user_id
   JOIN portal_host h ON h.owner_id = m.user_id AND h.former_number > 0
   JOIN accounting_hostledger l ON l.host_id = h.id AND l.contacts = 0
  ORDER BY h.id, j.id

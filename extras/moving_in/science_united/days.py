@@ -165,7 +165,7 @@ INSERT INTO portal_host (owner_id, token, former_number, host_cpid, domain_name,
        os_version, product_name, virtualbox_version, coprocs, hardware_digest, hardware_faults)
 SELECT u.id, replace(gen_random_uuid()::text, '-', ''), {RECORD}, '', '', '{BEFORE_MOVE}', '', u.created_at,
        u.created_at, u.created_at, '', '', 0, '', '', '', '', '', '', '', '[]', '', '[]'
-  FROM moving_rows m JOIN portal_user u ON u.id = m.id ORDER BY u.id
+  FROM moving_rows m JOIN portal_user u ON u.id = m.id JOIN credit_useropening o ON o.user_id = u.id ORDER BY u.id
     ON CONFLICT (owner_id, former_number) WHERE former_number IS NOT NULL DO NOTHING""",
         f"""
 INSERT INTO accounting_hostledger (host_id, contacts, level, excluded_types, contact, answer_digest, answers_logged,
@@ -224,7 +224,8 @@ SELECT h.owner_id, c.project_id, false, c.credited[1] + c.credited[2], 0
         Check(
             UNKNOWN_OWNER,
             """
-DELETE FROM moving_rows m WHERE NOT EXISTS (SELECT FROM portal_user u WHERE u.id = m.user_id) RETURNING user_id""",
+DELETE FROM moving_rows m
+ WHERE NOT EXISTS (SELECT FROM credit_useropening o WHERE o.user_id = m.user_id) RETURNING user_id""",
             leaves=True,
         ),
         Check(

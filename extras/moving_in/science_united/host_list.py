@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from extras.moving_in.engine.amounts import KINDS, MAX_AMOUNT
+from extras.moving_in.engine.people import BCRYPT
 from extras.moving_in.source import Source, Table
 
 MAX_ROWS: Final = 20_000_000
 MAX_NUMBER: Final = (1 << 31) - 1
 _DAY_SECS: Final = 86_400
-_BCRYPT: Final = re.compile(r"\$2[aby]\$\d\d\$[./A-Za-z0-9]{53}")
 _HEX_32: Final = re.compile(r"[0-9a-fA-F]{32}")
 _KEYWORDS: Final = re.compile(r"(?:\d{1,6}(?: \d{1,6}){0,299})?")
 _ADDRESS: Final = re.compile(r"https?://[^\s<>]{3,246}")
@@ -306,7 +306,7 @@ def _check_kind(kind: str, stored: str) -> None:
     fits = {
         "": not stored,
         "md5": _HEX_32.fullmatch(stored) is not None,
-        "bcrypt-md5": _BCRYPT.fullmatch(stored) is not None,
+        "bcrypt-md5": BCRYPT.fullmatch(stored) is not None,
     }
     if not fits.get(kind, False):
         raise ValueError("bcrypt-md5 or md5, with such a hash; empty without a hash")

@@ -44,14 +44,16 @@ PEOPLE: Final = replace(
             "expavg_credit": "0e0",
         },
     ),
-    # Of an account manager's clients some have this key alone: it is as good as the other one there.
-    translator=partial(people.translator, hash_of_weak_key=credentials.key_hash),
+    # Of an account manager's clients some have this key alone: it is as good as the other one there. Nobody agreed to
+    # be in statistics of other sites, as it has no export.
+    translator=partial(people.translator, hash_of_weak_key=credentials.key_hash, has_export=False),
 )
 
-# What people chose here themselves stays, from the first contact of one of their computers on.
-NOT_YET_HERE: Final = """NOT EXISTS (
+# What people chose here themselves stays, from the first contact of one of their computers, or their sign-in, on.
+_HERE_ALREADY: Final = f"""(EXISTS (
    SELECT FROM portal_host h JOIN accounting_hostledger l ON l.host_id = h.id
-    WHERE h.owner_id = {0} AND l.contacts > 0)"""
+    WHERE h.owner_id = m.id AND l.contacts > 0)
+    OR EXISTS (SELECT FROM portal_user u WHERE u.id = m.id AND {people.SIGNED_IN_HERE}))"""
 
 
 def _chosen(sign: str) -> str:
@@ -147,12 +149,14 @@ SELECT id, unsubscribe_hash FROM moving_rows WHERE unsubscribe_hash IS NOT NULL 
     (
         Check(
             UNKNOWN_OWNER,
-            "DELETE FROM moving_rows m WHERE NOT EXISTS (SELECT FROM portal_user u WHERE u.id = m.id) RETURNING id",
+            """
+DELETE FROM moving_rows m
+ WHERE NOT EXISTS (SELECT FROM credit_useropening o WHERE o.user_id = m.id) RETURNING id""",
             leaves=True,
         ),
         Check(
             "has been here already: what they chose here stays",
-            f"DELETE FROM moving_rows m WHERE NOT {NOT_YET_HERE.format('m.id')} RETURNING id",
+            f"DELETE FROM moving_rows m WHERE {_HERE_ALREADY} RETURNING id",
             leaves=True,
         ),
     ),

@@ -68,6 +68,17 @@ def test_addresses_are_in_lower_case(address: str, kept: str) -> None:
     assert people.address(address) == kept
 
 
+@pytest.mark.parametrize(
+    ("cost", "is_taken"), [("03", False), ("04", True), ("16", True), ("17", False), ("99", False)]
+)
+def test_a_bcrypt_hash_that_raises_errors_or_takes_minutes_at_each_login_is_not_taken(
+    cost: str, is_taken: bool
+) -> None:
+    found = people.password(f"$2y${cost}${'a' * 53}", "a@example.org", "", 7)
+    assert bool(found.encoded) is is_taken
+    assert bool(found.fault) is not is_taken
+
+
 def test_of_equal_addresses_that_whose_computers_reported_last_stays() -> None:
     holders = [people.Holder(1, "a", 5), people.Holder(2, "a", 9), people.Holder(3, "b", 0), people.Holder(4, "a", 9)]
     assert people.without_address(holders) == {1, 4}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from credit.engine.facts import ProcessorType
-from extras.moving_in.engine import config, jobs, plan_classes
+from extras.moving_in.engine import blobs, config, jobs, plan_classes
 from extras.moving_in.engine.values import BrokenRow
 from extras.moving_in.tests.old_work import CONFIG, PLAN_CLASSES, TEMPLATE
 
@@ -92,3 +92,18 @@ def test_config_says_what_became_of_it() -> None:
     assert ("of config.xml, with no place here", "ban_os Windows 95") in said
     assert sum(reason.startswith("a daemon or task") for reason, _ in said) == 3
     assert not [example for _, example in said if "SIGNUP" in example]
+
+
+@pytest.mark.parametrize(
+    ("xml", "found"),
+    [
+        ("<a>1</a><b/><c >2</c >", [("a", "1"), ("b", ""), ("c", "2")]),
+        ("<a><b>1</b></a>", [("a", "<b>1</b>")]),
+        ("<a><b>1</b>", [("b", "1")]),
+        ("<a>1</ab></a>", [("a", "1</ab>")]),
+        ("<a>" * 100_000 + "<b>1</b>", [("b", "1")]),
+    ],
+    ids=["in a row", "inside", "unclosed", "a longer name", "unclosed many times"],
+)
+def test_elements_are_the_outermost_that_are_closed(xml: str, found: list[tuple[str, str]]) -> None:
+    assert list(blobs.elements(xml)) == found

@@ -99,6 +99,24 @@ def test_what_a_computer_had_stays_in_the_sum_when_it_is_merged_here(small_proje
     assert differences() == []
 
 
+def test_no_balance_is_lost_where_computers_were_merged_here_that_still_worked_there(small_project: OldProject) -> None:
+    for number in (172, 173):
+        small_project.add(
+            "host", id=number, userid=7, total_credit=100.0, expavg_credit=10.0, expavg_time=T0, rpc_time=T0
+        )
+    import_(small_project)
+    for number in (172, 173):
+        merge_host(number, 71)
+        Host.objects.filter(pk=number).update(merged_into=71)
+    before = HostCredit.objects.get(host=71)
+    small_project.run("UPDATE host SET total_credit = total_credit + id WHERE id IN (172, 173)")
+    import_(small_project)
+    after = HostCredit.objects.get(host=71)
+    assert after.total_credit == pytest.approx(before.total_credit + 172 + 173)
+    assert after.expavg_credit == pytest.approx(before.expavg_credit)
+    assert differences() == []
+
+
 def test_who_was_deleted_there_since_the_import_is_told(small_project: OldProject) -> None:
     import_(small_project)
     small_project.add("user_deleted", userid=7, public_cross_project_id="f" * 32, create_time=T0)
@@ -287,6 +305,26 @@ UPDATE host SET total_credit = 2 * total_credit WHERE id = 110;"""
     assert Host.objects.get(pk=111).merged_into_id == 110
     assert User.objects.filter(pk=61).exists()
     assert differences() == []
+
+
+def test_who_has_signed_in_here_keeps_address_name_and_password(small_project: OldProject) -> None:
+    """Else who still reads the mails of a former address would be let in."""
+    import_(small_project)
+    user = authenticate(None, username="user7@example.org", password=old.PASSWORD)
+    assert isinstance(user, User)
+    user.email, user.name = "safe@example.org", "My name"
+    user.set_password("another one")
+    user.save()
+    EmailAddress.objects.filter(user=user).update(email=user.email, verified=True)
+    stored = user.client_password
+    small_project.run("UPDATE user SET name = 'Theirs', email_addr = 'lost@example.org' WHERE id = 7")
+    small_project.run("UPDATE user SET email_addr = 'lost5@example.org' WHERE id = 5")
+    tallies = import_(small_project)
+    assert tallies["people"].told["has signed in here: its address, name and password here stay"].examples == ["7"]
+    user.refresh_from_db()
+    assert (user.email, user.name, user.client_password) == ("safe@example.org", "My name", stored)
+    assert EmailAddress.objects.get(user=user).email == "safe@example.org"
+    assert User.objects.get(pk=5).email == "lost5@example.org"
 
 
 def test_odd_rows_are_told_and_stop_nothing(unchanged_project: OldProject) -> None:

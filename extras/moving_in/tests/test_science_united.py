@@ -10,6 +10,7 @@ from typing import Any
 
 import bcrypt
 import pytest
+from django.contrib.auth import authenticate
 from django.core.management import CommandError, call_command
 from django.db import connection
 from django.test import Client
@@ -22,15 +23,17 @@ from accounting.ledger.check import differences
 from accounting.models import AccountSettings, Day, HostProject, Project, ProjectDay, UserProject
 from accounting.projects import signing_key
 from accounting.rpc import account_keys, catalogue
+from credit.models import ExportConsent
 from extras.moving_in.engine.tally import Tally
 from extras.moving_in.machinery import run
 from extras.moving_in.machinery.steps import Context
-from extras.moving_in.models import ImportStep
+from extras.moving_in.models import ImportStep, UnsubscribeCode
 from extras.moving_in.science_united import steps
 from extras.moving_in.science_united.days import RECORD
 from extras.moving_in.tests.imports import HASHERS, KillAt, Killed
 from extras.moving_in.tests.old_project import T0
-from extras.moving_in.tests.old_science_united import DAY, Books, ScienceUnited, fill, sent_by_client
+from extras.moving_in.tests.old_science_united import DAY, Books, ScienceUnited, fill, password_of, sent_by_client
+from extras.top_lists.models import ListedVolunteer
 from portal.models import Host, MailChoice, SentMail, User
 from portal.people.accounts import authenticate_client
 from portal.wire import signing
@@ -77,6 +80,39 @@ def test_people_log_in_and_find_what_they_chose(science_united: ScienceUnited) -
     assert SentMail.objects.get().sent_at.timestamp() == next_mail - 7 * DAY
     assert user.listing.shown_name == ""
     assert list(found["choices of people"].told) == ["keywords that BOINC's list does not have: left out"]
+
+
+def test_an_account_that_was_made_here_gets_nothing_of_who_had_its_number_there(science_united: ScienceUnited) -> None:
+    User.objects.create_user("operator@example.org", "secret", id=7, name="Operator")
+    science_united.project(3, "Alpha")
+    science_united.user(7, send_email=7, donated=1)
+    science_united.computer(70, 7)
+    science_united.add("su_host_project", host_id=70, project_id=3, active=1)
+    science_united.add("su_account", user_id=7, project_id=3, opt_out=1)
+    science_united.period(T0, WORK, user_id=7)
+    import_(science_united)
+    operator = User.objects.get(pk=7)
+    assert (operator.email, operator.name) == ("operator@example.org", "Operator")
+    for model in (Day, AccountSettings, MailChoice, SentMail, ListedVolunteer, UnsubscribeCode):
+        assert not model.objects.exists(), model
+    assert not Host.objects.exists()
+
+
+def test_nobody_is_exported_who_was_not_asked(science_united: ScienceUnited) -> None:
+    science_united.user(7, donated=1, show_hosts=1)
+    import_(science_united)
+    assert not ExportConsent.objects.get(user=7).exports_statistics
+
+
+def test_what_was_chosen_after_a_sign_in_here_stays(science_united: ScienceUnited) -> None:
+    science_united.user(7, passwd_hash=sent_by_client(7), send_email=7, donated=1)
+    import_(science_united)
+    user = authenticate(None, username="user7@example.org", password=password_of(7))
+    MailChoice.objects.filter(user=user).update(status_days=0)
+    ListedVolunteer.objects.filter(user=user).delete()
+    import_(science_united)
+    assert MailChoice.objects.get(user=user).status_days == 0
+    assert not ListedVolunteer.objects.exists()
 
 
 def test_projects_come_with_their_key_share_and_signature(science_united: ScienceUnited) -> None:
@@ -204,6 +240,13 @@ def test_a_client_goes_on_as_if_nothing_had_happened(science_united: ScienceUnit
     # An hour at Alpha; what was reported before the move does not count again.
     assert [row.credited for row in rows] == [[36 * MICRO, 0, 3600 * MICRO, 0, 1, 0], [0] * 6]
     assert list(differences()) == []
+
+
+def test_a_weak_key_from_there_opens_nothing_but_the_account_manager(science_united: ScienceUnited) -> None:
+    moved(science_united)
+    import_(science_united)
+    tags = [Client().get("/su_host_ids.php", {"auth": key}).content.split()[-1] for key in (f"{7:032x}", WEAK)]
+    assert tags == [b"</hosts>", b"</error>"]
 
 
 def test_an_import_after_the_move_leaves_alone_what_has_been_here(science_united: ScienceUnited) -> None:

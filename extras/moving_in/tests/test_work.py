@@ -32,6 +32,7 @@ from extras.moving_in.tests.imports import KillAt, Killed, content, import_, reh
 from extras.moving_in.tests.old_project import T0, OldProject
 from extras.moving_in.tests.old_work import APP, VERSION, OldWork, md5_of
 from extras.remote_jobs.models import JobTemplate
+from portal.models import Host, User
 from scheduler.lifecycle import transitioner
 from scheduler.models import ArchivedTask, ArchivedWorkunit, FormerOutput, PlanClass, StoredFile, Trickle, Upload
 from tests.support.upload_requests import post, upload_body
@@ -314,6 +315,17 @@ UPDATE workunit SET assimilate_state = 2, error_mask = 16, mod_time = '2037-01-0
     # A workunit that is here stays: it goes into the archive in our own time.
     assert Workunit.objects.get(pk=2).assimilate_state == 2
     assert Result.objects.get(pk=300).server_state == ServerState.IN_PROGRESS
+
+
+def test_an_account_that_was_made_here_gets_no_tasks_of_who_had_its_number_there(full: OldWork) -> None:
+    User.objects.create_user("operator@example.org", "secret", id=7)
+    Host.objects.create(id=70, owner_id=7)
+    full.project.add("batch", id=4, user_id=7, app_id=APP, name="b")
+    bring(full)
+    assert set(Result.objects.filter(pk__in=range(102, 112)).values_list("user", "host")) == {(None, None), (8, 80)}
+    assert ArchivedTask.objects.get(pk=200).user_id is None
+    assert not HostAppVersion.objects.filter(host=70).exists()
+    assert list(Batch.objects.values_list("owner", flat=True)) == [None]
 
 
 def test_interrupted_at_any_statement_an_import_ends_as_without(

@@ -101,6 +101,15 @@ def test_what_came_there_in_part_makes_way_for_the_whole_until_the_task_is_repor
     assert [*PendingFile.objects.values_list("path", flat=True)] == ([] if is_reported else [path])
 
 
+def test_a_file_that_is_too_large_replaces_nothing(result: Result) -> None:
+    """The other server's certificate is for 2 MB, and the task here takes 100,000 bytes."""
+    assert post(upload_body(NAME, CONTENT, certificate=certificate())) == "0"
+    large = upload_body(NAME, bytes(200_000), max_nbytes=2_000_000, certificate=certificate(max_nbytes=2_000_000))
+    assert post(large).startswith("-1 The file has 200000 bytes; the limit is ")
+    assert stored("fold_7_0_0") == CONTENT
+    assert not PendingFile.objects.exists()
+
+
 def test_a_task_that_is_late_may_still_deliver(studio: Host, result: Result) -> None:
     Result.objects.filter(pk=result.pk).update(server_state=ServerState.OVER, outcome=Outcome.NO_REPLY)
     assert post(upload_body(NAME, CONTENT, certificate=certificate())) == "0"
