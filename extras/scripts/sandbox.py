@@ -99,9 +99,12 @@ class Sandbox:
             self._errors.truncate(0)
             self._errors.seek(0)
             self._process = self._start((), None, subprocess.PIPE, subprocess.PIPE)
+            assert self._process.stdin is not None
+            os.set_blocking(self._process.stdin.fileno(), False)
         try:
             return self._exchange(self._process, line)
-        except ScriptFailure:
+        except BaseException:
+            # Also if the worker's task is interrupted: a late answer would be taken for one to the next question.
             self.stop()
             raise
 
@@ -116,14 +119,11 @@ class Sandbox:
         return self._errors.read()
 
     def _exchange(self, process: subprocess.Popen[bytes], line: bytes) -> bytes:
-        assert process.stdin is not None
         assert process.stdout is not None
-        try:
-            process.stdin.write(line)
-            process.stdin.flush()
-        except OSError as error:
-            raise ScriptFailure(self._text(f"it ended (exit code {_code(process)})")) from error
         until, answer = time.monotonic() + self.limits.secs, b""
+        if select.select([process.stdout], [], [], 0)[0] and os.read(process.stdout.fileno(), 1):
+            raise ScriptFailure("it wrote a line before it was asked")
+        self._write(process, line, until)
         while not answer.endswith(b"\n"):
             if len(answer) > MAX_LINE_NBYTES:
                 raise ScriptFailure(f"its answer has more than {MAX_LINE_NBYTES} bytes")
@@ -137,6 +137,17 @@ class Sandbox:
         if answer.count(b"\n") > 1:
             raise ScriptFailure("it wrote more than one line as an answer")
         return answer
+
+    def _write(self, process: subprocess.Popen[bytes], line: bytes, until: float) -> None:
+        """A script that does not read has its time, too: the pipe is full then."""
+        assert process.stdin is not None
+        while line:
+            if not select.select([], [process.stdin], [], max(0.0, until - time.monotonic()))[1]:
+                raise ScriptFailure(self._text(self._late))
+            try:
+                line = line[process.stdin.write(line) or 0 :]
+            except OSError as error:
+                raise ScriptFailure(self._text(f"it ended (exit code {_code(process)})")) from error
 
     @property
     def _late(self) -> str:

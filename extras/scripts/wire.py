@@ -10,7 +10,7 @@ from typing import Any, Final
 from credit.engine.rules import MAX_CREDIT
 
 MAX_LINE_NBYTES: Final = 60_000
-"""Of a question, and of an answer: a question fits into a pipe, so that writing it waits for nobody."""
+"""Of a question, and of an answer."""
 MAX_REASON_CHARS: Final = 200
 TRANSIENT_CODE: Final = 3
 """The exit code of BOINC's scripts for what may succeed later (VAL_RESULT_TRANSIENT_ERROR)."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import socket
 import time
 from collections.abc import Iterator
@@ -138,6 +139,48 @@ def test_lines_are_answered_by_one_process_and_it_is_started_again_after_a_failu
 def test_an_answer_is_one_line_of_limited_length(program: str, failure: str) -> None:
     with Sandbox(f"{PYTHON}    {program}\n", LIMITS) as sandbox, pytest.raises(ScriptFailure, match=failure):
         sandbox.ask(b"{}\n")
+
+
+def test_one_that_never_reads_has_no_longer_than_others() -> None:
+    """It answers without reading until the pipe (64 KiB) is full; then the worker would wait for ever."""
+    guessing = "#!/usr/bin/env python3\nimport time\nfor _ in range(9):\n print(1, flush=True)\n time.sleep(0.5)\n"
+    with Sandbox(guessing, Limits(5, 64)) as sandbox:
+        assert sandbox.ask(b"x" * 59_999 + b"\n") == b"1\n"
+        with pytest.raises(ScriptFailure):
+            sandbox.ask(b"x" * 59_999 + b"\n")
+
+
+def test_what_it_writes_before_it_is_asked_is_no_answer(open_folder: Path) -> None:
+    early = (
+        "print(1, flush=True)\n    while not os.path.exists('/data/go'): time.sleep(0.01)\n    print(2, flush=True)\n"
+    )
+    program = PYTHON.replace("import json, sys", "import os, sys, time, json")
+    with Sandbox(f"{program}    {early}", LIMITS, open_folder) as sandbox:
+        assert sandbox.ask(b"{}\n") == b"1\n"
+        (open_folder / "go").touch()
+        process = sandbox._process
+        assert process is not None
+        wait_until(lambda: bool(select.select([process.stdout], [], [], 0)[0]), "the second line", 10)
+        with pytest.raises(ScriptFailure, match="before it was asked"):
+            sandbox.ask(b"{}\n")
+
+
+def test_the_answer_to_a_question_that_was_interrupted_is_not_taken_for_the_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class TimeIsUp(Exception):
+        """As the worker's, in the middle of a call."""
+
+    def interrupt(*_: object) -> object:
+        raise TimeIsUp
+
+    echo = f"{PYTHON}    print(asked, flush=True)\n"
+    with Sandbox(echo, LIMITS) as sandbox:
+        assert sandbox.ask(b"1\n") == b"1\n"
+        with monkeypatch.context() as patch, pytest.raises(TimeIsUp):
+            patch.setattr("extras.scripts.sandbox.os.read", interrupt)
+            sandbox.ask(b"2\n")
+        assert sandbox.ask(b"3\n") == b"3\n"
 
 
 @pytest.mark.parametrize(("source", "code"), [("#!/no/such/interpreter\n", 127), ("no program", 127)])
