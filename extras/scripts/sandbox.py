@@ -189,6 +189,8 @@ class Sandbox:
                 bwrap,
                 "--unshare-all",
                 "--unshare-user",
+                # In one of its own it would be root, and could mount file systems without a limit.
+                "--disable-userns",
                 "--uid",
                 str(_NOBODY),
                 "--gid",
@@ -200,15 +202,29 @@ class Sandbox:
             *("--setenv", "PATH", "/usr/local/bin:/usr/bin:/bin", "--setenv", "HOME", _TMP),
             *("--setenv", "LANG", "C.UTF-8", "--ro-bind", "/usr", "/usr", *system),
             *("--ro-bind-try", "/etc/alternatives", "/etc/alternatives"),
-            *("--proc", "/proc", "--dev", "/dev", "--size", str(MAX_TMP_NBYTES), "--tmpfs", _TMP),
+            *("--proc", "/proc", "--dev", "/dev", *_in_memory("/dev/shm"), "--remount-ro", "/dev", *_in_memory(_TMP)),
             *("--ro-bind", str(self.work), "/work", *data, "--remount-ro", "/", "--chdir", "/work", "--"),
-            *("prlimit", f"--as={self.limits.memory_mib * 1024**2}", f"--nproc={MAX_PROCESSES}", "--core=0"),
+            # Where the server's memory is short, it ends before the worker.
+            *(
+                "choom",
+                "-n",
+                "1000",
+                "--",
+                "prlimit",
+                f"--as={self.limits.memory_mib * 1024**2}",
+                f"--nproc={MAX_PROCESSES}",
+                "--core=0",
+            ),
             *(f"--fsize={MAX_FILE_NBYTES if self.may_write else MAX_TMP_NBYTES}", "--nofile=256", "--"),
         ]
 
 
 def _is_root() -> bool:
     return os.geteuid() == 0
+
+
+def _in_memory(path: str) -> list[str]:
+    return ["--size", str(MAX_TMP_NBYTES), "--tmpfs", path]
 
 
 def _system(name: str) -> list[str]:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from extras.scripts.sandbox import Limits, Sandbox
+from extras.scripts.sandbox import MAX_TMP_NBYTES, Limits, Sandbox
 from extras.scripts.tests.conftest import ANSWER, PYTHON
 from extras.scripts.wire import ScriptFailure
 from tests.support.wait import wait_until
@@ -51,7 +51,7 @@ def test_it_sees_the_systems_programs_and_its_inputs_and_nothing_else() -> None:
         assert f"cannot access '{absent}'" in seen
 
 
-@pytest.mark.parametrize("path", ["/work/x", "/work/in/x", "/usr/x", "/x", "/data/x"])
+@pytest.mark.parametrize("path", ["/work/x", "/work/in/x", "/usr/x", "/x", "/dev/x", "/data/x"])
 def test_it_can_write_nowhere_but_in_memory(path: str, open_folder: Path) -> None:
     with Sandbox(f"{SHELL}echo 1 > {path}", LIMITS, open_folder) as sandbox:
         assert sandbox.run([])[0] != 0
@@ -96,6 +96,22 @@ def test_its_memory_disk_and_processes_have_limits(program: str, said: bytes) ->
         code, errors = sandbox.run([])
     assert code != 0
     assert said in errors
+
+
+@pytest.mark.parametrize("folder", ["/tmp", "/dev/shm"])
+def test_its_folders_in_memory_are_small(folder: str) -> None:
+    free = f"import os\nfree = os.statvfs('{folder}')\nsys.stderr.write(str(free.f_blocks * free.f_frsize))\n"
+    assert int(ran(f"#!/usr/bin/env python3\nimport sys\n{free}")) == MAX_TMP_NBYTES
+
+
+def test_it_can_make_no_namespace_in_which_it_were_root() -> None:
+    with Sandbox(f"{SHELL}unshare --user --map-root-user true", LIMITS) as sandbox:
+        code, errors = sandbox.run([])
+    assert (code, b"unshare failed" in errors) == (1, True)
+
+
+def test_it_is_the_first_to_end_where_memory_is_short() -> None:
+    assert ran(f"{SHELL}cat /proc/self/oom_score_adj >&2") == "1000\n"
 
 
 def running(mark: str) -> bool:
@@ -160,7 +176,9 @@ def test_what_it_writes_before_it_is_asked_is_no_answer(open_folder: Path) -> No
         (open_folder / "go").touch()
         process = sandbox._process
         assert process is not None
-        wait_until(lambda: bool(select.select([process.stdout], [], [], 0)[0]), "the second line", 10)
+        assert process.stdout is not None
+        answers = process.stdout.fileno()
+        wait_until(lambda: bool(select.select([answers], [], [], 0)[0]), "the second line", 10)
         with pytest.raises(ScriptFailure, match="before it was asked"):
             sandbox.ask(b"{}\n")
 
