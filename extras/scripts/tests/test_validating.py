@@ -159,6 +159,19 @@ def test_a_broken_one_rests_after_three_failures_and_all_that_is_told(
     assert [states(each)[0] for each in jobs] == [INIT] * 3 + [VALID] * 2
 
 
+def test_the_fault_of_one_that_writes_any_bytes_is_kept_and_others_go_on(
+    app: App, version: AppVersion, hosts: list[Host], make_script: Make
+) -> None:
+    script = make_script("#!/bin/sh\nprintf 'a\\000b\\377' >&2\nexit 1\n")
+    storing.use(script, app)
+    workunit = job(app, version, hosts, "1", "1")
+    run(app)
+    script.refresh_from_db()
+    workunit.refresh_from_db()
+    for fault in (script.last_fault, workunit.validate_fault):
+        assert fault.endswith("wrote: ab\ufffd")
+
+
 def test_no_row_is_locked_while_it_runs(
     app: App, version: AppVersion, hosts: list[Host], make_script: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
