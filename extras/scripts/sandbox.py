@@ -27,6 +27,7 @@ MAX_FILE_NBYTES: Final = 1024**3
 MAX_TMP_NBYTES: Final = 64 * 1024**2
 MAX_ERRORS_NBYTES: Final = 8192
 _TMP: Final = "/tmp"  # noqa: S108  # the sandbox's own, in memory
+_SHARED: Final = "/dev/shm"  # noqa: S108  # likewise
 _NOBODY: Final = 65534
 _EXIT_CODE: Final = re.compile(rb'"exit-code": *(\d+)')
 _SYSTEM: Final = ("lib", "lib32", "lib64", "libx32", "bin", "sbin")
@@ -202,7 +203,7 @@ class Sandbox:
             *("--setenv", "PATH", "/usr/local/bin:/usr/bin:/bin", "--setenv", "HOME", _TMP),
             *("--setenv", "LANG", "C.UTF-8", "--ro-bind", "/usr", "/usr", *system),
             *("--ro-bind-try", "/etc/alternatives", "/etc/alternatives"),
-            *("--proc", "/proc", "--dev", "/dev", *_in_memory("/dev/shm"), "--remount-ro", "/dev", *_in_memory(_TMP)),
+            *("--proc", "/proc", "--dev", "/dev", *_in_memory(_SHARED), "--remount-ro", "/dev", *_in_memory(_TMP)),
             *("--ro-bind", str(self.work), "/work", *data, "--remount-ro", "/", "--chdir", "/work", "--"),
             # Where the server's memory is short, it ends before the worker.
             *(
