@@ -172,6 +172,20 @@ def test_the_fault_of_one_that_writes_any_bytes_is_kept_and_others_go_on(
         assert fault.endswith("wrote: ab\ufffd")
 
 
+def test_a_slow_one_is_not_asked_about_a_workunit_until_the_worker_is_killed(
+    app: App, version: AppVersion, hosts: list[Host], make_script: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else its answers would be lost with the worker, and be asked for again and again."""
+    monkeypatch.setattr(prepared, "LONGEST_SECS", 0)
+    storing.use(make_script(), app)
+    workunit = job(app, version, hosts, "1", "1")
+    run(app, run_secs=0)
+    workunit.refresh_from_db()
+    assert states(workunit) == [INIT, INIT]
+    assert workunit.validate_fault.endswith("script:by-value says of its results takes too long")
+    assert workunit.validate_after is not None
+
+
 def test_no_row_is_locked_while_it_runs(
     app: App, version: AppVersion, hosts: list[Host], make_script: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
