@@ -76,8 +76,8 @@ def _slow_function(app: App) -> functions.SlowFunction | None:
 def prepare(app: App, limit: int, deadline: float) -> PreparedAnswers | None:
     """Ask the app's function about up to ``limit`` workunits that wait, until ``deadline`` (`time.monotonic`).
 
-    None: the function is not slow. One workunit is begun in any case; it is tried again later if it takes too long. Locks
-    nothing but while it reads.
+    None: the function is not slow. One workunit is begun in any case, and comes again if it takes too long.
+    Locks nothing but while it reads.
     """
     function = _slow_function(app)
     if function is None:
