@@ -1,8 +1,8 @@
 """Runs scripts in bubblewrap: without network, without files but the system's programs and what they are to read.
 
-A script sees ``/work`` (itself and the outputs, read-only), ``/data`` (of assimilators, theirs to write), ``/tmp`` in
-memory, and no other process. It is killed with the worker, or when its time is over. A worker that runs as root runs
-scripts as nobody, as root's processes have no limit of their number.
+A script sees ``/work`` (itself, its check and the outputs, read-only), ``/data`` (of assimilators, theirs to write),
+``/tmp`` in memory, and no other process. It is killed with the worker, or when its time is over. A worker that runs as
+root runs scripts as nobody, as root's processes have no limit of their number.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final, Self
@@ -42,13 +42,15 @@ class Limits:
 
 
 class Sandbox:
-    """A folder with a script and what it reads. ``data_dir``: seen as ``/data``, if there is one."""
+    """A folder with programs, by their names in it, and what they read. ``data_dir``: seen as ``/data``, if any."""
 
-    def __init__(self, source: str, limits: Limits, data_dir: Path | None = None, *, may_write: bool = False) -> None:
+    def __init__(
+        self, sources: Mapping[str, str], limits: Limits, data_dir: Path | None = None, *, may_write: bool = False
+    ) -> None:
         self.limits = limits
         self.data_dir = data_dir
         self.may_write = may_write
-        self._source = source
+        self._sources = sources
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:
@@ -62,9 +64,10 @@ class Sandbox:
         self.work = folder / "work"
         self.work.mkdir()
         (self.work / "in").mkdir()
-        script = self.work / "script"
-        script.write_text(self._source.replace("\r\n", "\n"))
-        script.chmod(0o555)
+        for name, source in self._sources.items():
+            program = self.work / name
+            program.write_text(source.replace("\r\n", "\n"))
+            program.chmod(0o555)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -72,14 +75,14 @@ class Sandbox:
         self._errors.close()
         self._holder.cleanup()
 
-    def run(self, words: Sequence[str]) -> tuple[int, bytes]:
-        """Run it with these words: its exit code, and the end of what it wrote as errors. Raises ScriptFailure."""
+    def run(self, name: str, words: Sequence[str]) -> tuple[int, bytes]:
+        """Run one with these words: its exit code, and the end of what it wrote as errors. Raises ScriptFailure."""
         self._errors.truncate(0)
         self._errors.seek(0)
         reading, writing = os.pipe()
         with os.fdopen(reading, "rb") as status:
             try:
-                process = self._start(words, writing, subprocess.DEVNULL, subprocess.DEVNULL)
+                process = self._start([name, *words], writing, subprocess.DEVNULL, subprocess.DEVNULL)
             finally:
                 os.close(writing)
             try:
@@ -94,12 +97,12 @@ class Sandbox:
             raise ScriptFailure(self._text("bubblewrap could not make a sandbox"))
         return int(code[1]), self.errors()
 
-    def ask(self, line: bytes) -> bytes:
-        """The script's next line after this one; it is started if it does not run. Raises ScriptFailure."""
+    def ask(self, name: str, line: bytes) -> bytes:
+        """The next line of one after this; it is started if it does not run. Raises ScriptFailure."""
         if self._process is None:
             self._errors.truncate(0)
             self._errors.seek(0)
-            self._process = self._start((), None, subprocess.PIPE, subprocess.PIPE)
+            self._process = self._start([name], None, subprocess.PIPE, subprocess.PIPE)
             assert self._process.stdin is not None
             os.set_blocking(self._process.stdin.fileno(), False)
         try:
@@ -157,12 +160,12 @@ class Sandbox:
     def _text(self, what: str) -> str:
         return failure_text(what, self.errors())
 
-    def _start(self, words: Sequence[str], status: int | None, stdin: int, stdout: int) -> subprocess.Popen[bytes]:
+    def _start(self, command: Sequence[str], status: int | None, stdin: int, stdout: int) -> subprocess.Popen[bytes]:
         """``status``: where bubblewrap writes what the script's exit code was."""
         told = [] if status is None else ["--json-status-fd", str(status)]
         try:
             return subprocess.Popen(
-                [*self._command(told), "/work/script", *words],
+                [*self._confined(told), f"/work/{command[0]}", *command[1:]],
                 pass_fds=[] if status is None else [status],
                 stderr=self._errors,
                 bufsize=0,
@@ -177,7 +180,7 @@ class Sandbox:
         except OSError as error:
             raise ScriptFailure(f"bubblewrap cannot be run: {error}") from error
 
-    def _command(self, told: Sequence[str]) -> list[str]:
+    def _confined(self, told: Sequence[str]) -> list[str]:
         bwrap = shutil.which("bwrap")
         if bwrap is None:
             raise ScriptFailure("bubblewrap (bwrap) is not installed on this server")
