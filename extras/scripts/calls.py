@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -68,15 +68,19 @@ class ScriptSession:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Has a sandbox for the block; nothing runs in it yet."""
+        """Has a sandbox for the block; nothing runs in it yet. Without one the session is over."""
         script = self.script
-        self.sandbox = Sandbox(
-            {"script": script.source, "check": script.check_source},
-            Limits(script.max_secs, script.max_memory_mib),
-            _data_dir(script),
-            may_write=script.kind == Script.Kind.ASSIMILATE,
-        )
-        with self.sandbox:
+        with ExitStack() as stack:
+            try:
+                sandbox = Sandbox(
+                    {"script": script.source, "check": script.check_source},
+                    Limits(script.max_secs, script.max_memory_mib),
+                    _data_dir(script),
+                    may_write=script.kind == Script.Kind.ASSIMILATE,
+                )
+                self.sandbox = stack.enter_context(sandbox)
+            except OSError as error:
+                self.last_failure, self.is_over = f"there is no place for its sandbox: {error}", True
             yield
 
     def call(self, ask: str, subjects: Sequence[Result], **facts: Any) -> Reply:

@@ -159,6 +159,21 @@ def test_a_broken_one_rests_after_three_failures_and_all_that_is_told(
     assert [states(each)[0] for each in jobs] == [INIT] * 3 + [VALID] * 2
 
 
+def test_where_a_server_has_no_place_for_its_files_operators_are_told(
+    app: App, version: AppVersion, hosts: list[Host], make_script: Make, settings: Settings, tmp_path: Path
+) -> None:
+    (tmp_path / "file").touch()
+    settings.SCRIPT_DATA_DIR = str(tmp_path / "file")
+    script = make_script()
+    storing.use(script, app)
+    workunit = job(app, version, hosts, "1", "1")
+    run(app)
+    script.refresh_from_db()
+    assert script.last_fault.startswith("there is no place for its sandbox: ")
+    assert script.rests_until is not None
+    assert states(workunit) == [INIT, INIT]
+
+
 def test_the_fault_of_one_that_writes_any_bytes_is_kept_and_others_go_on(
     app: App, version: AppVersion, hosts: list[Host], make_script: Make
 ) -> None:
