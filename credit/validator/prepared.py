@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
+from typing import Final
 
 from django.db import connection, transaction
 
@@ -27,6 +28,8 @@ from credit.validator.comparison import (
 from credit.validator.reads import lock_workunits, places_of, read_results
 from portal.databases.clocks import database_now
 
+LONGEST_SECS: Final = 300
+"""After the deadline: no function is asked more about a workunit. Well below the time that kills a worker."""
 Answer = bool | str | Fit | ComparisonError
 
 
@@ -73,7 +76,8 @@ def _slow_function(app: App) -> functions.SlowFunction | None:
 def prepare(app: App, limit: int, deadline: float) -> PreparedAnswers | None:
     """Ask the app's function about up to ``limit`` workunits that wait, until ``deadline`` (`time.monotonic`).
 
-    None: the function is not slow. One workunit is begun in any case. Locks nothing but while it reads.
+    None: the function is not slow. One workunit is begun in any case, and comes again if it takes too long.
+    Locks nothing but while it reads.
     """
     function = _slow_function(app)
     if function is None:
@@ -92,7 +96,11 @@ def prepare(app: App, limit: int, deadline: float) -> PreparedAnswers | None:
     with function.session() as session:
 
         def ask(first: Delivered, second: Delivered) -> bool | str | Fit:
-            answer = prepared.answers[first.result_id, second.result_id] = _answer(session, first, second)
+            if time.monotonic() >= deadline + LONGEST_SECS:
+                answer: Answer = ComparisonError(f"what {app.comparison_function} says of its results takes too long")
+            else:
+                answer = _answer(session, first, second)
+            prepared.answers[first.result_id, second.result_id] = answer
             if isinstance(answer, ComparisonError):
                 raise answer
             return answer

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
+import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from functools import partial
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -56,7 +56,7 @@ class ScriptFunction:
 
 
 class ScriptSession:
-    """What both kinds share: the sandboxes, the outputs in them, failures in a row."""
+    """What both kinds share: the sandbox, the outputs in it, failures in a row."""
 
     def __init__(self, script: Script) -> None:
         self.script = script
@@ -68,15 +68,19 @@ class ScriptSession:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Has sandboxes for the block; nothing runs in them yet."""
+        """Has a sandbox for the block; nothing runs in it yet. Without one the session is over."""
         script = self.script
-        make = partial(
-            Sandbox,
-            limits=Limits(script.max_secs, script.max_memory_mib),
-            data_dir=_data_dir(script),
-            may_write=script.kind == Script.Kind.ASSIMILATE,
-        )
-        with make(script.source) as self.sandbox, make(script.check_source) as self.check_sandbox:
+        with ExitStack() as stack:
+            try:
+                sandbox = Sandbox(
+                    {"script": script.source, "check": script.check_source},
+                    Limits(script.max_secs, script.max_memory_mib),
+                    _data_dir(script),
+                    may_write=script.kind == Script.Kind.ASSIMILATE,
+                )
+                self.sandbox = stack.enter_context(sandbox)
+            except OSError as error:
+                self.last_failure, self.is_over = f"there is no place for its sandbox: {error}", True
             yield
 
     def call(self, ask: str, subjects: Sequence[Result], **facts: Any) -> Reply:
@@ -84,7 +88,7 @@ class ScriptSession:
         name = self.script.name
         try:
             if self.script.protocol == Script.Protocol.LINES:
-                reply = wire.read_answer(ask, self.sandbox.ask(wire.question(ask, **facts)))
+                reply = wire.read_answer(ask, self.sandbox.ask("script", wire.question(ask, **facts)))
             else:
                 reply = self._by_words(ask, subjects, facts)
         except TryLater as later:
@@ -102,9 +106,9 @@ class ScriptSession:
         if ask == "check":
             if not script.check_source:
                 return Reply(is_yes=True)
-            sandbox, text = self.check_sandbox, script.check_words
+            name, text = "check", script.check_words
         else:
-            sandbox, text = self.sandbox, script.words
+            name, text = "script", script.words
         if ask == "assimilate" and not subjects:
             workunit = facts["workunit"]
             words = [
@@ -115,7 +119,7 @@ class ScriptSession:
             ]
         else:
             words = wire.arguments(wire.words_of(ask, text), _values(ask, subjects, facts))
-        return wire.read_exit(*sandbox.run(words))
+        return wire.read_exit(*self.sandbox.run(name, words))
 
     def facts_of(self, result: Result, outputs: Sequence[Output]) -> dict[str, Any]:
         """What a script is told of a result, with its outputs in the sandbox. Raises UnfitOutputError."""
@@ -138,7 +142,7 @@ class ScriptSession:
         }
 
     def _hold(self, result: Result, outputs: Sequence[Output]) -> None:
-        """Copy the outputs into the sandboxes, once; those of earlier results are removed if they are many."""
+        """Copy the outputs into the sandbox, once; those of earlier results are removed if they are many."""
         if result.pk in self._held:
             return
         nbytes = sum(output.nbytes for output in outputs)
@@ -146,23 +150,15 @@ class ScriptSession:
             raise UnfitOutputError(f"result {result.name} has {nbytes} bytes of outputs, more than {MAX_RESULT_NBYTES}")
         while self._held and sum(self._held.values()) + nbytes > MAX_HELD_NBYTES:
             self._drop(next(iter(self._held)))
-        for sandbox in self._sandboxes():
-            folder = sandbox.work / "in" / str(result.pk)
-            folder.mkdir(exist_ok=True)
-            for output in outputs:
-                _copy(output, folder / _file_name(result, output))
+        folder = self.sandbox.work / "in" / str(result.pk)
+        folder.mkdir(exist_ok=True)
+        for output in outputs:
+            _copy(output, folder / _file_name(result, output))
         self._held[result.pk] = nbytes
 
     def _drop(self, result_id: int) -> None:
         del self._held[result_id]
-        for sandbox in self._sandboxes():
-            folder = sandbox.work / "in" / str(result_id)
-            for path in folder.iterdir():
-                path.unlink()
-            folder.rmdir()
-
-    def _sandboxes(self) -> list[Sandbox]:
-        return [self.sandbox, *([self.check_sandbox] if self.script.check_source else [])]
+        shutil.rmtree(self.sandbox.work / "in" / str(result_id))
 
 
 class ComparingSession(ScriptSession):

@@ -1,8 +1,8 @@
 """Runs scripts in bubblewrap: without network, without files but the system's programs and what they are to read.
 
-A script sees ``/work`` (itself and the outputs, read-only), ``/data`` (of assimilators, theirs to write), ``/tmp`` in
-memory, and no other process. It is killed with the worker, or when its time is over. A worker that runs as root runs
-scripts as nobody, as root's processes have no limit of their number.
+A script sees ``/work`` (itself, its check and the outputs, read-only), ``/data`` (of assimilators, theirs to write),
+``/tmp`` in memory, and no other process. It is killed with the worker, or when its time is over. A worker that runs as
+root runs scripts as nobody, as root's processes have no limit of their number.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final, Self
@@ -27,6 +27,7 @@ MAX_FILE_NBYTES: Final = 1024**3
 MAX_TMP_NBYTES: Final = 64 * 1024**2
 MAX_ERRORS_NBYTES: Final = 8192
 _TMP: Final = "/tmp"  # noqa: S108  # the sandbox's own, in memory
+_SHARED: Final = "/dev/shm"  # noqa: S108  # likewise
 _NOBODY: Final = 65534
 _EXIT_CODE: Final = re.compile(rb'"exit-code": *(\d+)')
 _SYSTEM: Final = ("lib", "lib32", "lib64", "libx32", "bin", "sbin")
@@ -41,13 +42,15 @@ class Limits:
 
 
 class Sandbox:
-    """A folder with a script and what it reads. ``data_dir``: seen as ``/data``, if there is one."""
+    """A folder with programs, by their names in it, and what they read. ``data_dir``: seen as ``/data``, if any."""
 
-    def __init__(self, source: str, limits: Limits, data_dir: Path | None = None, *, may_write: bool = False) -> None:
+    def __init__(
+        self, sources: Mapping[str, str], limits: Limits, data_dir: Path | None = None, *, may_write: bool = False
+    ) -> None:
         self.limits = limits
         self.data_dir = data_dir
         self.may_write = may_write
-        self._source = source
+        self._sources = sources
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:
@@ -61,9 +64,10 @@ class Sandbox:
         self.work = folder / "work"
         self.work.mkdir()
         (self.work / "in").mkdir()
-        script = self.work / "script"
-        script.write_text(self._source.replace("\r\n", "\n"))
-        script.chmod(0o555)
+        for name, source in self._sources.items():
+            program = self.work / name
+            program.write_text(source.replace("\r\n", "\n"))
+            program.chmod(0o555)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -71,14 +75,14 @@ class Sandbox:
         self._errors.close()
         self._holder.cleanup()
 
-    def run(self, words: Sequence[str]) -> tuple[int, bytes]:
-        """Run it with these words: its exit code, and the end of what it wrote as errors. Raises ScriptFailure."""
+    def run(self, name: str, words: Sequence[str]) -> tuple[int, bytes]:
+        """Run one with these words: its exit code, and the end of what it wrote as errors. Raises ScriptFailure."""
         self._errors.truncate(0)
         self._errors.seek(0)
         reading, writing = os.pipe()
         with os.fdopen(reading, "rb") as status:
             try:
-                process = self._start(words, writing, subprocess.DEVNULL, subprocess.DEVNULL)
+                process = self._start([name, *words], writing, subprocess.DEVNULL, subprocess.DEVNULL)
             finally:
                 os.close(writing)
             try:
@@ -93,15 +97,18 @@ class Sandbox:
             raise ScriptFailure(self._text("bubblewrap could not make a sandbox"))
         return int(code[1]), self.errors()
 
-    def ask(self, line: bytes) -> bytes:
-        """The script's next line after this one; it is started if it does not run. Raises ScriptFailure."""
+    def ask(self, name: str, line: bytes) -> bytes:
+        """The next line of one after this; it is started if it does not run. Raises ScriptFailure."""
         if self._process is None:
             self._errors.truncate(0)
             self._errors.seek(0)
-            self._process = self._start((), None, subprocess.PIPE, subprocess.PIPE)
+            self._process = self._start([name], None, subprocess.PIPE, subprocess.PIPE)
+            assert self._process.stdin is not None
+            os.set_blocking(self._process.stdin.fileno(), False)
         try:
             return self._exchange(self._process, line)
-        except ScriptFailure:
+        except BaseException:
+            # Also if the worker's task is interrupted: a late answer would be taken for one to the next question.
             self.stop()
             raise
 
@@ -116,14 +123,11 @@ class Sandbox:
         return self._errors.read()
 
     def _exchange(self, process: subprocess.Popen[bytes], line: bytes) -> bytes:
-        assert process.stdin is not None
         assert process.stdout is not None
-        try:
-            process.stdin.write(line)
-            process.stdin.flush()
-        except OSError as error:
-            raise ScriptFailure(self._text(f"it ended (exit code {_code(process)})")) from error
         until, answer = time.monotonic() + self.limits.secs, b""
+        if select.select([process.stdout], [], [], 0)[0] and os.read(process.stdout.fileno(), 1):
+            raise ScriptFailure("it wrote a line before it was asked")
+        self._write(process, line, until)
         while not answer.endswith(b"\n"):
             if len(answer) > MAX_LINE_NBYTES:
                 raise ScriptFailure(f"its answer has more than {MAX_LINE_NBYTES} bytes")
@@ -138,6 +142,17 @@ class Sandbox:
             raise ScriptFailure("it wrote more than one line as an answer")
         return answer
 
+    def _write(self, process: subprocess.Popen[bytes], line: bytes, until: float) -> None:
+        """A script that does not read has its time, too: the pipe is full then."""
+        assert process.stdin is not None
+        while line:
+            if not select.select([], [process.stdin], [], max(0.0, until - time.monotonic()))[1]:
+                raise ScriptFailure(self._text(self._late))
+            try:
+                line = line[process.stdin.write(line) or 0 :]
+            except OSError as error:
+                raise ScriptFailure(self._text(f"it ended (exit code {_code(process)})")) from error
+
     @property
     def _late(self) -> str:
         return f"it had no answer after {self.limits.secs:g} s, and was ended"
@@ -145,12 +160,12 @@ class Sandbox:
     def _text(self, what: str) -> str:
         return failure_text(what, self.errors())
 
-    def _start(self, words: Sequence[str], status: int | None, stdin: int, stdout: int) -> subprocess.Popen[bytes]:
+    def _start(self, command: Sequence[str], status: int | None, stdin: int, stdout: int) -> subprocess.Popen[bytes]:
         """``status``: where bubblewrap writes what the script's exit code was."""
         told = [] if status is None else ["--json-status-fd", str(status)]
         try:
             return subprocess.Popen(
-                [*self._command(told), "/work/script", *words],
+                [*self._confined(told), f"/work/{command[0]}", *command[1:]],
                 pass_fds=[] if status is None else [status],
                 stderr=self._errors,
                 bufsize=0,
@@ -165,7 +180,7 @@ class Sandbox:
         except OSError as error:
             raise ScriptFailure(f"bubblewrap cannot be run: {error}") from error
 
-    def _command(self, told: Sequence[str]) -> list[str]:
+    def _confined(self, told: Sequence[str]) -> list[str]:
         bwrap = shutil.which("bwrap")
         if bwrap is None:
             raise ScriptFailure("bubblewrap (bwrap) is not installed on this server")
@@ -178,6 +193,8 @@ class Sandbox:
                 bwrap,
                 "--unshare-all",
                 "--unshare-user",
+                # In one of its own it would be root, and could mount file systems without a limit.
+                "--disable-userns",
                 "--uid",
                 str(_NOBODY),
                 "--gid",
@@ -189,15 +206,29 @@ class Sandbox:
             *("--setenv", "PATH", "/usr/local/bin:/usr/bin:/bin", "--setenv", "HOME", _TMP),
             *("--setenv", "LANG", "C.UTF-8", "--ro-bind", "/usr", "/usr", *system),
             *("--ro-bind-try", "/etc/alternatives", "/etc/alternatives"),
-            *("--proc", "/proc", "--dev", "/dev", "--size", str(MAX_TMP_NBYTES), "--tmpfs", _TMP),
+            *("--proc", "/proc", "--dev", "/dev", *_in_memory(_SHARED), "--remount-ro", "/dev", *_in_memory(_TMP)),
             *("--ro-bind", str(self.work), "/work", *data, "--remount-ro", "/", "--chdir", "/work", "--"),
-            *("prlimit", f"--as={self.limits.memory_mib * 1024**2}", f"--nproc={MAX_PROCESSES}", "--core=0"),
+            # Where the server's memory is short, it ends before the worker.
+            *(
+                "choom",
+                "-n",
+                "1000",
+                "--",
+                "prlimit",
+                f"--as={self.limits.memory_mib * 1024**2}",
+                f"--nproc={MAX_PROCESSES}",
+                "--core=0",
+            ),
             *(f"--fsize={MAX_FILE_NBYTES if self.may_write else MAX_TMP_NBYTES}", "--nofile=256", "--"),
         ]
 
 
 def _is_root() -> bool:
     return os.geteuid() == 0
+
+
+def _in_memory(path: str) -> list[str]:
+    return ["--size", str(MAX_TMP_NBYTES), "--tmpfs", path]
 
 
 def _system(name: str) -> list[str]:

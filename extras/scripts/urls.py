@@ -6,6 +6,6 @@ from extras.scripts import rest
 
 urlpatterns = [
     path("api/v1/scripts/", rest.ScriptsView.as_view(), name="api_scripts"),
-    path("api/v1/scripts/<str:name>/", rest.ScriptView.as_view(), name="api_script"),
-    path("api/v1/scripts/<str:name>/use/", rest.UseView.as_view(), name="api_use_script"),
+    path("api/v1/scripts/<slug:name>/", rest.ScriptView.as_view(), name="api_script"),
+    path("api/v1/scripts/<slug:name>/use/", rest.UseView.as_view(), name="api_use_script"),
 ]

@@ -10,7 +10,7 @@ from typing import Any, Final
 from credit.engine.rules import MAX_CREDIT
 
 MAX_LINE_NBYTES: Final = 60_000
-"""Of a question, and of an answer: a question fits into a pipe, so that writing it waits for nobody."""
+"""Of a question, and of an answer."""
 MAX_REASON_CHARS: Final = 200
 TRANSIENT_CODE: Final = 3
 """The exit code of BOINC's scripts for what may succeed later (VAL_RESULT_TRANSIENT_ERROR)."""
@@ -70,7 +70,7 @@ def read_answer(ask: str, line: bytes) -> Reply:
     if unknown := sorted(set(told) - _FIELDS[ask]):
         raise ScriptFailure(f"its answer has {unknown[0][:40]!r}: known are {', '.join(sorted(_FIELDS[ask]))}")
     if "later" in told:
-        raise TryLater(str(told["later"])[:MAX_REASON_CHARS])
+        raise TryLater(_storable(str(told["later"]))[:MAX_REASON_CHARS])
     for name in ("answer", "outlier", "keep"):
         if not isinstance(told.get(name, name != "answer" and None), bool | None) or told.get(name, 0) is None:
             raise ScriptFailure(f"{name!r} of its answer is not true or false")
@@ -110,13 +110,18 @@ def arguments(words: Sequence[str], values: Mapping[str, Sequence[str]]) -> list
 
 
 def _said(errors: bytes) -> str:
-    last = errors.decode(errors="replace").strip()[-MAX_REASON_CHARS:]
+    last = _storable(errors.decode(errors="replace")).strip()[-MAX_REASON_CHARS:]
     return f", and wrote: {last}" if last else ""
 
 
 def failure_text(what: str, errors: bytes) -> str:
     """A failure with the end of what the script wrote as errors."""
     return what + _said(errors)
+
+
+def _storable(text: str) -> str:
+    """Without what neither a column of the database nor the log can hold."""
+    return text.encode(errors="replace").decode().replace("\0", "")
 
 
 def _shown(line: bytes) -> str:

@@ -68,8 +68,7 @@ def unknown_address(request: HttpRequest) -> HttpResponseBase:
     """The answer to a program that asks below /api/ for what there is not. One slash that is missing is no fault."""
     path = request.path_info
     if not path.endswith("/") and _is_known(f"{path}/"):
-        query = request.META.get("QUERY_STRING", "")
-        address = f"{request.path}/?{query}" if query else f"{request.path}/"
+        address = request.get_full_path(force_append_slash=True)
         return HttpResponsePermanentRedirect(address, preserve_request=True, headers=_NOT_CACHED)
     return problem_reply(404, "There is no such address. All are listed at /api/v1/.")
 

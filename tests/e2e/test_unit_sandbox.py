@@ -11,6 +11,7 @@ import subprocess
 import sys
 import urllib.request
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from django.test import Client
@@ -154,3 +155,20 @@ def test_the_checks_run(unit: str, line: str, state_folder: Path) -> None:
     done = subprocess.run(command, env=variables, cwd=CHECKOUT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert [word for word in REFUSALS if word in done.stdout + done.stderr] == []
+
+
+def test_a_script_runs_where_the_workers_unit_allows_it() -> None:
+    """With the drop-in of docs/how-to/scripts.md, as the unit's user, who is not root."""
+    program = """
+from extras.scripts.sandbox import Limits, Sandbox
+with Sandbox({"script": "#!/bin/sh\\necho it runs >&2\\n"}, Limits(20, 64)) as sandbox:
+    print(sandbox.run("script", []))
+"""
+    units = ":".join(str(CHECKOUT / "deploy" / f"cobblestone-worker{end}") for end in (".service", "-scripts.conf"))
+    with TemporaryDirectory() as folder:
+        os.chown(folder, 65534, 65534)
+        command = [sys.executable, str(SANDBOX), units, folder, sys.executable, "-c", program]
+        done = subprocess.run(
+            command, capture_output=True, text=True, cwd=CHECKOUT, env=os.environ | {"TMPDIR": folder}, check=False
+        )
+    assert done.stdout == "(0, b'it runs\\n')\n", done.stderr

@@ -1,8 +1,9 @@
 """Runs a program as a unit of deploy/ lets it run, as far as that can be had without systemd. Needs root.
 
-``python unit_sandbox.py <unit> <writable folder> <command …>``. Like systemd it drops all capabilities, lets through
-the system calls and address families of the unit only, forbids new namespaces, and makes all files read-only but those
-in the folder and in /dev/shm. Private devices, limits of memory and tasks, and what the unit hides are left out.
+``python unit_sandbox.py <unit>[:<drop-in>] <writable folder> <command …>``. Like systemd it drops all capabilities,
+lets through the system calls and address families of the unit only, forbids new namespaces if the unit does, and makes
+all files read-only but those in the folder and in /dev/shm. The program runs as the folder's owner. Private devices,
+limits of memory and tasks, and what the unit hides are left out.
 """
 
 from __future__ import annotations
@@ -84,23 +85,31 @@ def mount_read_only(writable: str) -> None:
 
 def main() -> None:
     unit, writable, *command = sys.argv[1:]
-    found = re.findall(r"^(\w+)=(.*)$", Path(unit).read_text(), re.M)
+    text = "\n".join(Path(path).read_text() for path in unit.split(":"))
+    found = re.findall(r"^(\w+)=(.*)$", text, re.M)
     lines = dict(found)
     allowed: set[str] = set()
     for value in (value for name, value in found if name == "SystemCallFilter"):
-        allowed = allowed - known_calls(value[1:]) if value.startswith("~") else allowed | known_calls(value)
+        for word in value.removeprefix("~").split():
+            calls_of_word = known_calls(word) if word.startswith("@") else {word}
+            allowed = allowed - calls_of_word if value.startswith("~") else allowed | calls_of_word
     mount_read_only(writable)
-    assert lines["CapabilityBoundingSet"] == "" and lines["NoNewPrivileges"] == lines["RestrictNamespaces"] == "yes"
+    assert (lines["CapabilityBoundingSet"], lines["NoNewPrivileges"]) == ("", "yes")
     for capability in range(LAST_CAPABILITY + 1):
         libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)
+    owner = Path(writable).stat()
+    os.setgroups([])
+    os.setgid(owner.st_gid)
+    os.setuid(owner.st_uid)
     assert libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
 
-    families = {getattr(socket, name) for name in lines["RestrictAddressFamilies"].split()}
+    values = [value for name, value in found if name == "RestrictAddressFamilies"]
+    families = {getattr(socket, name) for value in values for name in value.split()}
     others = Filter(ALLOW)
     for family in set(range(64)) - families:
         others.add(FAIL | errno.EAFNOSUPPORT, "socket", 0, EQUAL, family)
     others.add(FAIL | errno.EAFNOSUPPORT, "socket", 0, GREATER, 63)
-    for namespace in NAMESPACES:
+    for namespace in NAMESPACES if lines["RestrictNamespaces"] == "yes" else ():
         others.add(FAIL | errno.EPERM, "unshare", 0, MASKED_EQUAL, namespace, namespace)
         others.add(FAIL | errno.EPERM, "clone", 0, MASKED_EQUAL, namespace, namespace)
     others.add(FAIL | errno.EPERM, "setns")

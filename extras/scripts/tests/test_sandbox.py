@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+import select
 import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from extras.scripts.sandbox import Limits, Sandbox
+from extras.scripts.sandbox import MAX_TMP_NBYTES, Limits, Sandbox
 from extras.scripts.tests.conftest import ANSWER, PYTHON
 from extras.scripts.wire import ScriptFailure
 from tests.support.wait import wait_until
@@ -19,19 +21,24 @@ pytestmark = pytest.mark.system
 
 LIMITS = Limits(20, 256)
 SHELL = "#!/bin/sh\n"
+NAME = "script"
+
+
+def one(source: str, *arguments: Any, **named: Any) -> Sandbox:
+    return Sandbox({NAME: source}, *arguments, **named)
 
 
 def ran(source: str, *words: str, limits: Limits = LIMITS, data: Path | None = None, writes: bool = False) -> str:
     """What a program wrote as errors; it ended well."""
-    with Sandbox(source, limits, data, may_write=writes) as sandbox:
-        code, errors = sandbox.run(words)
+    with one(source, limits, data, may_write=writes) as sandbox:
+        code, errors = sandbox.run(NAME, words)
     assert code == 0, errors.decode()
     return errors.decode()
 
 
 def test_a_script_in_any_language_gets_its_words_and_its_exit_code_comes_back() -> None:
-    with Sandbox(f'{SHELL}echo "$1 and $2" >&2; exit 4', LIMITS) as sandbox:
-        assert sandbox.run(["a b", "c"]) == (4, b"a b and c\n")
+    with one(f'{SHELL}echo "$1 and $2" >&2; exit 4', LIMITS) as sandbox:
+        assert sandbox.run(NAME, ["a b", "c"]) == (4, b"a b and c\n")
     assert ran("#!/usr/bin/perl\nprint STDERR 6 * 7;") == "42"
     # As a browser's form writes it
     assert ran("#!/bin/sh\r\necho ok >&2\r\n") == "ok\n"
@@ -50,10 +57,10 @@ def test_it_sees_the_systems_programs_and_its_inputs_and_nothing_else() -> None:
         assert f"cannot access '{absent}'" in seen
 
 
-@pytest.mark.parametrize("path", ["/work/x", "/work/in/x", "/usr/x", "/x", "/data/x"])
+@pytest.mark.parametrize("path", ["/work/x", "/work/in/x", "/usr/x", "/x", "/dev/x", "/data/x"])
 def test_it_can_write_nowhere_but_in_memory(path: str, open_folder: Path) -> None:
-    with Sandbox(f"{SHELL}echo 1 > {path}", LIMITS, open_folder) as sandbox:
-        assert sandbox.run([])[0] != 0
+    with one(f"{SHELL}echo 1 > {path}", LIMITS, open_folder) as sandbox:
+        assert sandbox.run(NAME, [])[0] != 0
     assert ran(f"{SHELL}echo 1 > /tmp/x && cat /tmp/x >&2") == "1\n"
 
 
@@ -64,8 +71,8 @@ def test_an_assimilator_keeps_files_from_call_to_call(open_folder: Path) -> None
 
 
 def test_a_sandbox_that_cannot_be_made_says_nothing_about_outputs(tmp_path: Path) -> None:
-    with Sandbox(f"{SHELL}exit 0", LIMITS, tmp_path / "gone") as sandbox, pytest.raises(ScriptFailure, match="bwrap"):
-        sandbox.run([])
+    with one(f"{SHELL}exit 0", LIMITS, tmp_path / "gone") as sandbox, pytest.raises(ScriptFailure, match="bwrap"):
+        sandbox.run(NAME, [])
 
 
 def test_it_reaches_no_network() -> None:
@@ -73,8 +80,8 @@ def test_it_reaches_no_network() -> None:
         address = server.getsockname()
         socket.create_connection(address).close()
         program = f"#!/usr/bin/env python3\nimport socket\nsocket.create_connection({address})\n"
-        with Sandbox(program, LIMITS) as sandbox:
-            assert b"refused" in sandbox.run([])[1]
+        with one(program, LIMITS) as sandbox:
+            assert b"refused" in sandbox.run(NAME, [])[1]
 
 
 @pytest.mark.parametrize(
@@ -91,10 +98,26 @@ def test_it_reaches_no_network() -> None:
     ids=["memory", "disk", "processes"],
 )
 def test_its_memory_disk_and_processes_have_limits(program: str, said: bytes) -> None:
-    with Sandbox(f"#!/usr/bin/env python3\n{program}\n", LIMITS) as sandbox:
-        code, errors = sandbox.run([])
+    with one(f"#!/usr/bin/env python3\n{program}\n", LIMITS) as sandbox:
+        code, errors = sandbox.run(NAME, [])
     assert code != 0
     assert said in errors
+
+
+@pytest.mark.parametrize("folder", ["/tmp", "/dev/shm"])
+def test_its_folders_in_memory_are_small(folder: str) -> None:
+    free = f"import os\nfree = os.statvfs('{folder}')\nsys.stderr.write(str(free.f_blocks * free.f_frsize))\n"
+    assert int(ran(f"#!/usr/bin/env python3\nimport sys\n{free}")) == MAX_TMP_NBYTES
+
+
+def test_it_can_make_no_namespace_in_which_it_were_root() -> None:
+    with one(f"{SHELL}unshare --user --map-root-user true", LIMITS) as sandbox:
+        code, errors = sandbox.run(NAME, [])
+    assert (code, b"unshare failed" in errors) == (1, True)
+
+
+def test_it_is_the_first_to_end_where_memory_is_short() -> None:
+    assert ran(f"{SHELL}cat /proc/self/oom_score_adj >&2") == "1000\n"
 
 
 def running(mark: str) -> bool:
@@ -110,9 +133,9 @@ def _commands() -> Iterator[Path]:
 @pytest.mark.parametrize("by_line", [False, True], ids=["words", "lines"])
 def test_one_that_hangs_is_ended_with_all_that_it_began(by_line: bool) -> None:
     mark = f"9{time.monotonic_ns()}"
-    with Sandbox(f"{SHELL}sleep {mark} & sleep {mark}", Limits(1, 64)) as sandbox:
+    with one(f"{SHELL}sleep {mark} & sleep {mark}", Limits(1, 64)) as sandbox:
         with pytest.raises(ScriptFailure, match="no answer after 1 s"):
-            sandbox.ask(b"{}\n") if by_line else sandbox.run([])
+            sandbox.ask(NAME, b"{}\n") if by_line else sandbox.run(NAME, [])
         wait_until(lambda: not running(mark), "the end of all processes", 10)
 
 
@@ -120,11 +143,11 @@ def test_lines_are_answered_by_one_process_and_it_is_started_again_after_a_failu
     counting = (
         PYTHON.replace("for line", "n = 0\nfor line") + "    n += 1\n    answer = n if n < 3 else 1 / 0\n" + ANSWER
     )
-    with Sandbox(counting, LIMITS) as sandbox:
-        assert [sandbox.ask(b"{}\n") for _ in range(2)] == [b"1\n", b"2\n"]
+    with one(counting, LIMITS) as sandbox:
+        assert [sandbox.ask(NAME, b"{}\n") for _ in range(2)] == [b"1\n", b"2\n"]
         with pytest.raises(ScriptFailure, match=r"exit code 1\)[\s\S]*ZeroDivisionError"):
-            sandbox.ask(b"{}\n")
-        assert sandbox.ask(b"{}\n") == b"1\n"
+            sandbox.ask(NAME, b"{}\n")
+        assert sandbox.ask(NAME, b"{}\n") == b"1\n"
 
 
 @pytest.mark.parametrize(
@@ -136,11 +159,55 @@ def test_lines_are_answered_by_one_process_and_it_is_started_again_after_a_failu
     ],
 )
 def test_an_answer_is_one_line_of_limited_length(program: str, failure: str) -> None:
-    with Sandbox(f"{PYTHON}    {program}\n", LIMITS) as sandbox, pytest.raises(ScriptFailure, match=failure):
-        sandbox.ask(b"{}\n")
+    with one(f"{PYTHON}    {program}\n", LIMITS) as sandbox, pytest.raises(ScriptFailure, match=failure):
+        sandbox.ask(NAME, b"{}\n")
+
+
+def test_one_that_never_reads_has_no_longer_than_others() -> None:
+    """It answers without reading until the pipe (64 KiB) is full; then the worker would wait for ever."""
+    guessing = "#!/usr/bin/env python3\nimport time\nfor _ in range(9):\n print(1, flush=True)\n time.sleep(0.5)\n"
+    with one(guessing, Limits(5, 64)) as sandbox:
+        assert sandbox.ask(NAME, b"x" * 59_999 + b"\n") == b"1\n"
+        with pytest.raises(ScriptFailure):
+            sandbox.ask(NAME, b"x" * 59_999 + b"\n")
+
+
+def test_what_it_writes_before_it_is_asked_is_no_answer(open_folder: Path) -> None:
+    early = (
+        "print(1, flush=True)\n    while not os.path.exists('/data/go'): time.sleep(0.01)\n    print(2, flush=True)\n"
+    )
+    program = PYTHON.replace("import json, sys", "import os, sys, time, json")
+    with one(f"{program}    {early}", LIMITS, open_folder) as sandbox:
+        assert sandbox.ask(NAME, b"{}\n") == b"1\n"
+        (open_folder / "go").touch()
+        process = sandbox._process
+        assert process is not None
+        assert process.stdout is not None
+        answers = process.stdout.fileno()
+        wait_until(lambda: bool(select.select([answers], [], [], 0)[0]), "the second line", 10)
+        with pytest.raises(ScriptFailure, match="before it was asked"):
+            sandbox.ask(NAME, b"{}\n")
+
+
+def test_the_answer_to_a_question_that_was_interrupted_is_not_taken_for_the_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class TimeIsUp(Exception):
+        """As the worker's, in the middle of a call."""
+
+    def interrupt(*_: object) -> object:
+        raise TimeIsUp
+
+    echo = f"{PYTHON}    print(asked, flush=True)\n"
+    with one(echo, LIMITS) as sandbox:
+        assert sandbox.ask(NAME, b"1\n") == b"1\n"
+        with monkeypatch.context() as patch, pytest.raises(TimeIsUp):
+            patch.setattr("extras.scripts.sandbox.os.read", interrupt)
+            sandbox.ask(NAME, b"2\n")
+        assert sandbox.ask(NAME, b"3\n") == b"3\n"
 
 
 @pytest.mark.parametrize(("source", "code"), [("#!/no/such/interpreter\n", 127), ("no program", 127)])
 def test_what_cannot_be_run_is_told_by_its_code(source: str, code: int) -> None:
-    with Sandbox(source, LIMITS) as sandbox:
-        assert sandbox.run([])[0] == code
+    with one(source, LIMITS) as sandbox:
+        assert sandbox.run(NAME, [])[0] == code

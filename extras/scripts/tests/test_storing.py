@@ -114,7 +114,15 @@ def test_the_api_stores_one_and_has_an_app_use_it(administrator: User, app: App)
     refused = put(administrator, kind="assimilate").json()
     assert errors_of(refused) == {"kind": "It compares outputs. Choose another name."}
     assert use(administrator, "none").status_code == 400
-    assert put(administrator, "no name").status_code == 400
+    assert errors_of(put(administrator, "Energy").json()).keys() == {"name"}
+
+
+@pytest.mark.parametrize("name", ["no%20name", "a%00", "a%23b", "a%3Fb", "a.b"])
+@pytest.mark.parametrize("slash", ["", "/"])
+def test_what_can_be_no_name_is_no_address_and_leads_to_none(administrator: User, name: str, slash: str) -> None:
+    """Without its slash, a#b would else lead to the script a."""
+    answer = Client().generic("PUT", f"/api/v1/scripts/{name}{slash}", "{}", headers=token_of(administrator))
+    assert answer.status_code == 404
 
 
 def test_neither_volunteers_nor_tokens_for_something_else_may(administrator: User, alice: User, app: App) -> None:

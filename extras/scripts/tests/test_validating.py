@@ -160,6 +160,48 @@ def test_a_broken_one_rests_after_three_failures_and_all_that_is_told(
     assert [states(each)[0] for each in jobs] == [INIT] * 3 + [VALID] * 2
 
 
+def test_where_a_server_has_no_place_for_its_files_operators_are_told(
+    app: App, version: AppVersion, hosts: list[Host], make_script: Make, settings: Settings, tmp_path: Path
+) -> None:
+    (tmp_path / "file").touch()
+    settings.SCRIPT_DATA_DIR = str(tmp_path / "file")
+    script = make_script()
+    storing.use(script, app)
+    workunit = job(app, version, hosts, "1", "1")
+    run(app)
+    script.refresh_from_db()
+    assert script.last_fault.startswith("there is no place for its sandbox: ")
+    assert script.rests_until is not None
+    assert states(workunit) == [INIT, INIT]
+
+
+def test_the_fault_of_one_that_writes_any_bytes_is_kept_and_others_go_on(
+    app: App, version: AppVersion, hosts: list[Host], make_script: Make
+) -> None:
+    script = make_script("#!/bin/sh\nprintf 'a\\000b\\377' >&2\nexit 1\n")
+    storing.use(script, app)
+    workunit = job(app, version, hosts, "1", "1")
+    run(app)
+    script.refresh_from_db()
+    workunit.refresh_from_db()
+    for fault in (script.last_fault, workunit.validate_fault):
+        assert fault.endswith("wrote: ab\ufffd")
+
+
+def test_a_slow_one_is_not_asked_about_a_workunit_until_the_worker_is_killed(
+    app: App, version: AppVersion, hosts: list[Host], make_script: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else its answers would be lost with the worker, and be asked for again and again."""
+    monkeypatch.setattr(prepared, "LONGEST_SECS", 0)
+    storing.use(make_script(), app)
+    workunit = job(app, version, hosts, "1", "1")
+    run(app, run_secs=0)
+    workunit.refresh_from_db()
+    assert states(workunit) == [INIT, INIT]
+    assert workunit.validate_fault.endswith("script:by-value says of its results takes too long")
+    assert workunit.validate_after is not None
+
+
 def test_no_row_is_locked_while_it_runs(
     app: App, version: AppVersion, hosts: list[Host], make_script: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -50,6 +50,8 @@ def test_anything_else_is_the_scripts_failure(ask: str, line: bytes) -> None:
 def test_a_script_can_ask_for_later() -> None:
     with pytest.raises(TryLater, match="the database is away"):
         wire.read_answer("compare", b'{"later": "the database is away"}')
+    with pytest.raises(TryLater, match=r"\Aa\?b\Z"):
+        wire.read_answer("compare", rb'{"later": "\u0000a\ud800b"}')
     with pytest.raises(TryLater):
         wire.read_exit(3, b"")
 

@@ -45,11 +45,19 @@ def test_an_unknown_address_is_answered_with_problem_details(address: str, metho
     }
 
 
+@pytest.mark.parametrize(
+    ("address", "location"),
+    [
+        ("batches?limit=1", "batches/?limit=1"),
+        ("hosts/7", "hosts/7/"),
+        ("hosts?%0d%0aA:%3F", "hosts/?%0d%0aA:%3F"),
+    ],
+)
 @pytest.mark.parametrize("method", ["GET", "POST"])
-def test_an_address_without_its_final_slash_leads_to_the_one_with_it(method: str) -> None:
+def test_an_address_without_its_final_slash_leads_to_the_one_with_it(method: str, address: str, location: str) -> None:
     """By a status that keeps the method and the body."""
-    reply = Client().generic(method, f"{API}batches?limit=1")
-    assert (reply.status_code, reply.headers["Location"]) == (308, f"{API}batches/?limit=1")
+    reply = Client().generic(method, API + address)
+    assert (reply.status_code, reply.headers["Location"]) == (308, API + location)
 
 
 @pytest.mark.parametrize(

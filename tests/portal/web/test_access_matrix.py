@@ -330,8 +330,8 @@ BATCHES: Final = [
     mine("project/batches/<int:pk>/outputs/<int:output_id>/", "project/batches/{batch}/outputs/1/", 404),
     # By a token alone, of an operator of the project: extras/scripts/tests.
     Line("api/v1/scripts/", 403, 403, 200, 401),
-    Line("api/v1/scripts/<str:name>/", 403, 403, 404, 401, "api/v1/scripts/energy/"),
-    Line("api/v1/scripts/<str:name>/use/", 403, 403, 415, 401, "api/v1/scripts/energy/use/", "POST"),
+    Line("api/v1/scripts/<slug:name>/", 403, 403, 404, 401, "api/v1/scripts/energy/"),
+    Line("api/v1/scripts/<slug:name>/use/", 403, 403, 415, 401, "api/v1/scripts/energy/use/", "POST"),
     by_token("api/v1/batches/"),
     Line("api/v1/batches/<int:pk>/", 200, 404, 200, 401, "api/v1/batches/{batch}/"),
     Line("api/v1/batches/<int:pk>/forecast/", 200, 404, 200, 401, "api/v1/batches/{batch}/forecast/"),
