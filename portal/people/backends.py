@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib.auth.backends import ModelBackend
+from django.contrib.auth.hashers import make_password
 from django.http import HttpRequest
 
 from portal.models import CLIENT_PASSWORD_FIELDS, User
@@ -26,8 +27,14 @@ class ClientPasswordBackend(ModelBackend):
         email: str | None = None,
         **kwargs: Any,
     ) -> User | None:
+        if not password:
+            return None
         user = User.objects.filter(email=(email or username or "").strip().lower()).first()
-        if user is None or not password or user.has_usable_password() or not self.user_can_authenticate(user):
+        if user is None or user.has_usable_password() or not self.user_can_authenticate(user):
+            user = None
+        if user is None or not user.current_client_password:
+            # Takes as long as a wrong password, so the time does not reveal whether there is such an account.
+            make_password(password)
             return None
         sent = client_password_hash(password, user.email)
         if not check_client_password(sent, user.current_client_password):

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 from allauth.account.models import EmailAddress
+from django.contrib.auth import authenticate
+from django.contrib.auth.hashers import MD5PasswordHasher, make_password
 from django.core import mail
 from django.core.management import call_command
 from django.test import Client
@@ -16,6 +18,7 @@ from pytest_django import DjangoCaptureOnCommitCallbacks
 from portal.models import User
 from portal.people import accounts
 from portal.wire import boinc_errors
+from portal.wire.credentials import client_password_hash
 from tests.support.sessions import sign_in_lately
 
 ADDRESS = "192.0.2.1"
@@ -258,3 +261,29 @@ def test_a_stronger_hasher_upgrades_the_web_password_and_leaves_the_clients_righ
     alice.refresh_from_db()
     assert alice.password.startswith("pbkdf2_sha256$")
     assert client_login(alice.email, "alice's secret") == 0
+
+
+@pytest.mark.django_db
+def test_a_wrong_password_is_hashed_as_often_whatever_account_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that the time does not tell who has an account, such as one that a client opened or that moved here."""
+    User.objects.create_user("web@example.org", "secret")
+    User.objects.create_user("closed@example.org", "secret", is_active=False)
+    User.objects.create_user("none@example.org")
+    sent = client_password_hash("secret", "client@example.org")
+    User.objects.filter(pk=User.objects.create_user("client@example.org").pk).update(
+        client_password=make_password(sent), client_password_email="client@example.org"
+    )
+    hashed: list[str] = []
+    encode = MD5PasswordHasher.encode
+
+    def counting(self: MD5PasswordHasher, password: str, salt: str) -> str:
+        hashed.append(password)
+        return str(encode(self, password, salt))
+
+    monkeypatch.setattr(MD5PasswordHasher, "encode", counting)
+    counts = {}
+    for name in ("web", "closed", "none", "client", "nobody"):
+        hashed.clear()
+        assert authenticate(None, email=f"{name}@example.org", password="wrong") is None
+        counts[name] = len(hashed)
+    assert counts == dict.fromkeys(counts, 2)
