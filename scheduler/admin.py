@@ -156,6 +156,12 @@ class SubmitterAdmin(AuditedAdmin):
     form = SubmitterForm
     list_display = ("user", "share", "max_priority", "max_jobs", "max_fpops", "app_names")
     list_select_related = ("user",)
+    search_fields = ("user__email", "user__display_name")
+    autocomplete_fields = ("user",)
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
+        """The person is the row's key: another one would make another row."""
+        return () if obj is None else ("user",)
 
 
 @admin.register(ReleaseDraft)

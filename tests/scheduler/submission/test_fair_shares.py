@@ -9,6 +9,7 @@ import pytest
 from django.contrib.auth.models import Permission
 from django.db import connection
 from django.db.models import F
+from django.test import Client
 
 from credit.models import App, Batch, Outcome, Result, ServerState
 from portal.models import User
@@ -133,3 +134,19 @@ def test_ended_jobs_make_room_for_others(app: App, submitter: User) -> None:
 def test_whoever_sets_the_limits_has_none(app: App, operator: User) -> None:
     batch = send(app, operator, 1, priority=30_000, delay_bound_secs=60)
     assert batch.workunits.get().priority == 30_000
+
+
+def test_an_operator_finds_the_person_by_their_name_and_keeps_the_row_theirs(
+    client: Client, operator: User, submitter: User
+) -> None:
+    Submitter.objects.create(user=submitter)
+    client.force_login(operator)
+    added = client.get("/admin/scheduler/submitter/add/").content.decode()
+    assert "admin-autocomplete" in added and submitter.email not in added
+    change_page = f"/admin/scheduler/submitter/{submitter.pk}/change/"
+    assert 'name="user"' not in client.get(change_page).content.decode()
+    client.post(
+        change_page, {"user": operator.pk, "share": "2.5", "max_priority": "3", "max_jobs": "7", "max_fpops": ""}
+    )
+    changed = Submitter.objects.get()
+    assert (changed.user, changed.share, changed.max_priority, changed.max_fpops) == (submitter, 2.5, 3, None)
