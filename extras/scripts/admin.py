@@ -61,6 +61,10 @@ class ScriptAdmin(AuditedAdmin):
         (_("Last failure"), {"fields": ("last_fault", "failed_at", "rests_until")}),
     )
 
+    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
+        """What has not been called has no failure."""
+        return self.fieldsets[:-1] if obj is None else self.fieldsets
+
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
         """Apps name it by its name, in the field for its kind."""
         state = ("last_fault", "failed_at", "rests_until")

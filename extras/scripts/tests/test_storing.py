@@ -66,6 +66,8 @@ def use(person: User, app: str, name: str = "energy") -> Any:
 
 
 def test_an_administrator_adds_one_and_an_app_can_name_it_at_once(administrator: User, app: App) -> None:
+    # There is no last failure of what was never called.
+    assert "rests_until" not in browser_of(administrator).get(f"{ADMIN}add/").content.decode()
     added(administrator)
     assert functions.registered(FunctionKind.COMPARISON) == ["script:energy"]
     assert functions.registered(FunctionKind.ASSIMILATION) == []
