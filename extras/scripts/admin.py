@@ -77,7 +77,11 @@ class ScriptAdmin(AuditedAdmin):
             messages.error(request, str(refusal))
         else:
             if not is_stored:
-                messages.warning(request, two_persons.asked_text())
+                text = _(
+                    "Another operator has to confirm what it runs, at “Steps to confirm”. Until then that stays as it "
+                    "was; limits hold at once."
+                )
+                messages.warning(request, text)
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """Not while an app names it."""

@@ -150,6 +150,7 @@ def test_where_two_persons_decide_another_one_confirms_each_program(
     other = second()
     page = browser_of(other).get(f"/admin/portal/confirmationrequest/{row.pk}/change/").content.decode()
     assert "abs(value(asked" in page
+    assert page.index("compares outputs") < page.index("lines of JSON") < page.index("abs(value(asked")
     confirm(other)
     assert use(administrator, "alpine").status_code == 200
     # In the admin, a changed limit is stored, and a changed program waits.
