@@ -159,6 +159,10 @@ class SiteApp(AppConfig):
         """Pages of the admin that are no lists of a table."""
         return ()
 
+    def admin_group(self) -> StrOrPromise:
+        """Where the app's tables are in the admin's sidebar (`portal.dashboard.navigation`); empty: by its room."""
+        return ""
+
     def prepare(self) -> None:
         """Make what has to be there before the site serves. Safe to repeat."""
 

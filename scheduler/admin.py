@@ -6,6 +6,7 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin
+from django.contrib.auth.backends import ModelBackend
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
@@ -154,8 +155,31 @@ class SubmitterAdmin(AuditedAdmin):
     """Who submits jobs: which part of the computers they get, and what they may do."""
 
     form = SubmitterForm
-    list_display = ("user", "share", "max_priority", "max_jobs", "max_fpops", "app_names")
+    list_display = ("user", "share", "max_priority", "most_jobs", "most_fpops", "apps")
     list_select_related = ("user",)
+    search_fields = ("user__name",)
+    fields = SubmitterForm.Meta.fields
+
+    @admin.display(description=_("most open jobs"), ordering="max_jobs")
+    def most_jobs(self, submitter: Submitter) -> str:
+        return gettext("any number") if submitter.max_jobs is None else str(submitter.max_jobs)
+
+    @admin.display(description=_("most open FLOPs"), ordering="max_fpops")
+    def most_fpops(self, submitter: Submitter) -> str:
+        return gettext("any number") if submitter.max_fpops is None else f"{submitter.max_fpops:g}"
+
+    @admin.display(description=_("apps"), ordering="app_names")
+    def apps(self, submitter: Submitter) -> str:
+        return submitter.app_names or gettext("all")
+
+    def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        """Of thousands of accounts few may submit."""
+        kwargs["queryset"] = ModelBackend().with_perm("credit.add_batch").order_by("name", "pk")
+        return super().formfield_for_foreignkey(db_field, request, **kwargs)
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
+        """The person is the row's key: another one would make another row."""
+        return () if obj is None else ("user",)
 
 
 @admin.register(ReleaseDraft)

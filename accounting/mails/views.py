@@ -78,7 +78,7 @@ class MailChoiceForm(forms.ModelForm):
                 "Three or more in a week, and at least a fifth of all; at most once a week per computer."
             ),
             "weekly_summary": _("Credit, run time and tasks, by project and by computer."),
-            "status_days": _("What they did since, and which are silent."),
+            "status_days": _("What they have done since the last such mail, and which ones are silent."),
             "no_computer": _("Once, with what to check."),
             "lapsed": _("Written by the operators, a few times a year at most."),
         }

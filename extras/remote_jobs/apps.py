@@ -10,6 +10,8 @@ from django.utils.translation import gettext_lazy as _
 from portal import extras
 
 if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
+
     from portal.audit.register import Audited
     from portal.models import User
 
@@ -31,6 +33,11 @@ class RemoteJobsConfig(extras.SiteApp):
                 "extras.remote_jobs.tasks.reap_files", 3600, _("Delete staged files without a batch")
             )
         }
+
+    def admin_group(self) -> StrOrPromise:
+        from portal.dashboard.navigation import JOBS
+
+        return JOBS
 
     def rights(self) -> Mapping[str, Sequence[str]]:
         return {"Project administrator": [f"remote_jobs.{action}_jobtemplate" for action in _ACTIONS]}

@@ -52,6 +52,10 @@ class ScriptAdmin(AuditedAdmin):
         (_("Last failure"), {"fields": ("last_fault", "failed_at", "rests_until")}),
     )
 
+    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
+        """What has not been called has no failure."""
+        return self.fieldsets[:-1] if obj is None else self.fieldsets
+
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
         """Apps name it by its name, in the field for its kind."""
         state = ("last_fault", "failed_at", "rests_until")
@@ -64,7 +68,11 @@ class ScriptAdmin(AuditedAdmin):
             messages.error(request, str(refusal))
         else:
             if not is_stored:
-                messages.warning(request, two_persons.asked_text())
+                text = _(
+                    "Another operator has to confirm what it runs, at “Steps to confirm”. Until then that stays as it "
+                    "was; limits hold at once."
+                )
+                messages.warning(request, text)
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """Not while an app names it."""

@@ -11,6 +11,7 @@ from portal import extras
 
 if TYPE_CHECKING:
     from django.db.models import Model
+    from django_stubs_ext import StrOrPromise
 
     from portal.audit.proposals import Proposal
     from portal.audit.register import Audited
@@ -21,6 +22,11 @@ class ScriptsConfig(extras.SiteApp):
     name = "extras.scripts"
     verbose_name = _("Scripts")
     room = "project"
+
+    def admin_group(self) -> StrOrPromise:
+        from portal.dashboard.navigation import JOBS
+
+        return JOBS
 
     def rights(self) -> Mapping[str, Sequence[str]]:
         return {"Project administrator": [f"scripts.{action}_script" for action in ("view", "add", "change", "delete")]}

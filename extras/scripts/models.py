@@ -40,9 +40,16 @@ class Script(models.Model):
         max_length=60,
         unique=True,
         validators=[RegexValidator(r"^[a-z0-9][a-z0-9_-]*\Z", _("Use a–z, 0–9, _ and -, beginning with a–z or 0–9."))],
+        help_text=_("Apps name the script by it, so it stays."),
     )
     kind = models.CharField(_("what it does"), max_length=10, choices=Kind)
-    protocol = models.CharField(_("how it is asked"), max_length=5, choices=Protocol, default=Protocol.LINES)
+    protocol = models.CharField(
+        _("how it is asked"),
+        max_length=5,
+        choices=Protocol,
+        default=Protocol.LINES,
+        help_text=_("What a program is asked and may answer is in docs/reference/scripts.md."),
+    )
     source = models.TextField(
         _("program"),
         max_length=MAX_SOURCE_CHARS,
@@ -53,7 +60,7 @@ class Script(models.Model):
         _("words"),
         max_length=200,
         blank=True,
-        help_text=_("Only for words: what it is given, divided by blanks, as in: files files2."),
+        help_text=_("Only for words: what it is given, separated by spaces, as in: files files2."),
     )
     check_source = models.TextField(
         _("program that checks one result"),

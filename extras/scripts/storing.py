@@ -88,8 +88,10 @@ def _carry_out(payload: Payload, asked_by: User) -> None:
 
 def _lines(payload: Payload) -> list[tuple[str, str]]:
     """All that would be run, to be read."""
-    columns = {field.name: str(field.verbose_name) for field in Script._meta.concrete_fields}
-    return [(columns[name], text) for name, text in payload["code"].items() if text]
+    code = payload["code"]
+    fields = {field.name: field for field in Script._meta.concrete_fields}
+    words = {name: dict(fields[name].flatchoices).get(code[name], code[name]) for name in CODE}
+    return [(str(fields[name].verbose_name), str(text)) for name, text in words.items() if text]
 
 
 STEPS: Final = {STEP: StepKind(_("Program of a script"), "scripts.change_script", _carry_out, _lines)}

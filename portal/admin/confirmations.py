@@ -26,7 +26,7 @@ from portal.people.fresh_login import needs_fresh_login
 class ConfirmationRequestAdmin(ReadOnlyAdmin):
     """What one operator asked for, for another one to confirm."""
 
-    list_display = ("subject", "step", "asked_by", "asked_at", "is_confirmed", "decided_by", "decided_at")
+    list_display = ("subject", "step", "asked_by", "asked_at", "decision", "decided_by", "decided_at")
     list_filter = ("is_confirmed",)
     list_select_related = ("asked_by", "decided_by")
     fields = list_display
@@ -35,6 +35,12 @@ class ConfirmationRequestAdmin(ReadOnlyAdmin):
     def step(self, row: ConfirmationRequest) -> str:
         kind = two_persons.kind_named(row.kind)
         return str(kind.title) if kind is not None else row.kind
+
+    @admin.display(description=_("decision"), ordering="is_confirmed")
+    def decision(self, row: ConfirmationRequest) -> str:
+        if row.is_confirmed is None:
+            return gettext("waits")
+        return gettext("confirmed") if row.is_confirmed else gettext("refused")
 
     def get_urls(self) -> list[URLPattern]:
         view = self.admin_site.admin_view

@@ -1,13 +1,14 @@
 """The admin's sidebar: six questions with their pages, not the packages that have them.
 
 Apps say which pages they have that are no lists of a table (`portal.extras`). A table that no group names comes
-last in the group of its app's room, or in the settings.
+last in the group that its app says, in that of its app's room, or in the settings.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from django.apps import AppConfig
 from django.contrib import admin
 from django.http import HttpRequest
 from django.urls import NoReverseMatch, reverse
@@ -31,10 +32,10 @@ class AdminPage(NamedTuple):
 OVERVIEW: Final = _("Is all well?")
 _PEOPLE: Final = _("People")
 _PROJECTS: Final = _("Projects")
-_JOBS: Final = _("Jobs")
+JOBS: Final = _("Jobs")
 CREDIT: Final = _("Credit")
 SETTINGS: Final = _("Settings")
-_ROOMS: Final = (OVERVIEW, _PEOPLE, _PROJECTS, _JOBS, CREDIT, SETTINGS)
+_ROOMS: Final = (OVERVIEW, _PEOPLE, _PROJECTS, JOBS, CREDIT, SETTINGS)
 _PAGES: Final = (
     AdminPage(OVERVIEW, _("What needs attention"), "admin:index"),
     AdminPage(OVERVIEW, _("Public status"), "status"),
@@ -74,12 +75,13 @@ _MODELS: Final[dict[StrOrPromise, tuple[str, ...]]] = {
         "accounting.statisticsimport",
         "accounting.settlement",
     ),
-    _JOBS: (
+    JOBS: (
         "credit.batch",
         "credit.workunit",
         "credit.result",
         "credit.app",
         "credit.appversion",
+        "scheduler.submitter",
         "scheduler.releasedraft",
         "scheduler.storedfile",
         "scheduler.trickle",
@@ -102,7 +104,7 @@ _MODELS: Final[dict[StrOrPromise, tuple[str, ...]]] = {
 }
 # The second list of the same people is for support.
 _TITLES: Final = {"portal.account": _("Help a volunteer")}
-# Of tables that no group names, such as those of extras, by the room of their app.
+# Of tables that neither a group nor their app names, by the room of their app.
 _OF_ROOM: Final = {"account_manager": _PROJECTS, "project": CREDIT}
 
 
@@ -134,9 +136,12 @@ def _lists(request: HttpRequest) -> dict[str, tuple[str, str, str]]:
         if is_here and meta.label_lower not in listed and model_admin.has_view_permission(request):
             title = str(_TITLES.get(meta.label_lower, meta.verbose_name_plural))
             view = f"admin:{meta.app_label}_{meta.model_name}_changelist"
-            group = _OF_ROOM.get(app.room, SETTINGS) if isinstance(app, SiteApp) else SETTINGS
-            lists[meta.label_lower] = (str(group), title[:1].upper() + title[1:], view)
+            lists[meta.label_lower] = (str(_group(app)), title[:1].upper() + title[1:], view)
     return lists
+
+
+def _group(app: AppConfig) -> StrOrPromise:
+    return (app.admin_group() or _OF_ROOM.get(app.room, SETTINGS)) if isinstance(app, SiteApp) else SETTINGS
 
 
 def _add(links: dict[str, list[dict[str, Any]]], group: str, title: str, view: str) -> None:

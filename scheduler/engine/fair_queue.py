@@ -4,7 +4,8 @@ A queue is a line of places that is worked off from its head, and each job draws
 a submitter follow one another: a submission begins where the submitter's one before ends, or at the head if that has
 been passed, and is as long as its estimated FLOPs, divided by the submitter's share. So every submitter's work is
 equally dense for their share wherever they have any; whoever has none waiting gives way to the others, and begins at
-the head when they come back. Within its stretch each job is anywhere: copies of a workunit must not lie side by side.
+the head when they come back. What is cancelled before it is sent is taken off the end. Within its stretch each job is
+anywhere: copies of a workunit must not lie side by side.
 
 Start-time fair queueing (Goyal, Vin, Cheng 1996), with the head as its virtual time.
 """
@@ -19,6 +20,8 @@ FPOPS_PER_PLACE: Final = 1e12
 """A smaller job counts as this much: handing it out is work, too."""
 LONGEST_JOB: Final = 1e9
 """The most places that a job takes: its place is a number of 64 bits."""
+LAST_PLACE: Final = 2**62
+"""Of submissions that begin: what has been submitted without limits must not lead beyond 64 bits."""
 LEAST_SHARE: Final = 0.01
 MOST_SHARE: Final = 100.0
 MIN_WINDOW: Final = 256
@@ -40,11 +43,13 @@ class Queue:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The jobs of a submission lie from ``start`` to before ``start + width``, its submitter's next from ``end``."""
+    """The jobs of a submission lie from ``start`` to before ``start + width``, its submitter's next from ``end``, which
+    has fractions: the many small submissions of a large share take less than a place each.
+    """
 
     start: int
     width: int
-    end: int
+    end: float
 
 
 def places(fpops: float) -> float:
@@ -52,14 +57,14 @@ def places(fpops: float) -> float:
     return min(max(fpops / FPOPS_PER_PLACE, 1.0), LONGEST_JOB)
 
 
-def window(queue: Queue, end_before: int | None, fpops: Sequence[float], share: float) -> Window:
+def window(queue: Queue, end_before: float | None, fpops: Sequence[float], share: float) -> Window:
     """Where results of these estimated FLOPs lie. ``end_before``: that of the submitter's submission before.
 
     With an empty queue nobody has an end any more.
     """
     head = queue.newest if queue.head is None else queue.head
-    start = head if queue.head is None or end_before is None else max(head, end_before)
+    begin = head if queue.head is None or end_before is None else max(head, end_before)
     taken = sum(map(places, fpops))
     length = taken / share
     least = max(MIN_WINDOW * taken / len(fpops), ((queue.last or head) - head) / PART_OF_QUEUE)
-    return Window(start, int(max(length, least)) + 1, start + int(length) + 1)
+    return Window(min(int(begin), LAST_PLACE), min(int(max(length, least)) + 1, LAST_PLACE // 2), begin + length)

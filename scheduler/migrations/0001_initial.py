@@ -800,7 +800,7 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 ("priority", models.SmallIntegerField()),
-                ("end", models.BigIntegerField()),
+                ("end", models.FloatField()),
             ],
             options={
                 "constraints": [

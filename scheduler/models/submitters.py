@@ -53,10 +53,11 @@ class SubmitterPlace(models.Model):
     submitter = models.ForeignKey(Submitter, models.CASCADE, related_name="places", db_index=False)
     app = models.ForeignKey(App, models.CASCADE, related_name="+", db_index=False)
     priority = models.SmallIntegerField()
-    end = models.BigIntegerField()
+    # In places, and parts of them
+    end = models.FloatField()
 
     class Meta:
         constraints = [UniqueConstraint(fields=["submitter", "app", "priority"], name="submitterplace_once")]
 
     def __str__(self) -> str:
-        return f"{self.submitter}, {self.app}, {self.priority}: {self.end}"
+        return f"{self.submitter}, {self.app}, {self.priority}: {self.end:.0f}"

@@ -14,7 +14,7 @@ from credit.engine.states import WorkunitError
 from credit.models import Batch
 from portal.languages.messages import Message, MessageError
 from portal.models import User
-from scheduler.models import KeptOutput
+from scheduler.models import KeptOutput, Submitter
 from scheduler.submission import sql
 
 RETRY: Final = "retry-"
@@ -96,9 +96,14 @@ def disown(user_id: int) -> None:
 
 @transaction.atomic
 def cancel(batch: Batch, now: dt.datetime, workunit_ids: list[int] | None = None) -> int:
-    """Cancel a batch, or these of its workunits; how many were cancelled. Validated ones stay. Safe to repeat."""
+    """Cancel a batch, or these of its workunits; how many were cancelled. Validated ones stay. Safe to repeat.
+
+    Locks the batch if it is cancelled whole, its owner's row, so that no submission of theirs reads where their work
+    ends meanwhile, and then what `sql.CANCEL` says.
+    """
     if workunit_ids is None:
         Batch.objects.filter(pk=batch.pk, cancelled_at=None).update(cancelled_at=now)
+    Submitter.objects.select_for_update(no_key=True).filter(user=batch.owner_id).first()
     values: dict[str, Any] = {
         "batch": batch.pk,
         "now": now,

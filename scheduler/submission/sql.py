@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from credit.engine.states import AssimilateState, Outcome, ServerState, ValidateState
-from scheduler.engine.fair_queue import MIN_WINDOW
+from scheduler.engine.fair_queue import FPOPS_PER_PLACE, LONGEST_JOB, MIN_WINDOW
 
 READ_PROGRESS: Final = f"""
 SELECT b.id, coalesce(w.ndone, 0) + coalesce(a.ndone, 0), coalesce(w.nfailed, 0) + coalesce(a.nfailed, 0),
@@ -28,8 +28,10 @@ SELECT b.id, coalesce(w.ndone, 0) + coalesce(a.ndone, 0), coalesce(w.nfailed, 0)
          FROM credit_result r JOIN credit_workunit w ON w.id = r.workunit_id WHERE w.batch_id = b.id) r ON true
  WHERE b.id = ANY(%(ids)s)
 """
-# Locks workunits by id, then their results. Unsent results are withdrawn at once, as thousands that nobody wants must
-# not be sent before the transitioner comes by. The scheduler has those in progress aborted.
+# Locks workunits by id, their results, and the ends of the submitter's work. Unsent results are withdrawn at once, as
+# thousands that nobody wants must not be sent before the transitioner comes by. The scheduler has those in progress
+# aborted. What was withdrawn is taken off the ends (`engine.fair_queue`), so that a submission that corrects a mistake
+# does not wait behind it. Replacements lie in another queue, where nobody has an end for them.
 CANCEL: Final = f"""
 WITH open AS (
   SELECT id FROM credit_workunit
@@ -38,7 +40,17 @@ WITH open AS (
    ORDER BY id FOR NO KEY UPDATE),
 withdrawn AS (
   UPDATE credit_result r SET server_state = {ServerState.OVER}, outcome = {Outcome.DIDNT_NEED} FROM open
-   WHERE r.workunit_id = open.id AND r.server_state = {ServerState.UNSENT})
+   WHERE r.workunit_id = open.id AND r.server_state = {ServerState.UNSENT}
+  RETURNING r.workunit_id, r.priority),
+given_back AS (
+  UPDATE scheduler_submitterplace e SET "end" = e."end" - freed.places / s.share
+    FROM (SELECT b.owner_id, b.app_id, w.priority,
+                 sum(LEAST(GREATEST(w.fpops_est / {FPOPS_PER_PLACE}, 1), {LONGEST_JOB})) AS places
+            FROM withdrawn JOIN credit_workunit w ON w.id = withdrawn.workunit_id AND w.priority = withdrawn.priority
+            JOIN credit_batch b ON b.id = w.batch_id
+           GROUP BY 1, 2, 3) freed
+    JOIN scheduler_submitter s ON s.user_id = freed.owner_id
+   WHERE (e.submitter_id, e.app_id, e.priority) = (freed.owner_id, freed.app_id, freed.priority))
 UPDATE credit_workunit w SET error_mask = %(cancelled)s, need_validate = false, transition_at = %(now)s
   FROM open WHERE w.id = open.id
 """

@@ -66,6 +66,8 @@ def use(person: User, app: str, name: str = "energy") -> Any:
 
 
 def test_an_administrator_adds_one_and_an_app_can_name_it_at_once(administrator: User, app: App) -> None:
+    # There is no last failure of what was never called.
+    assert "rests_until" not in browser_of(administrator).get(f"{ADMIN}add/").content.decode()
     added(administrator)
     assert functions.registered(FunctionKind.COMPARISON) == ["script:energy"]
     assert functions.registered(FunctionKind.ASSIMILATION) == []
@@ -156,6 +158,7 @@ def test_where_two_persons_decide_another_one_confirms_each_program(
     other = second()
     page = browser_of(other).get(f"/admin/portal/confirmationrequest/{row.pk}/change/").content.decode()
     assert "abs(value(asked" in page
+    assert page.index("compares outputs") < page.index("lines of JSON") < page.index("abs(value(asked")
     confirm(other)
     assert use(administrator, "alpine").status_code == 200
     # In the admin, a changed limit is stored, and a changed program waits.

@@ -81,10 +81,15 @@ class LoginNameForm(forms.Form):
         max_length=MAX_LOGIN_NAME_CHARS,
         required=False,
         help_text=_(
-            "2 to 40 letters from A to Z and digits, with single spaces, dots, hyphens or underscores in between."
+            "2 to 40 letters from A to Z and digits, with single spaces, dots, hyphens or underscores in between. "
+            "Leave it empty to log in with your e-mail address only."
         ),
     )
-    password = PasswordField(label=_("Password"), autocomplete="current-password")
+    password = PasswordField(
+        label=_("Password"),
+        autocomplete="current-password",
+        help_text=_("Your present one: without it, BOINC could not log in with the new name."),
+    )
 
     def __init__(self, user: User, *args: Any, **kwargs: Any) -> None:
         self.user = user

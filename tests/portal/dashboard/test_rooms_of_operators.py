@@ -27,6 +27,13 @@ def test_the_sidebar_has_six_questions_and_the_page_its_landmarks(room: Client) 
     assert text.count('aria-current="page"') == 1
 
 
+def test_what_is_about_jobs_stands_with_the_jobs(room: Client) -> None:
+    text = room.get("/admin/").content.decode()
+    begin, end = (text.index(f"/admin/credit/{name}/") for name in ("batch", "preview"))
+    for page in ("scheduler/submitter", "scripts/script", "remote_jobs/jobtemplate"):
+        assert begin < text.index(f"/admin/{page}/") < end, page
+
+
 def test_one_search_finds_people_by_display_name_computers_and_apps(room: Client, alice: User, studio: Host) -> None:
     User.objects.filter(pk=alice.pk).update(name="Zenobia")
     app = make_app("alpine", user_friendly_name="Alpine folding")

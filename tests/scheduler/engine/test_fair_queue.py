@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from scheduler.engine.fair_queue import FPOPS_PER_PLACE, LONGEST_JOB, Queue, Window, places, window
+from scheduler.engine.fair_queue import FPOPS_PER_PLACE, LAST_PLACE, LONGEST_JOB, Queue, Window, places, window
 from scheduler.engine.submitter_limits import SubmitterLimits, UnderWay, WantedJob, excess
 
 UNIT = FPOPS_PER_PLACE
@@ -18,7 +18,7 @@ class Line:
     def __init__(self) -> None:
         self.draw = random.Random(1)
         self.jobs: list[tuple[int, str, float]] = []
-        self.ends: dict[str, int] = {}
+        self.ends: dict[str, float] = {}
         self.got: dict[str, float] = {}
         self.newest = 1
 
@@ -80,6 +80,19 @@ def test_many_small_submissions_get_no_more_than_one_large() -> None:
     assert got["small"] / 4000 / UNIT == pytest.approx(0.5, abs=0.05)
 
 
+@pytest.mark.parametrize("share", [1.0, 100.0])
+def test_single_small_jobs_take_no_more_of_a_queue_than_their_flops(share: float) -> None:
+    end: float | None = None
+    for _ in range(100):
+        end = window(Queue(1, 1, 1000), end, [UNIT], share).end
+    assert end == pytest.approx(1 + 100 / share)
+
+
+def test_places_are_of_64_bits_however_much_was_submitted() -> None:
+    made = window(Queue(1, 1, LAST_PLACE), 1e30, [1e25] * 1000, 0.01)
+    assert made.start + made.width < 2**63
+
+
 def test_a_pause_saves_nothing_up() -> None:
     line = Line()
     line.submit("a", 1000)
@@ -99,7 +112,7 @@ def test_an_empty_queue_owes_nobody_anything() -> None:
 
 @pytest.mark.parametrize("njobs", [1, 2, 100])
 def test_a_small_submission_is_shuffled_over_a_few_hundred_jobs_and_a_sixteenth_of_the_queue(njobs: int) -> None:
-    assert window(Queue(1), None, [5 * UNIT] * njobs, 1.0) == Window(1, 5 * 256 + 1, 1 + 5 * njobs + 1)
+    assert window(Queue(1), None, [5 * UNIT] * njobs, 1.0) == Window(1, 5 * 256 + 1, 1 + 5 * njobs)
     assert window(Queue(1, 1, 160_001), None, [UNIT] * njobs, 1.0).width == 10_001
 
 

@@ -41,7 +41,7 @@ class Project:
         self.speeds = [1e9 * self.draw.lognormvariate(1.0, 0.5) for _ in range(ncomputers)]
         self.by_night = [self.draw.random() < 0.3 for _ in range(ncomputers)]
         self.queue: list[tuple[int, int, int, Batch]] = []  # rank, place, number
-        self.ends: dict[str, int] = {}
+        self.ends: dict[str, float] = {}
         self.events: list[tuple[float, int, str, object]] = []
         self.granted: deque[tuple[float, float, float]] = deque()
         self.lost: deque[float] = deque()

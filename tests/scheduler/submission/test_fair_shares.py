@@ -9,10 +9,12 @@ import pytest
 from django.contrib.auth.models import Permission
 from django.db import connection
 from django.db.models import F
+from django.test import Client
 
 from credit.models import App, Batch, Outcome, Result, ServerState
 from portal.models import User
 from scheduler.models import Submitter, SubmitterPlace
+from scheduler.submission import batches
 from scheduler.submission.submit import submit
 from scheduler.wire.job_fields import JobError
 from tests.support.credit_factories import NOON, make_app
@@ -64,8 +66,23 @@ def test_what_one_submits_in_parts_follows_one_another(app: App, submitter: User
     [place] = SubmitterPlace.objects.filter(submitter=submitter.pk)
     # 1,000 jobs of 1e13 FLOPs, of which each takes ten places.
     first = Result.objects.earliest("pk").pk
-    assert 10_000 <= place.end - first <= 10_004
+    assert place.end - first == 10_000
     assert abs(head(app, 400)[alice.pk] - 200) < 40
+
+
+def test_who_cancels_a_mistake_does_not_wait_behind_it(app: App, submitter: User, alice: User) -> None:
+    send(app, alice, 500)
+    mistake = send(app, submitter, 5000)
+    sent = Result.objects.filter(workunit__batch=mistake).order_by("pk")[:100]
+    Result.objects.filter(pk__in=sent).update(server_state=ServerState.OVER, outcome=Outcome.CLIENT_ERROR)
+    before = SubmitterPlace.objects.get(submitter=submitter.pk).end
+    batches.cancel(mistake, NOON)
+    batches.cancel(mistake, NOON)
+    # Of 5,000 jobs of ten places 100 have been sent.
+    assert before - SubmitterPlace.objects.get(submitter=submitter.pk).end == 49_000
+    send(app, submitter, 500)
+    # From 1,000 places behind the head on, before which 100 of the other's 500 jobs are, both lie side by side.
+    assert abs(head(app, 300)[submitter.pk] - 100) < 30
 
 
 def test_what_nobody_submitted_lies_anywhere_in_the_queue(app: App, submitter: User) -> None:
@@ -80,7 +97,7 @@ def test_ends_in_queues_that_are_empty_are_forgotten(app: App, submitter: User) 
     batch = send(app, submitter, 3)
     assert [place.priority for place in SubmitterPlace.objects.all()] == [0]
     first = batch.workunits.earliest("pk").results.get()
-    assert SubmitterPlace.objects.get().end == first.pk + 31
+    assert SubmitterPlace.objects.get().end == first.pk + 30
 
 
 @pytest.mark.parametrize(
@@ -117,3 +134,21 @@ def test_ended_jobs_make_room_for_others(app: App, submitter: User) -> None:
 def test_whoever_sets_the_limits_has_none(app: App, operator: User) -> None:
     batch = send(app, operator, 1, priority=30_000, delay_bound_secs=60)
     assert batch.workunits.get().priority == 30_000
+
+
+def test_an_operator_chooses_among_those_who_may_submit_and_keeps_the_row_theirs(
+    client: Client, operator: User, submitter: User, alice: User
+) -> None:
+    Submitter.objects.create(user=submitter)
+    client.force_login(operator)
+    added = client.get("/admin/scheduler/submitter/add/").content.decode()
+    assert f'<option value="{submitter.pk}"' in added and f'<option value="{alice.pk}"' not in added
+    change_page = f"/admin/scheduler/submitter/{submitter.pk}/change/"
+    assert 'name="user"' not in client.get(change_page).content.decode()
+    client.post(
+        change_page, {"user": operator.pk, "share": "2.5", "max_priority": "3", "max_jobs": "7", "max_fpops": ""}
+    )
+    rows = client.get("/admin/scheduler/submitter/?q=bob").content.decode()
+    assert all(text in rows for text in ("any number", ">2.5<", "all"))
+    changed = Submitter.objects.get()
+    assert (changed.user, changed.share, changed.max_priority, changed.max_fpops) == (submitter, 2.5, 3, None)

@@ -74,7 +74,7 @@ def test_without_results_nothing_is_said(client: Client, app: App, submitter: Us
     answer = client.get(f"/api/v1/batches/{batch.pk}/forecast/", headers=bearer(submitter)).json()
     assert (answer["earliest_at"], answer["latest_at"]) == (None, None)
     client.force_login(submitter)
-    assert "cannot be said yet" in client.get(f"/project/batches/{batch.pk}/").content.decode()
+    assert "too early to say" in client.get(f"/project/batches/{batch.pk}/").content.decode()
 
 
 def test_others_batches_have_no_forecast(client: Client, waiting: Batch, bob: User) -> None:
