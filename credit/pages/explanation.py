@@ -75,13 +75,14 @@ def _is_received(version: AppVersion | None, claim: Explanation) -> bool:
     return version is not None and claim.version_scale == version.cross_project_scale is not None
 
 
-def explain_parts(parts: Iterable[ResultPart], workunit: Workunit, version: AppVersion | None) -> list[ExplainedPart]:
+def explain_parts(parts: Iterable[ResultPart], result: Result, workunit: Workunit) -> list[ExplainedPart]:
     """What was credited while the job ran, and why."""
-    explained = []
+    app, explained = app_facts(result.app), []
     for part in parts:
         claim = _claim(part, part.to_secs - part.from_secs)
         is_cut = part.credit < (claim.claimed_credit or 0.0) * (1 - 1e-12)
-        steps = claim_steps(claim, workunit_facts(workunit), is_received=_is_received(version, claim))
+        is_received = _is_received(result.app_version, claim)
+        steps = claim_steps(claim, workunit_facts(workunit), is_received=is_received, app=app)
         explained.append(ExplainedPart(part, steps + grant_steps(Grant(part.credit, GrantRule.PARTIAL, is_cut))))
     return explained
 

@@ -49,7 +49,7 @@ def task(request: HttpRequest, pk: int) -> HttpResponse:
     if page is None:
         raise Http404("no such task")
     page["explanation"] = explain(page["task"], page["workunit"])
-    page["parts"] = explain_parts(task_reads.read_parts(page["task"]), page["workunit"], page["task"].app_version)
+    page["parts"] = explain_parts(task_reads.read_parts(page["task"]), page["task"], page["workunit"])
     page["is_provisional"] = any(row.part.state == PartState.PROVISIONAL for row in page["parts"])
     return render(request, "credit/task.html", page)
 

@@ -197,14 +197,20 @@ def _most_affected(outcomes: Iterable[ReplayedResult]) -> list[dict[str, Any]]:
                     "partial_credit": job.partial_credit,
                     "elapsed_secs": job.elapsed_secs,
                 },
-                "sides": [_side(job.before), _side(job.after)],
+                "sides": [side(job.before), side(job.after)],
             }
         )
     return found
 
 
-def _side(decided: Decided) -> dict[str, Any] | None:
+def side(decided: Decided) -> dict[str, Any] | None:
     """The claim and the grant, as the words are made of them (credit.previews.texts); None: it would wait."""
-    if decided.claim is None:
+    if decided.claim is None or decided.app is None:
         return None
-    return {"claim": asdict(decided.claim), "credit": decided.granted, "rule": decided.grant_rule}
+    return {
+        "claim": asdict(decided.claim),
+        "credit": decided.granted,
+        "rule": decided.grant_rule,
+        "max_host_scale": decided.app.rules.max_host_scale,
+        "host_scale_check": decided.app.host_scale_check,
+    }

@@ -72,12 +72,14 @@ class Decided:
     """A valid result in one run; nothing: it would wait for another result to confirm it.
 
     ``credit``: what it has in all. ``granted``, by ``grant_rule`` (``Grant.code``), may be less than partial credit.
+    ``app``: as it is set in this run.
     """
 
     credit: float | None = None
     granted: float | None = None
     grant_rule: int | None = None
     claim: Explanation | None = None
+    app: AppFacts | None = None
 
 
 class Medians:
@@ -196,7 +198,7 @@ class Run:
         columns = decided.places, decided.grant_rules, decided.credits, decided.claims
         for place, rule, credit, claim in zip(*columns, strict=True):
             if credit is not None:
-                by_place[place] = Decided(max(credit, facts[place].partial_credit), credit, rule, claim)
+                by_place[place] = Decided(max(credit, facts[place].partial_credit), credit, rule, claim, self.app)
         return by_place
 
 

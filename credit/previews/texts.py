@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any, Final
 
@@ -11,7 +12,8 @@ from django.utils.translation import gettext_lazy as _
 
 from credit.engine.explanation import ClaimRule, Explanation, grant_rule_of
 from credit.engine.explanation import Grant as Granted
-from credit.engine.facts import WorkunitFacts
+from credit.engine.facts import AppFacts, WorkunitFacts
+from credit.engine.rules import Rules
 from credit.pages.explanation_texts import Step, claim_steps, grant_steps
 from credit.previews.figures import EDGES, EXACT, FEWEST, MOVED, NO_CLASS, NO_VERSION, UNEQUAL
 from portal.templatetags.display import localised
@@ -128,6 +130,8 @@ def _side(task: Mapping[str, Any], side: Mapping[str, Any] | None) -> list[Step]
     claim = Explanation(**{**side["claim"], "claim_rule": ClaimRule(side["claim"]["claim_rule"])})
     rule, is_cut = grant_rule_of(side["rule"])
     workunit = WorkunitFacts(task["fpops_est"], task["fpops_est"])
-    found = claim_steps(claim, workunit, task["partial_credit"], task["elapsed_secs"])
+    rules = replace(Rules.published(), max_host_scale=side["max_host_scale"])
+    app = AppFacts(0, rules, host_scale_check=side["host_scale_check"])
+    steps = claim_steps(claim, workunit, task["partial_credit"], task["elapsed_secs"], app=app)
     due = max(0.0, side["credit"] - task["partial_credit"])
-    return found + grant_steps(Granted(side["credit"], rule, is_cut), due, claim.min_avg_pfc)
+    return steps + grant_steps(Granted(side["credit"], rule, is_cut), due, claim.min_avg_pfc)

@@ -8,6 +8,7 @@ stands for NULL in arrays of floats, `NO_TIME` in arrays of times, which are mic
 from __future__ import annotations
 
 import hashlib
+import re
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -179,6 +180,30 @@ class Statement:
 
     def _encoded(self, values: Sequence[Any]) -> list[bytes]:
         return [_parameter(value, type_) for value, type_ in zip(values, self.types, strict=True)]
+
+
+class Write(Statement):
+    """A statement that is given rows: ``:rows`` in its text is ``n``, the table of them.
+
+    ``columns``: name and type of each parameter, with commas between. An array is a column of ``n``; what is one value
+    stands in the text by its name, as ``:now``.
+    """
+
+    def __init__(self, sql: str, columns: str) -> None:
+        types = dict(column.split() for column in columns.split(","))
+        places = {name: f"${place}" for place, name in enumerate(types, 1)}
+        arrays = [name for name, type_ in types.items() if type_.endswith("[]")]
+        for name in types.keys() - set(arrays):
+            sql = re.sub(rf"(?<!:):{name}\b", places[name], sql)
+        rows = f"unnest({', '.join(places[name] for name in arrays)}) n({', '.join(arrays)})"
+        super().__init__(sql.replace(":rows", rows), " ".join(types.values()))
+        self.columns = tuple(types)
+
+    def in_order(self, **columns: Any) -> list[Any]:
+        """Its parameters. Raises TypeError for a column too many or too few, which it names."""
+        if odd := columns.keys() ^ set(self.columns):
+            raise TypeError(f"columns too many or too few: {', '.join(sorted(odd))}")
+        return [columns[name] for name in self.columns]
 
 
 @contextmanager

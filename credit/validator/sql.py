@@ -1,5 +1,5 @@
-"""The statements of a validator's pass: each takes or returns all rows at once, one array for each column. Columns that
-are returned have names, those of the fields of `credit.validator.reads`.
+"""The statements of a validator's pass: each takes or returns all rows at once, one array for each column. Columns
+have names; those that are returned, the names of the fields of `credit.validator.reads`.
 
 Locks are taken in this order (docs/explanation/validator.md): workunits, (host, version) records, volunteers' credit,
 computers' credit, versions. All locks of one kind are taken in key order, so passes wait for each other but never in a
@@ -12,7 +12,7 @@ from typing import Final
 
 from credit.engine.facts import ProcessorType
 from credit.engine.states import Outcome, ServerState, ValidateState
-from credit.validator.binary import Statement
+from credit.validator.binary import Statement, Write
 
 # Columns carry a type of processor as its number in this list, from 1.
 PROCESSOR_TYPES: Final = tuple(type_.value for type_ in ProcessorType)
@@ -130,32 +130,31 @@ LOCK_HOSTS: Final = Statement(
     "int8[]",
 )
 
-UPDATE_RESULTS: Final = Statement(
+UPDATE_RESULTS: Final = Write(
     """UPDATE credit_result r
    SET validate_state = n.validate_state, claim_rule = n.claim_rule, raw_pfc = n.raw_pfc, claimed_pfc = n.claimed_pfc,
        claimed_credit = n.claimed_credit, is_approximate = n.is_approximate, version_scale = n.version_scale,
        host_scale = n.host_scale, on_probation = n.on_probation, version_pfc_n = n.version_pfc_n,
        version_pfc_avg = n.version_pfc_avg, host_pfc_n = n.host_pfc_n, host_pfc_avg = n.host_pfc_avg,
        min_avg_pfc = n.min_avg_pfc, grant_rule = n.grant_rule, granted_credit = n.granted_credit,
-       granted_at = CASE WHEN n.granted_credit IS NOT NULL THEN $18::timestamptz END
-  FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)
-       n(id, validate_state, grant_rule, granted_credit, claim_rule, raw_pfc, claimed_pfc, claimed_credit,
-         is_approximate, version_scale, host_scale, on_probation, version_pfc_n, version_pfc_avg, host_pfc_n,
-         host_pfc_avg, min_avg_pfc)
+       granted_at = CASE WHEN n.granted_credit IS NOT NULL THEN :now::timestamptz END
+  FROM :rows
  WHERE r.id = n.id""",
-    "int8[] int2[] int2?[] float8[] int2?[] float8[] float8[] float8[] bool?[]"
-    " float8[] float8[] bool?[] int8?[] float8[] int8?[] float8[] float8[] timestamptz",
+    "id int8[], validate_state int2[], grant_rule int2?[], granted_credit float8[], claim_rule int2?[],"
+    " raw_pfc float8[], claimed_pfc float8[], claimed_credit float8[], is_approximate bool?[], version_scale float8[],"
+    " host_scale float8[], on_probation bool?[], version_pfc_n int8?[], version_pfc_avg float8[], host_pfc_n int8?[],"
+    " host_pfc_avg float8[], min_avg_pfc float8[], now timestamptz",
 )
-UPDATE_WORKUNITS: Final = Statement(
+UPDATE_WORKUNITS: Final = Write(
     """UPDATE credit_workunit w
-   SET need_validate = false, validate_fault = '', validate_after = NULL, confirm_until = NULL, transition_at = $4,
+   SET need_validate = false, validate_fault = '', validate_after = NULL, confirm_until = NULL, transition_at = :now,
        canonical_result_id = coalesce(n.canonical_id, w.canonical_result_id),
        canonical_credit = coalesce(n.credit, w.canonical_credit)
-  FROM unnest($1, $2, $3) n(id, canonical_id, credit)
+  FROM :rows
  WHERE w.id = n.id""",
-    "int8[] int8?[] float8[] timestamptz",
+    "id int8[], canonical_id int8?[], credit float8[], now timestamptz",
 )
-UPDATE_RECORDS: Final = Statement(
+UPDATE_RECORDS: Final = Write(
     """UPDATE credit_hostappversion h
    SET pfc_n = n.pfc_n, pfc_avg = n.pfc_avg, et_n = n.et_n, et_avg = n.et_avg, et_var = n.et_var, et_q = n.et_q,
        turnaround_n = n.turnaround_n, turnaround_avg = n.turnaround_avg, turnaround_var = n.turnaround_var,
@@ -165,30 +164,29 @@ UPDATE_RECORDS: Final = Statement(
        recent_pfc_n = n.recent_pfc_n, recent_pfc_avg = n.recent_pfc_avg, waiting_pfc_n = n.waiting_pfc_n,
        waiting_pfc_avg = n.waiting_pfc_avg, samples_at = n.samples_at, failing_share = n.failing_share,
        peak_flops = n.peak_flops, lead_jobs = n.lead_jobs
-  FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23,
-              $24, $25, $26)
-       n(id, pfc_n, pfc_avg, et_n, et_avg, et_var, et_q, turnaround_n, turnaround_avg, turnaround_var, turnaround_q,
-         scale_probation, host_scale_at, error_rate, consecutive_valid, max_jobs_per_day, clean_pfc_n, clean_pfc_avg,
-         recent_pfc_n, recent_pfc_avg, waiting_pfc_n, waiting_pfc_avg, samples_at, failing_share, peak_flops,
-         lead_jobs)
+  FROM :rows
  WHERE h.id = n.id""",
-    "int8[] int8[] float8[] int8[] float8[] float8[] float8[] int8[]"
-    " float8[] float8[] float8[] bool[] timestamptz[] float8[] int8[] int8[] int8[] float8[] int8[] float8[]"
-    " int8[] float8[] timestamptz[] float8[] float8[] float8[]",
+    "id int8[], pfc_n int8[], pfc_avg float8[], et_n int8[], et_avg float8[], et_var float8[], et_q float8[],"
+    " turnaround_n int8[], turnaround_avg float8[], turnaround_var float8[], turnaround_q float8[],"
+    " scale_probation bool[], host_scale_at timestamptz[], error_rate float8[], consecutive_valid int8[],"
+    " max_jobs_per_day int8[], clean_pfc_n int8[], clean_pfc_avg float8[], recent_pfc_n int8[],"
+    " recent_pfc_avg float8[], waiting_pfc_n int8[], waiting_pfc_avg float8[], samples_at timestamptz[],"
+    " failing_share float8[], peak_flops float8[], lead_jobs float8[]",
 )
-UPDATE_USERS: Final = Statement(
+_SUMS: Final = "id int8[], total float8[], expavg float8[], expavg_at timestamptz[]"
+UPDATE_USERS: Final = Write(
     """UPDATE credit_usercredit c
    SET total_credit = n.total, expavg_credit = n.expavg, expavg_at = n.expavg_at
-  FROM unnest($1, $2, $3, $4) n(user_id, total, expavg, expavg_at)
- WHERE c.user_id = n.user_id""",
-    "int8[] float8[] float8[] timestamptz[]",
+  FROM :rows
+ WHERE c.user_id = n.id""",
+    _SUMS,
 )
-UPDATE_HOSTS: Final = Statement(
+UPDATE_HOSTS: Final = Write(
     """UPDATE credit_hostcredit c
    SET total_credit = n.total, expavg_credit = n.expavg, expavg_at = n.expavg_at
-  FROM unnest($1, $2, $3, $4) n(host_id, total, expavg, expavg_at)
- WHERE c.host_id = n.host_id""",
-    "int8[] float8[] float8[] timestamptz[]",
+  FROM :rows
+ WHERE c.host_id = n.id""",
+    _SUMS,
 )
 
 # Locks versions by id.
@@ -199,13 +197,14 @@ LOCK_VERSIONS: Final = Statement(
   FROM (SELECT * FROM credit_appversion WHERE id = ANY ($1) ORDER BY id FOR NO KEY UPDATE) locked""",
     "int8[]",
 )
-UPDATE_VERSIONS: Final = Statement(
+UPDATE_VERSIONS: Final = Write(
     """UPDATE credit_appversion v
    SET pfc_n = n.pfc_n, pfc_avg = n.pfc_avg, expavg_credit = n.expavg, expavg_at = n.expavg_at,
-       total_credit = n.total_credit, ngranted = n.ngranted
-  FROM unnest($1, $2, $3, $4, $5, $6, $7) n(id, pfc_n, pfc_avg, expavg, expavg_at, total_credit, ngranted)
+       total_credit = n.total, ngranted = n.ngranted
+  FROM :rows
  WHERE v.id = n.id""",
-    "int8[] int8[] float8[] float8[] timestamptz[] float8[] int8[]",
+    "id int8[], pfc_n int8[], pfc_avg float8[], expavg float8[], expavg_at timestamptz[], total float8[],"
+    " ngranted int8[]",
 )
 # Its arrays are binary parameters: as literals they would be sent, and parsed, as twice as many digits.
 LOG_PASS: Final = Statement(

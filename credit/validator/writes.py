@@ -9,22 +9,22 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from credit.engine.averages import Average
+from credit.engine.averages import Average, AverageWithVariance
 from credit.engine.explanation import Explanation
 from credit.engine.facts import AppFacts, HostVersionFacts, VersionFacts
 from credit.engine.passes import PassDecisions, add_samples
 from credit.engine.recent_credit import add_credit, add_credit_as_deployed
 from credit.engine.rules import MAX_CREDIT, Rules
 from credit.validator import sql
-from credit.validator.binary import NO_TIME, Column, Statement
+from credit.validator.binary import NO_TIME, Column, Write
 from credit.validator.reads import Accounts
 
 Send = Callable[..., None]
 
-_STORED: Final = len(fields(Explanation)) - 3
-# Its columns from the fifth on are an explanation's fields, in order.
-_CLAIM: Final = attrgetter(*(field.name for field in fields(Explanation)[:_STORED]))
-_NO_CLAIM: Final = (None,) * _STORED
+_CLAIM: Final = tuple(each.name for each in fields(Explanation) if each.name in sql.UPDATE_RESULTS.columns)
+"""The fields of an explanation that are stored."""
+_stored: Final = attrgetter(*_CLAIM)
+_NO_CLAIM: Final = (None,) * len(_CLAIM)
 
 _VERSION_COLUMNS: Final = ("id", "pfc_n", "pfc_avg", "expavg", "expavg_at", "total", "ngranted")
 _MAX_VERSION_CREDIT: Final = 1e29
@@ -32,55 +32,62 @@ _MAX_VERSION_CREDIT: Final = 1e29
 
 def send_results(send: Send, result_ids: Column, decided: PassDecisions, now_us: int) -> None:
     """The verdict, the claim and the grant of each result; None where there is none."""
-    claims = [_NO_CLAIM if claim is None else _CLAIM(claim) for claim in decided.claims]
-    columns = zip(*claims, strict=True) if claims else [()] * len(_NO_CLAIM)
-    ids = result_ids[np.asarray(decided.places, np.int64)]
-    send(sql.UPDATE_RESULTS, ids, decided.states, decided.grant_rules, decided.credits, *columns, now_us)
+    claims = [_NO_CLAIM if claim is None else _stored(claim) for claim in decided.claims]
+    columns = zip(*claims, strict=True) if claims else [()] * len(_CLAIM)
+    values = sql.UPDATE_RESULTS.in_order(
+        id=result_ids[np.asarray(decided.places, np.int64)],
+        validate_state=decided.states,
+        grant_rule=decided.grant_rules,
+        granted_credit=decided.credits,
+        **dict(zip(_CLAIM, columns, strict=True)),
+        now=now_us,
+    )
+    send(sql.UPDATE_RESULTS, *values)
 
 
 def send_workunits(send: Send, result_ids: Column, decided: PassDecisions, now_us: int) -> None:
     """What became of each workunit, and its canonical result with its credit if it got one now."""
     ids, places, credits = zip(*decided.workunits, strict=True) if decided.workunits else ((), (), ())
     canonical = [None if place is None else int(result_ids[place]) for place in places]
-    send(sql.UPDATE_WORKUNITS, ids, canonical, credits, now_us)
+    values = sql.UPDATE_WORKUNITS.in_order(id=ids, canonical_id=canonical, credit=credits, now=now_us)
+    send(sql.UPDATE_WORKUNITS, *values)
 
 
 def send_records(send: Send, ids: Column, records: Sequence[HostVersionFacts]) -> None:
-    pfc = [record.pfc for record in records]
-    et = [record.et for record in records]
-    turnaround = [record.turnaround for record in records]
-    send(
-        sql.UPDATE_RECORDS,
-        ids,
-        [a.n for a in pfc],
-        [a.avg for a in pfc],
-        *_with_variance(et),
-        *_with_variance(turnaround),
-        [r.scale_probation for r in records],
-        [NO_TIME if r.host_scale_time is None else round(r.host_scale_time * 1e6) for r in records],
-        [r.error_rate for r in records],
-        [r.consecutive_valid for r in records],
-        [r.max_jobs_per_day for r in records],
-        [r.clean_pfc.n for r in records],
-        [r.clean_pfc.avg for r in records],
-        [r.recent_pfc.n for r in records],
-        [r.recent_pfc.avg for r in records],
-        [r.waiting_pfc.n for r in records],
-        [r.waiting_pfc.avg for r in records],
-        [NO_TIME if r.samples_since is None else round(r.samples_since * 1e6) for r in records],
-        [r.failing_share for r in records],
-        [r.peak_flops for r in records],
-        [r.lead_jobs for r in records],
+    values = sql.UPDATE_RECORDS.in_order(
+        id=ids,
+        **_average("pfc", [r.pfc for r in records]),
+        **_with_variance("et", [r.et for r in records]),
+        **_with_variance("turnaround", [r.turnaround for r in records]),
+        scale_probation=[r.scale_probation for r in records],
+        host_scale_at=[NO_TIME if r.host_scale_time is None else round(r.host_scale_time * 1e6) for r in records],
+        error_rate=[r.error_rate for r in records],
+        consecutive_valid=[r.consecutive_valid for r in records],
+        max_jobs_per_day=[r.max_jobs_per_day for r in records],
+        **_average("clean_pfc", [r.clean_pfc for r in records]),
+        **_average("recent_pfc", [r.recent_pfc for r in records]),
+        **_average("waiting_pfc", [r.waiting_pfc for r in records]),
+        samples_at=[NO_TIME if r.samples_since is None else round(r.samples_since * 1e6) for r in records],
+        failing_share=[r.failing_share for r in records],
+        peak_flops=[r.peak_flops for r in records],
+        lead_jobs=[r.lead_jobs for r in records],
     )
+    send(sql.UPDATE_RECORDS, *values)
 
 
-def _with_variance(averages: Sequence[Any]) -> list[list[Any]]:
-    return [[a.n for a in averages], [a.avg for a in averages], [a.var for a in averages], [a.q for a in averages]]
+def _average(name: str, averages: Sequence[Average | AverageWithVariance]) -> dict[str, list[Any]]:
+    return {f"{name}_n": [a.n for a in averages], f"{name}_avg": [a.avg for a in averages]}
+
+
+def _with_variance(name: str, averages: Sequence[AverageWithVariance]) -> dict[str, list[Any]]:
+    columns = _average(name, averages)
+    columns |= {f"{name}_var": [a.var for a in averages], f"{name}_q": [a.q for a in averages]}
+    return columns
 
 
 def send_accounts(
     send: Send,
-    statement: Statement,
+    statement: Write,
     accounts: Accounts,
     owners: Column,
     due: Column,
@@ -101,13 +108,13 @@ def send_accounts(
         expavg[place], expavg_at[place] = _updated_average(
             expavg[place], expavg_at[place], now, first_due, rest, float(sent_at[at]), rules, add_credit
         )
-    send(
-        statement,
-        accounts.id[granted],
-        (accounts.total + totals)[granted],
-        expavg[granted],
-        expavg_at[granted],
+    values = statement.in_order(
+        id=accounts.id[granted],
+        total=(accounts.total + totals)[granted],
+        expavg=expavg[granted],
+        expavg_at=expavg_at[granted],
     )
+    send(statement, *values)
 
 
 def _updated_average(
@@ -164,9 +171,8 @@ def update_versions(
         more = granted.get(id_, Grants())
         expavg = min(max(expavg, 0.0), _MAX_VERSION_CREDIT)
         rows.append((id_, pfc.n, pfc.avg, expavg, at_us, total + more.credit, count + more.nresults))
-    sql.UPDATE_VERSIONS.run(
-        *(list(column) for column in zip(*rows, strict=True)) if rows else ([],) * len(_VERSION_COLUMNS)
-    )
+    written = zip(*rows, strict=True) if rows else [()] * len(_VERSION_COLUMNS)
+    sql.UPDATE_VERSIONS.run(*sql.UPDATE_VERSIONS.in_order(**dict(zip(_VERSION_COLUMNS, written, strict=True))))
 
 
 def _add_as_deployed(

@@ -53,6 +53,6 @@ def archived_task(request: HttpRequest, pk: int) -> HttpResponse:
         "state": state_text(task, timezone.now()),
         "exit_text": reason_text(task),
         "explanation": explain(task, task.workunit),
-        "parts": explain_parts(purge.read_archived_parts(pk), task.workunit, task.app_version),
+        "parts": explain_parts(purge.read_archived_parts(pk), task, task.workunit),
     }
     return render(request, "scheduler/archived_task.html", context)

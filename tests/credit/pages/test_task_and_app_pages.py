@@ -168,9 +168,20 @@ def test_the_state_of_parts_is_shown(signed_in: Client, in_parts: Result, state:
 
 def test_a_part_that_the_maximum_cut_says_so(in_parts: Result) -> None:
     ResultPart.objects.filter(from_secs=1000).update(credit=0.5)
-    *_, cut = explain_parts(ResultPart.objects.all(), in_parts.workunit, None)
+    *_, cut = explain_parts(ResultPart.objects.all(), in_parts, in_parts.workunit)
     assert [step.label for step in cut.steps][-2:] == ["Maximum (credit)", "Granted (credit)"]
     assert cut.steps[-1].number == 0.5
+
+
+def test_a_part_whose_factor_is_at_the_apps_limit_names_the_limit(in_parts: Result) -> None:
+    App.objects.update(max_host_scale=5)
+    # 30 / 1, and 5 at most
+    ResultPart.objects.update(
+        host_scale=5, host_pfc_n=50, host_pfc_avg=1, version_pfc_n=500, version_pfc_avg=30, version_scale=1
+    )
+    in_parts.refresh_from_db()
+    for part in explain_parts(ResultPart.objects.all(), in_parts, in_parts.workunit):
+        assert "lowered to 5, the highest that this app allows" in " ".join(step.sentence for step in part.steps)
 
 
 def test_wingmen_stay_nameless(signed_in: Client, granted: Result, bob: User) -> None:

@@ -9,7 +9,7 @@ import pytest
 from django.db import connection, transaction
 from psycopg import errors
 
-from credit.validator.binary import NO_TIME, Statement, decode, decode_bytes, pipelined
+from credit.validator.binary import NO_TIME, Statement, Write, decode, decode_bytes, pipelined
 
 pytestmark = pytest.mark.django_db
 
@@ -86,6 +86,17 @@ def test_a_statement_raises_what_goes_wrong() -> None:
     with pytest.raises(errors.DivisionByZero):
         run("SELECT 1 / $1", "int8", 0)
     assert run("SELECT ARRAY[5::int8]", "") != []
+
+
+def test_rows_are_written_by_the_names_of_their_columns() -> None:
+    write = Write("SELECT array_agg(n.tens + n.ones + :more::int8) FROM :rows", "ones int8[], more int8, tens int8?[]")
+    with transaction.atomic():
+        begin()
+        (column,) = write.run(*write.in_order(tens=[10, 20], ones=[1, 2], more=100))
+    assert decode(column, "int8").tolist() == [111, 122]
+    for columns in ({"ones": [1], "tens": [10]}, {"ones": [1], "tens": [10], "more": 1, "added": [1]}):
+        with pytest.raises(TypeError, match="more" if len(columns) == 2 else "added"):
+            write.in_order(**columns)
 
 
 @pytest.mark.django_db(transaction=True)

@@ -1,4 +1,4 @@
-"""The reads of a pass, whose columns are found by their names."""
+"""The statements of a pass, whose columns are found by their names."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from django.db import connection, transaction
 
+from credit.engine.explanation import Explanation
 from credit.models import App, AppVersion
 from credit.validator import reads, sql
 from credit.validator.binary import Statement
@@ -79,3 +80,11 @@ def test_a_column_too_many_is_an_error_that_names_it(
     monkeypatch.setattr(sql, name, with_another)
     with pytest.raises(TypeError, match="'added'"):
         read(app, hosts[0], version)
+
+
+def test_all_of_an_explanation_is_written_but_what_only_its_sentences_need() -> None:
+    assert {each.name for each in fields(Explanation)} - set(sql.UPDATE_RESULTS.columns) == {
+        "elapsed_secs",
+        "fails_often",
+        "room_jobs",
+    }

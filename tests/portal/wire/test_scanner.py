@@ -314,8 +314,13 @@ def test_other_integers_are_refused_with_their_range(raw: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    ("raw", "number"), [(b"0.5", 0.5), (b"1e3", 1000.0), (b" 7 ", 7.0), (b".5", 0.5), (b"5.", 5.0), (b"-1", -1.0)]
-)
+    ("raw", "number"),
+    [
+        (b"0.5", 0.5), (b"1e3", 1000.0), (b" 7 ", 7.0), (b".5", 0.5), (b"5.", 5.0), (b"-1", -1.0),
+        # Below 1e-9 nothing is measured, and products of such numbers may be none.
+        (b"1e-9", 1e-9), (b"9e-10", 0.0), (b"-9e-10", 0.0), (b"5e-324", 0.0),
+    ],
+)  # fmt: skip
 def test_decimal_numbers_are_read(raw: bytes, number: float) -> None:
     assert as_float("x", raw, -1, 1e6) == number
 

@@ -19,10 +19,11 @@ from django.test import Client
 from django.utils import timezone
 from django.utils.module_loading import import_string
 
-from credit.models import App, CreditSystem, Result, RuleSet, Workunit
+from credit.models import App, CreditSystem, HostAppVersion, Result, RuleSet, Workunit
 from portal.dashboard.record import take_all
 from portal.models import Host, User
 from scheduler.lifecycle import transitioner
+from scheduler.models import PlanClass
 from scheduler.rpc import trickles
 from tests.support.credit_factories import make_app, make_result, make_version, make_workunit
 from tests.support.numbers import NUMBERS
@@ -40,6 +41,7 @@ SYSTEMS: Final = (
     (RuleSet.PUBLISHED, CreditSystem.PEAK_FLOPS),
     (RuleSet.PUBLISHED, CreditSystem.ACTUAL_FLOPS),
     (RuleSet.PUBLISHED, CreditSystem.FIXED),
+    (RuleSet.PUBLISHED, CreditSystem.RUN_TIME),
 )
 HARDWARE: Final = "<p_membw>1</p_membw>"
 _OF_RESULT: Final = (
@@ -132,25 +134,52 @@ def reported(operator: User) -> None:
     transitioner.run(later)
 
 
-def test_a_run_time_below_a_microsecond_is_none_and_the_audit_ends(operator: User) -> None:
+@pytest.mark.parametrize(
+    ("reported", "kept"), [("5e-324", 0.0), ("1e-10", 0.0), ("9.9e-7", 0.0), ("-0.0", 0.0), ("1e-6", 1e-6)]
+)
+def test_a_run_time_below_a_microsecond_is_none_and_the_audit_ends(reported: str, kept: float, operator: User) -> None:
     app = make_app()
     make_version(app)
     make_result(make_workunit(app, min_quorum=1, target_nresults=1))
     computer = computer_of(operator)
     computer.read(post(computer.request(1)))
     [job] = computer.jobs
-    report = (DATA / "subnormal-run-time.xml").read_text().replace("@RESULT@", job)
+    report = (DATA / "subnormal-run-time.xml").read_text().replace("@RESULT@", job).replace("5e-324", reported)
     assert names(post(computer.request(results=report)), "result_ack") == [job]
-    kept = Result.objects.get()
-    assert (kept.elapsed_secs, kept.cpu_secs) == (0, 0)
-    Result.objects.update(output_digest=b"o" * 16)
+    row = Result.objects.get()
+    assert (row.elapsed_secs, row.cpu_secs) == (kept, kept)
+    Result.objects.update(output_digest=b"o" * 16, sent_at=F("sent_at") - dt.timedelta(hours=1))
     transitioner.run(timezone.now())
     validate(app, timezone.now())
-    # The default: the estimate of 1e13 FLOPs
-    assert Result.objects.get().granted_credit == pytest.approx(1e13 * 200 / 86400e9)
+    # The default of a run time that is none: the estimate of 1e13 FLOPs. Else 1 µs at 4 GFLOPS
+    flops = 1e13 if not kept else 4e9 * 1e-6
+    assert Result.objects.get().granted_credit == pytest.approx(flops * 200 / 86400e9)
     out = StringIO()
     call_command("check_credit", stdout=out)
     assert out.getvalue() == "Validated credit is consistent.\n"
+
+
+@pytest.mark.parametrize("peak_flops", ["0.000000", "nan", "4.3980464e16"])
+def test_a_gpu_of_no_speed_or_of_one_that_none_has_brings_the_default_and_its_owner_is_told(
+    peak_flops: str, operator: User, client: Client
+) -> None:
+    app = make_app(min_avg_pfc=2.0)
+    make_version(app, processor_type="NVIDIA", plan_class="cuda", gpu_usage=1, pfc_n=1000, pfc_avg=20.0, pfc_scale=0.1)
+    PlanClass.objects.create(name="cuda", processor_type="NVIDIA", gpu_usage=1)
+    make_result(make_workunit(app, min_quorum=1, target_nresults=1))
+    computer = computer_of(operator, coprocs=gpu(secs=1e6, instances=1, peak_flops=peak_flops))
+    computer.ask(0)
+    [job] = computer.jobs
+    computer.ask(results=result_xml(job, final_elapsed_time=2000.0))
+    Result.objects.update(output_digest=b"o" * 16, sent_at=F("sent_at") - dt.timedelta(hours=1))
+    transitioner.run(timezone.now())
+    validate(app, timezone.now())
+    row = Result.objects.get()
+    # 2 × the estimate of 1e13 FLOPs
+    assert row.granted_credit == pytest.approx(2e13 * 200 / 86400e9)
+    record = HostAppVersion.objects.get()
+    assert (record.pfc_n, record.failing_share) == (0, 0.0)
+    assert "reports no speed for its GPU" in client.get(f"/tasks/{row.pk}/").content.decode()
 
 
 @pytest.mark.usefixtures("reported")
