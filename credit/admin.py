@@ -309,6 +309,10 @@ class AppVersionAdmin(SettingsAdmin):
         "processor_type",
         "api_version",
         "cmdline",
+        "is_wrapper",
+        "needs_network",
+        "dont_throttle",
+        "file_prefix",
         *VERSION_STATISTICS,
         "speeds",
         "created_at",
@@ -316,7 +320,10 @@ class AppVersionAdmin(SettingsAdmin):
     fieldsets = (
         (None, {"fields": ("app", "platform", "version_num", "plan_class", "processor_type", "is_deprecated")}),
         (_("Resources used"), {"fields": ("avg_ncpus", "gpu_usage", "min_gpu_ram_bytes")}),
-        (_("Start"), {"fields": ("api_version", "cmdline")}),
+        (
+            _("Start"),
+            {"fields": ("api_version", "cmdline", "is_wrapper", "needs_network", "dont_throttle", "file_prefix")},
+        ),
         (
             _("Credit"),
             {

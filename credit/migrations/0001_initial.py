@@ -1020,6 +1020,10 @@ class Migration(migrations.Migration):
                 ("min_gpu_ram_bytes", models.BigIntegerField(default=0)),
                 ("api_version", models.CharField(blank=True, default="", max_length=11)),
                 ("cmdline", models.CharField(blank=True, default="", max_length=239)),
+                ("is_wrapper", models.BooleanField(db_default=False, default=False)),
+                ("needs_network", models.BooleanField(db_default=False, default=False)),
+                ("dont_throttle", models.BooleanField(db_default=False, default=False)),
+                ("file_prefix", models.CharField(blank=True, default="", max_length=16)),
                 ("is_deprecated", models.BooleanField(default=False)),
                 (
                     "cross_project_scale",
@@ -1090,6 +1094,10 @@ class Migration(migrations.Migration):
                     models.CheckConstraint(
                         condition=models.Q(("api_version__regex", "^([0-9]{1,3}(\\.[0-9]{1,3}){2})?$")),
                         name="appversion_api_version_form",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("file_prefix__regex", "^([A-Za-z0-9_-]{1,16})?$")),
+                        name="appversion_file_prefix_form",
                     ),
                     models.CheckConstraint(condition=models.Q(("ngranted__gte", 0)), name="appversion_ngranted_range"),
                     models.CheckConstraint(

@@ -24,6 +24,8 @@ MAX_CMDLINE_NBYTES: Final = 255 - len(" --nthreads 1024")
 """Of an app version's own arguments, as a reply has them: clients read them into a buffer of 256, with the threads that
 a plan class adds."""
 API_VERSION: Final = r"^([0-9]{1,3}(\.[0-9]{1,3}){2})?$"
+FILE_PREFIX: Final = r"^([A-Za-z0-9_-]{1,16})?$"
+"""Clients read no more characters of it."""
 
 
 class Comparison(models.TextChoices):
@@ -473,6 +475,10 @@ class AppVersion(models.Model):
     # How clients start it (BOINC protocol, job description): the interface that it was built with, and its arguments
     api_version = models.CharField(_("version of the BOINC API"), max_length=11, blank=True, default="")
     cmdline = models.CharField(_("arguments"), max_length=MAX_CMDLINE_NBYTES, blank=True, default="")
+    is_wrapper = models.BooleanField(_("starts other programs"), default=False, db_default=False)
+    needs_network = models.BooleanField(_("needs the network while it runs"), default=False, db_default=False)
+    dont_throttle = models.BooleanField(_("is never slowed down"), default=False, db_default=False)
+    file_prefix = models.CharField(_("folder of inputs and outputs"), max_length=16, blank=True, default="")
     is_deprecated = models.BooleanField(
         _("withdrawn"),
         default=False,
@@ -521,6 +527,7 @@ class AppVersion(models.Model):
             *(within("appversion", name, low, high) for name, (low, high) in _VERSION_RANGES.items()),
             one_of("appversion", "processor_type", ProcessorType),
             CheckConstraint(condition=Q(api_version__regex=API_VERSION), name="appversion_api_version_form"),
+            CheckConstraint(condition=Q(file_prefix__regex=FILE_PREFIX), name="appversion_file_prefix_form"),
             CheckConstraint(condition=Q(ngranted__gte=0), name="appversion_ngranted_range"),
             has_samples("appversion", "pfc"),
             CheckConstraint(

@@ -27,6 +27,7 @@ from scheduler.programs.sql import READ_QUEUES
 from scheduler.wire.replies import (
     ClientFile,
     VersionRefs,
+    VersionStart,
     render_app,
     render_gui_urls,
     render_unused_types,
@@ -148,7 +149,7 @@ def _read() -> Catalogue:
             )
             for version_file in row.files.all()
         ]
-        catalogue.version_files[row.pk] = render_version_refs(files, row.api_version, row.cmdline)
+        catalogue.version_files[row.pk] = render_version_refs(files, _start(row))
         catalogue.version_xml[row.pk] = render_version_files(files, addresses.download_url(""))
     for plan in PlanClassRow.objects.all():
         catalogue.plan_classes[plan.name] = plan_class_facts(plan)
@@ -196,6 +197,12 @@ def _testers(row: AppVersion, volunteers: frozenset[int]) -> frozenset[int] | No
     test = row.beta_test
     own = frozenset() if test.begun_by_id is None else frozenset([test.begun_by_id])
     return own | volunteers if test.with_volunteers else own
+
+
+def _start(row: AppVersion) -> VersionStart:
+    return VersionStart(
+        row.api_version, row.cmdline, row.is_wrapper, row.needs_network, row.dont_throttle, row.file_prefix
+    )
 
 
 def version_facts(row: AppVersion, volunteers: frozenset[int] = frozenset()) -> Version:

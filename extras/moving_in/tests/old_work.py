@@ -96,7 +96,9 @@ class OldWork:
     def write(self, path: str, text: str) -> None:
         (self.folder / path).write_text(text)
 
-    def version(self, program: bytes, number: int = VERSION, num: int = 105, **values: Any) -> None:
+    def version(
+        self, program: bytes, number: int = VERSION, num: int = 105, start: str = "<dont_throttle/>\n", **values: Any
+    ) -> None:
         name = f"fold_{num}_{values.get('plan_class', '')}_linux"
         (self.folder / "download" / name).write_bytes(program)
         signature = signing.sign(program, self.code_key)
@@ -104,7 +106,8 @@ class OldWork:
             f"<file_info>\n<name>{name}</name>\n<url>{self.url}download/{name}</url>\n<executable/>\n"
             f"<file_signature>\n{signature}</file_signature>\n<nbytes>{len(program)}.000000</nbytes>\n</file_info>\n"
             f"<app_version>\n<app_name>fold</app_name>\n<version_num>{num}</version_num>\n"
-            f"<file_ref>\n<file_name>{name}</file_name>\n<main_program/>\n</file_ref>\n<dont_throttle/>\n</app_version>\n"
+            f"<file_ref>\n<file_name>{name}</file_name>\n<main_program/>\n</file_ref>\n"
+            f"{start}</app_version>\n"
         )
         usual: dict[str, Any] = {"id": number, "appid": APP, "platformid": PLATFORM, "version_num": num}
         self.project.add("app_version", **{**usual, "xml_doc": xml.encode(), **values})
