@@ -116,6 +116,7 @@ class VersionCard:
     files: VersionRefs
     files_xml: str
     nthreads: int | None = None
+    gpu_ram_bytes: int = 0
 
 
 @dataclass(slots=True)
@@ -295,12 +296,13 @@ def _version(version: VersionCard) -> str:
     cmdline = version.files.cmdline
     if version.nthreads is not None:
         cmdline = f"{cmdline} {NTHREADS_OPTION} {version.nthreads}".lstrip()
+    ram = f"<gpu_ram>{version.gpu_ram_bytes:.6f}</gpu_ram>\n" if version.gpu_type and version.gpu_ram_bytes else ""
     return (
         f"{version.files_xml}<app_version>\n<app_name>{version.app_name}</app_name>\n"
         f"<version_num>{version.version_num}</version_num>\n{version.files.refs_xml}"
         f"<platform>{version.platform}</platform>\n<plan_class>{version.plan_class}</plan_class>\n"
         f"<avg_ncpus>{version.avg_ncpus:g}</avg_ncpus>\n<flops>{version.flops:.6f}</flops>\n"
-        f"{f'<cmdline>{cmdline}</cmdline>' + chr(10) if cmdline else ''}{coproc}</app_version>\n"
+        f"{f'<cmdline>{cmdline}</cmdline>' + chr(10) if cmdline else ''}{coproc}{ram}</app_version>\n"
     )
 
 
