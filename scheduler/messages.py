@@ -108,6 +108,17 @@ MESSAGES: Final = declare(
         "no_file_url": _("not an http or https address of at most %(number)s characters without & and quotes"),
         "no_md5": _("not 32 lower-case hexadecimal digits"),
         "name_or_content": _("give either the name of a stored file, a content, or a url"),
+        "no_cpu_kind": _("not one of %(names)s"),
+        "container_command": _(
+            "has one of the characters %(characters)s or options %(options)s, which would not reach the container"
+        ),
+        "container_command_limit": _("more than %(nbytes)s bytes, which is all that containers get"),
+        "container_settings_remote": _("must be stored here, as it is looked at"),
+        "container_no_toml": _("not TOML: %(reason)s"),
+        "container_setting_unknown": _("not allowed here: it could leave the container. Allowed: %(names)s"),
+        "container_setting_value": _(
+            "not what it may be: workdir is an absolute path, use_gpu true or false, verbose 0 to %(most)s"
+        ),
         "no_text": _("not a text of at most %(number)s characters"),
         "half_a_character": _("not a text: it has half of a character"),
         "no_boolean": _("neither true nor false"),

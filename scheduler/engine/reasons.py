@@ -32,6 +32,7 @@ class Reason(StrEnum):
     )
     CLIENT = "the applications need a newer or older version of BOINC"
     NO_TYPE = "this project has no application for the requested kind of processor"
+    VARIANT = "the waiting tasks run in containers that are not made for this kind of processor"
     KEYWORDS = "you excluded the subjects of the applications in your account manager"
     IN_PROGRESS = "this computer has reached its limit of tasks in progress"
     QUOTA = (

@@ -11,10 +11,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil
+from typing import Any
 
 from credit.engine import probation
 from credit.engine.facts import HostVersionFacts
-from scheduler.engine import versions
+from scheduler.engine import variants, versions
 from scheduler.engine.facts import AppFacts, Choice, Computer, Job, RecordKey, Records
 from scheduler.engine.needs import Needs
 from scheduler.engine.reasons import Reason
@@ -114,6 +115,8 @@ class Selection:
         left = versions.jobs_left(app, self.records.get(choice.key), self.computer, choice.processor_type, self.today)
         if left <= self.sent_by_key.get(choice.key, 0):
             return Reason.QUOTA
+        if job.details is not None and self._files_for(job.details.input_files, choice) is None:
+            return Reason.VARIANT
         if ram is not None and job.memory_bytes > ram:
             return self.lacks(Reason.MEMORY, job.memory_bytes - ram)
         if disk is not None and job.disk_bytes > disk:
@@ -121,6 +124,13 @@ class Selection:
         if self.needs.done_after_secs(job, choice) > job.delay_bound_secs:
             return Reason.DEADLINE
         return None
+
+    def _files_for(self, inputs: Sequence[Mapping[str, Any]], choice: Choice) -> variants.Files | None:
+        """As `variants.files_for`."""
+        what = choice.version or choice.client_version
+        assert what is not None  # one or the other
+        main = self.computer.platform
+        return variants.files_for(inputs, what.plan_class, what.platform or main, main)
 
     def lacks(self, reason: Reason, nbytes: float) -> Reason:
         """Take note that a job did not fit by so much."""

@@ -14,6 +14,7 @@ from credit.engine.recent_credit import decayed
 from credit.engine.rules import Rules
 from portal.clients.database.settings_cache import cached_setting
 from portal.wire.credentials import external_cpid
+from scheduler.engine import variants
 from scheduler.engine.facts import Choice, Job
 from scheduler.engine.outputs import upload_name
 from scheduler.engine.request import ANONYMOUS, CPU, SchedulerRequest
@@ -151,12 +152,13 @@ def _job_card(job: Job, choice: Choice, deadline_at: float, known: Catalogue) ->
     assert what is not None  # one or the other
     details = job.details
     assert details is not None  # they are read with every job that may be sent
+    platform = what.platform or ANONYMOUS
     return JobCard(
         result_name=job.name,
         workunit_name=details.workunit_name,
         app_name=known.app_names[job.app_id],
         version_num=what.version_num,
-        platform=what.platform or ANONYMOUS,
+        platform=platform,
         plan_class=what.plan_class,
         deadline_at=deadline_at,
         fpops_est=job.fpops_est,
@@ -164,7 +166,7 @@ def _job_card(job: Job, choice: Choice, deadline_at: float, known: Catalogue) ->
         memory_bytes=job.memory_bytes,
         disk_bytes=job.disk_bytes,
         command_line=details.command_line,
-        inputs=details.input_files,
+        inputs=variants.files_for(details.input_files, what.plan_class, platform, platform) or [],
         outputs=details.output_files,
         certificates=[
             upload_certificate(upload_name(job.name, number), int(file["max_nbytes"]))

@@ -52,7 +52,7 @@ def batch_draft(request: HttpRequest, pk: int) -> HttpResponse:
     draft = _draft(request, pk)
     if draft.batch is not None:
         return redirect("batch", draft.batch.pk)
-    run = drafts.dry_run(draft)
+    run = drafts.dry_run(draft, timezone.now())
     return render(request, "scheduler/batch_draft.html", {"draft": draft, "run": run, "faults": run.faults})
 
 

@@ -21,6 +21,7 @@ from portal.languages.messages import Message, MessageError
 from portal.models import User
 from scheduler.models import SubmissionDraft
 from scheduler.submission import archives, submit
+from scheduler.submission.forecasts import BatchForecast, of_jobs
 from scheduler.wire.job_fields import FIELDS, JobError, SubmittedJob
 from scheduler.wire.job_table import MAX_TABLE_NBYTES, Fault, JobTable, read_table
 
@@ -31,7 +32,7 @@ SHOWN_JOBS: Final = 10
 KEPT_DAYS: Final = 7
 MAX_DRAFTS: Final = 20
 """Of one person: an older one is forgotten for a new one, as each may take 60 MiB of the disk."""
-DEFAULT_FIELDS: Final = tuple(name for name in FIELDS if name not in ("name", "input_files"))
+DEFAULT_FIELDS: Final = tuple(name for name in FIELDS if name not in ("name", "input_files", "program_files"))
 _JOB: Final = re.compile(r"jobs\[(\d+)\]\.?(.*)", re.DOTALL)
 
 
@@ -60,6 +61,7 @@ class DryRun:
     files_nbytes: int
     first: list[ShownJob]
     faults: list[Fault]
+    forecast: BatchForecast
 
 
 def keep(
@@ -77,7 +79,7 @@ def keep(
     return draft
 
 
-def dry_run(draft: SubmissionDraft) -> DryRun:
+def dry_run(draft: SubmissionDraft, now: dt.datetime) -> DryRun:
     """What submitting this draft would make. Changes nothing."""
     with _table(draft, checks=True) as table:
         jobs: list[SubmittedJob] = []
@@ -97,6 +99,7 @@ def dry_run(draft: SubmissionDraft) -> DryRun:
                 for place, job in zip(table.places[:SHOWN_JOBS], jobs, strict=False)
             ],
             faults=faults,
+            forecast=of_jobs(draft.app_id, draft.owner_id, jobs, now),
         )
 
 

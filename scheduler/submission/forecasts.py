@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -11,8 +12,9 @@ from django.core.cache import cache
 from django.db import connection
 
 from credit.models import Batch
-from scheduler.engine.forecast import Granted, Lately, Open, forecast
+from scheduler.engine.forecast import Forecast, Granted, Lately, Open, forecast
 from scheduler.submission import sql
+from scheduler.wire.job_fields import SubmittedJob
 
 MOST_RESULTS: Final = 20_000
 """The newest results that are looked at."""
@@ -41,12 +43,36 @@ def read_forecast(batch: Batch, now: dt.datetime) -> BatchForecast:
     return made
 
 
-def _read(batch: Batch, now: dt.datetime) -> BatchForecast:
-    left = _left(batch, now)
-    told = forecast(_lately(batch.app_id, now), left) if left.nunsent or left.out_secs else None
+def of_jobs(app_id: int, owner_id: int | None, jobs: Sequence[SubmittedJob], now: dt.datetime) -> BatchForecast:
+    """As if these jobs were submitted now: two statements."""
+    if not jobs:
+        return BatchForecast(now)
+    fields = [job.fields for job in jobs]
+    own = sum(one["fpops_est"] * one["target_nresults"] for one in fields)
+    values = {
+        "app": app_id,
+        "owner": owner_id,
+        "priority": min(one["priority"] for one in fields),
+        "now": now,
+        "span_secs": _span_secs(),
+    }
+    waiting, part = _row(sql.WAITING, values)
+    # While its jobs are sent, the others get their parts of the queue, as long as they have anything in it.
+    ahead = own + min(waiting, own * (1 - part) / part)
+    ncopies = sum(one["target_nresults"] for one in fields)
+    left = Open(own, ahead, part, ncopies, (), max(one["delay_bound_secs"] for one in fields))
+    return _told(forecast(_lately(app_id, now), left), now)
+
+
+def _told(told: Forecast | None, now: dt.datetime) -> BatchForecast:
     if told is None:
         return BatchForecast(now)
     return BatchForecast(now, *(now + dt.timedelta(seconds=min(secs, 1e9)) for secs in told))
+
+
+def _read(batch: Batch, now: dt.datetime) -> BatchForecast:
+    left = _left(batch, now)
+    return _told(forecast(_lately(batch.app_id, now), left) if left.nunsent or left.out_secs else None, now)
 
 
 def _span_secs() -> float:

@@ -132,5 +132,5 @@ class JobsForm(forms.Form):
     @property
     def defaults(self) -> dict[str, Any]:
         """What all jobs have in common, as fields of a job."""
-        texts = {name: self.cleaned_data[name].strip() for name in DEFAULT_FIELDS}
+        texts = {name: self.cleaned_data[name].strip() for name in DEFAULT_FIELDS if name in self.fields}
         return {name: field_value(name, text, {}) for name, text in texts.items() if text}

@@ -18,7 +18,8 @@ from scheduler.submission import batches
 from scheduler.submission.submit import submit
 from scheduler.wire.job_fields import FIELDS, JobError, KeptContent
 
-_COLUMNS: Final = tuple(name for name in FIELDS if name not in ("name", "input_files"))
+_COLUMNS: Final = tuple(name for name in FIELDS if name not in ("name", "input_files", "program_files"))
+_HOW: Final = ("open_name", "sticky", "executable", "plan_class", "cpu")
 
 
 class NothingToRetry(MessageError):
@@ -103,7 +104,7 @@ def _name(name: str, prefix: str) -> dict[str, str]:
 
 
 def _input(file: dict[str, Any], contents: dict[str, KeptContent]) -> dict[str, Any]:
-    how: dict[str, Any] = {name: file[name] for name in ("open_name", "sticky") if name in file}
+    how: dict[str, Any] = {name: file[name] for name in _HOW if name in file}
     if file["name"] in contents:
         return {**how, "content": contents[file["name"]]}
     if "url" in file:

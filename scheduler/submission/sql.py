@@ -163,6 +163,20 @@ SELECT (SELECT json_agg(json_build_array(date_part('epoch', %(now)s - n.received
            WHERE r.app_id = %(app)s AND r.outcome = {Outcome.NO_REPLY} AND r.deadline_at BETWEEN since.at AND %(now)s)
   FROM since
 """
+# Of an app: the FLOPs of the waiting results of a priority and above; and a submitter's share, as below. Locks nothing.
+WAITING: Final = f"""
+WITH shares AS (
+  SELECT sum(coalesce(s.share, 1)) AS total, sum(coalesce(s.share, 1)) FILTER (WHERE b.owner_id = %(owner)s) AS own
+    FROM (SELECT DISTINCT owner_id FROM credit_batch
+           WHERE app_id = %(app)s AND owner_id IS NOT NULL
+             AND created_at > %(now)s - make_interval(secs => %(span_secs)s)
+           UNION SELECT %(owner)s::bigint) b
+    LEFT JOIN scheduler_submitter s ON s.user_id = b.owner_id)
+SELECT coalesce((SELECT sum(w.fpops_est) FROM credit_result r JOIN credit_workunit w ON w.id = r.workunit_id
+                  WHERE r.app_id = %(app)s AND r.server_state = {ServerState.UNSENT} AND r.priority >= %(priority)s
+                 ), 0)::float8,
+       coalesce((SELECT own / total FROM shares), 1)::float8
+"""
 # Of a batch: the FLOPs of its waiting results, and of all up to its last one; its submitter's share among all whose
 # batches of the app are not older than the span; how many wait, for how long the others have been out; its longest
 # delay bound. Locks nothing.

@@ -12,22 +12,25 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
+from functools import cache
 from typing import Any, Final
 
 from django.core.files.base import ContentFile
+from django.core.files.storage import default_storage
 from django.db import connection, transaction
 from psycopg.errors import UniqueViolation
 
-from credit.models import App, Batch, Workunit
+from credit.models import App, AppVersion, Batch, Workunit
 from portal.languages.messages import Message
 from portal.models import User
 from portal.object_storage.storage import sync
 from scheduler.engine.fair_queue import Window
 from scheduler.files.store import removed_on_failure, save_content
-from scheduler.models import ArchivedWorkunit, StoredFile
+from scheduler.models import ArchivedWorkunit, PlanClass, StoredFile
 from scheduler.submission import fair_shares, sql
 from scheduler.submission.batches import RETRY
 from scheduler.submission.create_work import copy_workunits, create_results
+from scheduler.wire import container_jobs
 from scheduler.wire.job_fields import InputFile, JobError, KeptContent, SubmittedJob, read_jobs
 
 
@@ -106,7 +109,29 @@ def _read(
 ) -> tuple[list[SubmittedJob], list[JobError]]:
     if app.is_deprecated:
         return [], [JobError("app", Message("app_closed", app=app.name))]
-    return read_jobs(defaults, jobs, _base(app), most_faults, exact_names=exact_names)
+    parsed, faults = read_jobs(defaults, jobs, _base(app), most_faults, exact_names=exact_names)
+    if not faults and runs_in_containers(app):
+        faults = container_jobs.check(parsed, cache(_beginning))[:most_faults]
+    return parsed, faults
+
+
+def _beginning(name: str) -> bytes:
+    """Of a stored file, long enough to see whether it is too long. Empty if there is none, which is told elsewhere."""
+    file = StoredFile.objects.filter(name=name, deleted_at=None).first()
+    if file is None:
+        return b""
+    try:
+        with default_storage.open(file.path, "rb") as content:
+            begun: bytes = content.read(container_jobs.MAX_SETTINGS_NBYTES + 1)
+    except FileNotFoundError as error:
+        raise JobError("input_files", Message("storage_lost", name=name)) from error
+    return begun
+
+
+def runs_in_containers(app: App) -> bool:
+    """Whether a version of the app that is sent needs Docker."""
+    classes = PlanClass.objects.filter(needs_docker=True).values("name")
+    return AppVersion.objects.filter(app=app, plan_class__in=classes, is_deprecated=False).exists()
 
 
 def _base(app: App) -> dict[str, Any]:
@@ -208,7 +233,9 @@ def _input(wanted: InputFile, stored: dict[_Key, StoredFile]) -> dict[str, Any]:
     else:
         source = stored[_key(wanted)]
         file = {"name": source.name, "open_name": wanted.open_name, "nbytes": source.nbytes, "md5": source.md5}
-    return file | {"sticky": True} if wanted.is_sticky else file
+    flags = {"sticky": wanted.is_sticky, "executable": wanted.is_executable}
+    variant = {"plan_class": wanted.plan_class, "cpu": wanted.cpu}
+    return file | {name: value for name, value in {**flags, **variant}.items() if value}
 
 
 _Key = tuple[str, str | KeptContent | None]

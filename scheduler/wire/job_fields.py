@@ -25,6 +25,7 @@ from scheduler.engine.limits import (
     job_name_rule,
     name_rule,
 )
+from scheduler.engine.variants import ANY, CPU_KINDS
 
 MAX_FLOPS_COUNT: Final = 1e25
 MAX_RESULTS: Final = 100
@@ -36,6 +37,7 @@ _URL: Final = re.compile(r"https?://[A-Za-z0-9][^\s<>&\"'\x00-\x20\x7f-\U0010fff
 _MD5: Final = re.compile(r"[0-9a-f]{32}")
 OUTPUT_FLAGS: Final = ("no_validate", "gzip_when_done", "sticky")
 """What can be said of an output besides: it is not compared, it is sent packed, computers keep it."""
+MAX_PLAN_CLASS_CHARS: Final = 64
 MAX_NAME_END_CHARS: Final = 40
 """Of a name that the app's and the batch's number are put before."""
 
@@ -52,7 +54,7 @@ _COUNTS: Final[dict[str, tuple[int, int]]] = {
     "priority": (LEAST_PRIORITY, MOST_PRIORITY),
 }
 _FLOPS: Final = ("fpops_est", "fpops_bound")
-FIELDS: Final = (*_FLOPS, *_COUNTS, "credit", "command_line", "input_files", "output_files", "name")
+FIELDS: Final = (*_FLOPS, *_COUNTS, "credit", "command_line", "input_files", "program_files", "output_files", "name")
 
 
 class JobError(ValueError):
@@ -94,6 +96,10 @@ class InputFile:
     content: str | KeptContent | None = None
     remote: RemoteContent | None = None
     is_sticky: bool = False
+    is_executable: bool = False
+    # Of the variant that it belongs to (`engine.variants`)
+    plan_class: str = ""
+    cpu: str = ""
 
     @property
     def nbytes(self) -> int:
@@ -162,7 +168,7 @@ def _job(fields: dict[str, Any], where: str, *, is_whole_name: bool) -> Submitte
     ):
         if fields[low] > fields[high]:
             raise JobError(f"{where}.{high}", Message("less_than", value=fields[high], name=low, least=fields[low]))
-    inputs = fields.pop("input_files", ())
+    inputs = (*fields.pop("input_files", ()), *fields.pop("program_files", ()))
     return SubmittedJob(fields.pop("name"), fields, inputs, is_whole_name)
 
 
@@ -204,7 +210,7 @@ def _value(name: str, value: object, where: str) -> Any:
         if not isinstance(value, str) or not is_name(value, MAX_NAME_END_CHARS):
             raise JobError(where, Message("no_name", rule=name_rule(MAX_NAME_END_CHARS)))
         return value
-    if name == "input_files":
+    if name in ("input_files", "program_files"):
         return tuple(_input(file, f"{where}[{n}]") for n, file in enumerate(_files(value, where)))
     if name == "output_files":
         return [_output(file, f"{where}[{n}]") for n, file in enumerate(_files(value, where))]
@@ -240,17 +246,37 @@ def _name(table: Mapping[str, Any], field: str, where: str) -> str:
 
 
 def _input(value: object, where: str) -> InputFile:
-    table = _table(value, {"open_name", "name", "content", "url", "nbytes", "md5", "sticky"}, where)
+    names = {"open_name", "name", "content", "url", "nbytes", "md5", "sticky", "executable", "plan_class", "cpu"}
+    table = _table(value, names, where)
     if sum(source in table for source in ("name", "content", "url")) != 1:
         raise JobError(where, Message("name_or_content"))
     open_name = _name(table, "open_name", where)
-    is_sticky = _flag(table, "sticky", where)
+    uses: dict[str, Any] = {
+        "is_sticky": _flag(table, "sticky", where),
+        "is_executable": _flag(table, "executable", where),
+        "plan_class": _plan_class(table, where),
+        "cpu": _cpu(table, where),
+    }
     if "name" in table:
-        return InputFile(open_name, _name(table, "name", where), is_sticky=is_sticky)
+        return InputFile(open_name, _name(table, "name", where), **uses)
     if "url" in table:
         remote = _remote(table, where)
-        return InputFile(open_name, f"jf_{remote.md5}", remote=remote, is_sticky=is_sticky)
-    return InputFile(open_name, content=_content(table["content"], f"{where}.content"), is_sticky=is_sticky)
+        return InputFile(open_name, f"jf_{remote.md5}", remote=remote, **uses)
+    return InputFile(open_name, content=_content(table["content"], f"{where}.content"), **uses)
+
+
+def _plan_class(table: Mapping[str, Any], where: str) -> str:
+    name = table.get("plan_class", "")
+    if not isinstance(name, str) or (name and not is_name(name, MAX_PLAN_CLASS_CHARS)):
+        raise JobError(f"{where}.plan_class", Message("no_name", rule=name_rule(MAX_PLAN_CLASS_CHARS)))
+    return name
+
+
+def _cpu(table: Mapping[str, Any], where: str) -> str:
+    kind: str = table.get("cpu", "")
+    if kind not in ("", ANY, *CPU_KINDS):
+        raise JobError(f"{where}.cpu", Message("no_cpu_kind", names=", ".join((*CPU_KINDS, ANY))))
+    return kind
 
 
 def _remote(table: Mapping[str, Any], where: str) -> RemoteContent:

@@ -120,7 +120,7 @@ def field_value(name: str, text: str, files: Mapping[str, KeptContent]) -> Any:
     """What a text says of a field, as JSON would; what is no number stays a text, and is refused as such."""
     if name in _TEXTS:
         return text
-    if name == "input_files":
+    if name in ("input_files", "program_files"):
         return [_input(item, files) for item in text.split()]
     if name == "output_files":
         return [_output(item) for item in text.split()]

@@ -19,6 +19,7 @@ MAX_MESSAGE: Final = 900
 """Characters of a message; the client's own buffer has 1,024 bytes."""
 NTHREADS_OPTION: Final = "--nthreads"
 _STICKY: Final = "<sticky/>\n"
+_EXECUTABLE: Final = "<executable/>\n"
 REFUSED_WAIT_SECS: Final = 3600
 WRONG_KEY_WAIT_SECS: Final = 60
 
@@ -325,7 +326,7 @@ def _add_job(parts: list[str], job: JobCard, reply: SchedulerReply, file_names: 
         f"<file_info>\n<name>{file['name']}</name>\n"
         f"<url>{file.get('url') or reply.download_url + quote(file['name'])}</url>\n"
         f"<md5_cksum>{file['md5']}</md5_cksum>\n<nbytes>{int(file['nbytes'])}</nbytes>\n"
-        f"{_STICKY if file.get('sticky') else ''}</file_info>\n"
+        f"{_STICKY if file.get('sticky') else ''}{_EXECUTABLE if file.get('executable') else ''}</file_info>\n"
         for file in job.inputs
         if file["name"] not in file_names
     ]

@@ -87,7 +87,7 @@ def test_the_dry_run_shows_what_the_submission_makes(browser: Client, app: App, 
     files = archive(("jobs.csv", table), ("a/1.bin", b"\xff\0\1"), ("a/2.bin", b"22"))
     upload(browser, app, file=files)
     draft = SubmissionDraft.objects.get()
-    run = drafts.dry_run(draft)
+    run = drafts.dry_run(draft, timezone.now())
     batch = drafts.submit_draft(draft, NOON)
     made = list(batch.workunits.order_by("id"))
     results = sum(workunit.results.count() for workunit in made)
