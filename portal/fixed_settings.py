@@ -7,7 +7,8 @@ from csp.constants import NONE, SELF, UNSAFE_EVAL, UNSAFE_INLINE
 # In this order their pages stand in menus.
 ALL_EXTRAS = [
     *("alerts", "badges", "certificates", "signature_image", "win_back_mails"),
-    *("top_lists", "laboratory", "scenario_editor", "central_factors", "remote_jobs", "scripts", "moving_in"),
+    *("top_lists", "laboratory", "scenario_editor", "central_factors", "remote_jobs", "containers"),
+    *("scripts", "moving_in"),
 ]
 INSTALLED_APPS = [
     "portal.operators.site.SiteConfig",

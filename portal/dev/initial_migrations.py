@@ -46,6 +46,7 @@ _MIGRATIONS: Final[dict[tuple[str, str], list[tuple[str, str]]]] = {
 # Extras may refer to tables of these.
 _FOR_EXTRAS: Final = [*_NEXT, ("accounting", "0001_initial"), ("credit", "0001_initial")]
 _MIGRATIONS["remote_jobs", "0001_initial"] = [*_FOR_EXTRAS, ("scheduler", "0001_initial")]
+_MIGRATIONS["containers", "0001_initial"] = [*_FOR_EXTRAS, ("scheduler", "0001_initial")]
 _MIGRATIONS["scripts", "0001_initial"] = _FOR_EXTRAS
 _LATER: Final = {("portal", "supportaction"): "0002_log_proxies"}
 _CLOSES_CIRCLE: Final = {("workunit", "canonical_result")}

@@ -315,6 +315,13 @@ BATCHES: Final = [
     Line("project/batches/<int:pk>/retry/", ON, 404, ON, LOGIN, "project/batches/{batch}/retry/", "POST"),
     Line("project/batches/<int:pk>/retire/", ON, 404, ON, LOGIN, "project/batches/{batch}/retire/", "POST"),
     Line("project/batches/<int:pk>/outputs.zip", 200, 404, 200, LOGIN, "project/batches/{batch}/outputs.zip"),
+    own("project/batches/containers/"),
+    act("project/batches/containers/", data={"hours": "x"}, answer=200),
+    own("project/batches/images/"),
+    # One that is there: extras/containers/tests.
+    mine("project/batches/images/<int:pk>/", "project/batches/images/1/", 404),
+    act("project/batches/images/<int:pk>/", "project/batches/images/1/", answer=404),
+    act("project/batches/images/<int:pk>/remove/", "project/batches/images/1/remove/", answer=404),
     own("project/batches/keys/"),
     act("project/batches/keys/", data={"name": "x"}, answer=422),
     # One that is there: extras/remote_jobs/tests.

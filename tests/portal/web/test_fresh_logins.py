@@ -84,6 +84,7 @@ NONE_NEEDED: Final = {
         emulator/<int:pk>/change/ emulator/<int:pk>/cancel/ emulator/<int:pk>/share/ emulator/<int:pk>/delete/
         emulator/shared/<str:key>/fork/""",
     "It submits and ends jobs of programs that were released, which their owner follows.": """
+        project/batches/containers/ project/batches/images/<int:pk>/ project/batches/images/<int:pk>/remove/
         project/batches/new/ project/batches/drafts/<int:pk>/submit/ project/batches/drafts/<int:pk>/discard/
         project/batches/<int:pk>/jobs/cancel/ project/batches/<int:pk>/retry/ project/batches/<int:pk>/retire/
         project/batches/<int:pk>/cancel/""",

@@ -1,0 +1,161 @@
+"""Make images, and change their variants. Files never change: a variant that is stored again has other ones."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from django.core.files import File
+from django.core.files.base import ContentFile
+from django.db import transaction
+from django.db.models import QuerySet
+
+from credit.models import App, AppVersion
+from extras.containers.models import Image, ImageFile
+from portal.languages.messages import Message, MessageError
+from portal.models import User
+from portal.object_storage.storage import content_of
+from scheduler.engine.limits import is_name, name_rule
+from scheduler.files.store import store_file
+from scheduler.models import PlanClass
+from scheduler.wire.container_jobs import SETTINGS, read_settings, render_settings
+from scheduler.wire.job_fields import JobError
+
+DOCKERFILE: Final = "Dockerfile"
+MAX_DOCKERFILE_CHARS: Final = 64 * 1024
+MAX_FILE_NBYTES: Final = 60 * 1024 * 1024
+MAX_FILES: Final = 20
+"""Of a variant, beside the Dockerfile and its settings."""
+MAX_VARIANTS: Final = 20
+MAX_IMAGES: Final = 200
+"""Of one person."""
+_BEGINS: Final = re.compile(r"^\s*+FROM\s", re.IGNORECASE | re.MULTILINE)
+_BASE: Final = re.compile(r"[a-z0-9][A-Za-z0-9._/:@-]{0,254}")
+
+
+class ImageError(MessageError):
+    """Something that no image can be made of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """What a variant is made of; ``settings``: the text of a job.toml, empty: none. ``files``: by their names."""
+
+    dockerfile: str
+    settings: str = ""
+    files: Sequence[File[bytes]] = ()
+    plan_class: str = ""
+    cpu: str = ""
+
+
+def container_apps() -> QuerySet[App]:
+    """Apps with a version that needs Docker."""
+    classes = PlanClass.objects.filter(needs_docker=True).values("name")
+    versions = AppVersion.objects.filter(plan_class__in=classes, is_deprecated=False)
+    return App.objects.filter(is_deprecated=False, pk__in=versions.values("app")).order_by("name")
+
+
+def plan_classes_of(app: App) -> list[str]:
+    """Those that its versions for containers have: a variant for another one would go nowhere."""
+    classes = PlanClass.objects.filter(needs_docker=True).values("name")
+    versions = AppVersion.objects.filter(app=app, plan_class__in=classes, is_deprecated=False)
+    return sorted(set(versions.values_list("plan_class", flat=True)))
+
+
+def changeable(user: User) -> QuerySet[Image]:
+    """Images that the person may change: their own; those who may change plan classes, all."""
+    images = Image.objects.all()
+    return images if user.has_perm("scheduler.change_planclass") else images.filter(owner=user)
+
+
+def dockerfile_of(base: str, command: str) -> str:
+    """A Dockerfile that runs a command in the job's folder, with the job's own arguments in ``$ARGS``. ImageError."""
+    if _BASE.fullmatch(base) is None:
+        raise ImageError(Message("image_base"))
+    # A line break would begin another instruction, and a backslash at the end would swallow what follows.
+    if not command.strip() or not command.isprintable() or command.rstrip().endswith("\\"):
+        raise ImageError(Message("image_command"))
+    return f"FROM {base}\nWORKDIR /app\nCMD {command.strip()}\n"
+
+
+@transaction.atomic
+def make(owner: User, app: App, name: str, variant: Variant) -> Image:
+    """A new image with its first variant. Raises ImageError, and stores nothing then.
+
+    Locks the owner's row, so that nobody makes more than there may be.
+    """
+    User.objects.select_for_update(no_key=True).get(pk=owner.pk)
+    if Image.objects.filter(owner=owner).count() >= MAX_IMAGES:
+        raise ImageError(Message("image_limit", number=MAX_IMAGES))
+    image, is_new = Image.objects.get_or_create(name=name, defaults={"app": app, "owner": owner})
+    if not is_new:
+        raise ImageError(Message("image_name_used", name=name))
+    put_variant(image, variant)
+    return image
+
+
+@transaction.atomic
+def put_variant(image: Image, variant: Variant) -> None:
+    """Give an image a variant, instead of one for the same computers. Raises ImageError. Safe to repeat.
+
+    Locks the image. Jobs that were submitted keep the files that they have.
+    """
+    contents = _contents(variant)
+    locked = Image.objects.select_for_update(of=("self",)).select_related("app").get(pk=image.pk)
+    if variant.plan_class and variant.plan_class not in plan_classes_of(locked.app):
+        raise ImageError(Message("image_plan_class", name=variant.plan_class, app=locked.app.name))
+    others = locked.files.exclude(plan_class=variant.plan_class, cpu=variant.cpu)
+    if others.values("plan_class", "cpu").distinct().count() >= MAX_VARIANTS:
+        raise ImageError(Message("image_variants_limit", number=MAX_VARIANTS))
+    locked.files.filter(plan_class=variant.plan_class, cpu=variant.cpu).delete()
+    for open_name, content in contents.items():
+        given = content_of(content)
+        content.seek(0)
+        is_executable = content.read(2) in (b"#!", b"\x7fE")
+        ending = "x" if is_executable else "f"
+        stored = store_file(f"image_{locked.name}_{given.md5}_{ending}", content, is_executable=is_executable)
+        ImageFile.objects.create(
+            image=locked,
+            plan_class=variant.plan_class,
+            cpu=variant.cpu,
+            open_name=open_name,
+            file=stored,
+            is_executable=is_executable,
+        )
+
+
+def remove_variant(image: Image, plan_class: str, cpu: str) -> None:
+    """Forget a variant, and the image with its last one. Safe to repeat. Locks the image."""
+    with transaction.atomic():
+        for locked in Image.objects.select_for_update(of=("self",)).filter(pk=image.pk):
+            locked.files.filter(plan_class=plan_class, cpu=cpu).delete()
+            if not locked.files.exists():
+                locked.delete()
+
+
+def _contents(variant: Variant) -> Mapping[str, File[bytes]]:
+    """By the names in the job's folder."""
+    text = variant.dockerfile.replace("\r\n", "\n")
+    if len(text) > MAX_DOCKERFILE_CHARS or "\0" in text or not _BEGINS.search(text):
+        raise ImageError(Message("image_dockerfile", number=MAX_DOCKERFILE_CHARS))
+    contents: dict[str, File[Any]] = {DOCKERFILE: ContentFile(text.encode())}
+    if variant.settings.strip():
+        try:
+            settings = read_settings(variant.settings)
+        except JobError as error:
+            raise ImageError(Message("image_settings", field=error.field, reason=error.message)) from error
+        contents[SETTINGS] = ContentFile(render_settings(settings).encode())
+    if len(variant.files) > MAX_FILES:
+        raise ImageError(Message("image_files_limit", number=MAX_FILES))
+    for file in variant.files:
+        name = file.name or ""
+        if not is_name(name):
+            raise ImageError(Message("no_name", rule=name_rule()))
+        if name.lower() in {taken.lower() for taken in (*contents, DOCKERFILE, SETTINGS, "boinc_finish_called")}:
+            raise ImageError(Message("image_file_twice", name=name))
+        if file.size > MAX_FILE_NBYTES:
+            raise ImageError(Message("file_limit", nbytes=file.size, most_nbytes=MAX_FILE_NBYTES))
+        contents[name] = file
+    return contents
