@@ -18,8 +18,11 @@ from scheduler.wire.container_jobs import command_fault
 TYPICAL_FLOPS: Final = 4.3e9
 """Of one processor of a usual computer, as BOINC's own pages assume: hours become FLOPs by it."""
 MAX_HOURS: Final = 24 * 100
-SHOWN_FIRST: Final = ("app", "image", "image_name", "base", "command", "dockerfile", "file", "open_name")
-_TEXT: Final = forms.Textarea(attrs={"rows": 8, "spellcheck": "false", "class": "code"})
+SHOWN_FIRST: Final = (
+    *("app", "image", "image_name", "base", "command", "dockerfile", "file", "open_name", "output_files", "hours"),
+    "name",
+)
+_TEXT: Final = forms.Textarea(attrs={"rows": 5, "spellcheck": "false", "class": "code"})
 
 
 def _settings_field() -> forms.CharField:
@@ -97,11 +100,11 @@ class RunForm(JobsForm):
         image.queryset = Image.objects.filter(app__in=images.container_apps())
         self.fields["command_line"].label = _("Arguments of all jobs")
         self.fields["output_files"].required = True
-        self.order_fields([*SHOWN_FIRST, "table", "output_files", "hours", "name"])
+        self.fields["file"].label = _("Inputs: a ZIP archive, or a CSV table")
+        self.order_fields(SHOWN_FIRST)
 
     def parts(self) -> tuple[list[Any], list[Any]]:
-        shown = [*SHOWN_FIRST, "table", "output_files", "hours", "name"]
-        return [self[name] for name in shown], [field for field in self if field.name not in shown]
+        return [self[name] for name in SHOWN_FIRST], [field for field in self if field.name not in SHOWN_FIRST]
 
     def clean_command_line(self) -> str:
         command_line: str = self.cleaned_data["command_line"]

@@ -130,7 +130,9 @@ def remove_variant(image: Image, plan_class: str, cpu: str) -> None:
     """Forget a variant, and the image with its last one. Safe to repeat. Locks the image."""
     with transaction.atomic():
         for locked in Image.objects.select_for_update(of=("self",)).filter(pk=image.pk):
-            locked.files.filter(plan_class=plan_class, cpu=cpu).delete()
+            # Compared here, as the names come from a form that anybody can change.
+            gone = [file.pk for file in locked.files.all() if (file.plan_class, file.cpu) == (plan_class, cpu)]
+            locked.files.filter(pk__in=gone).delete()
             if not locked.files.exists():
                 locked.delete()
 

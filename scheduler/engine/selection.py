@@ -125,7 +125,7 @@ class Selection:
             return Reason.DEADLINE
         return None
 
-    def _files_for(self, inputs: Sequence[Mapping[str, Any]], choice: Choice) -> variants.Files | None:
+    def _files_for(self, inputs: Sequence[Mapping[str, Any]], choice: Choice) -> Sequence[variants.File] | None:
         """As `variants.files_for`."""
         what = choice.version or choice.client_version
         assert what is not None  # one or the other

@@ -15,7 +15,7 @@ ANY: Final = "any"
 """Of a variant for all computers that have no closer one."""
 CPU_KINDS: Final = (INTEL, ARM)
 
-Files = list[dict[str, Any]]
+File = Mapping[str, Any]
 
 
 def cpu_kind(platform: str) -> str:
@@ -25,26 +25,25 @@ def cpu_kind(platform: str) -> str:
     return ARM if "arm" in platform or "aarch64" in platform else ""
 
 
-def files_for(inputs: Sequence[Mapping[str, Any]], plan_class: str, platform: str, main_platform: str) -> Files | None:
+def files_for(inputs: Sequence[File], plan_class: str, platform: str, main_platform: str) -> Sequence[File] | None:
     """The inputs for a version; None: the job has variants, and none of them is for such a computer.
 
     Files with a plan class or kind of CPU belong to the variant of these; the closest one is taken. Containers run on
     the main platform, so a version for another one would build the variant of the wrong processor.
     """
     variants = {_variant(file) for file in inputs} - {None}
-    common: Files = [dict(file) for file in inputs if _variant(file) is None]
     if not variants:
-        return common
+        return inputs
     kind = cpu_kind(main_platform)
     # The plan class counts more than the CPU: it says what the job may use.
     wanted = [(plan_class, kind), (plan_class, ANY), ("", kind), ("", ANY)]
     chosen = next((variant for variant in wanted if variant in variants), None)
     if chosen is None or platform != main_platform:
         return None
-    return common + [dict(file) for file in inputs if _variant(file) == chosen]
+    return [file for file in inputs if _variant(file) in (None, chosen)]
 
 
-def _variant(file: Mapping[str, Any]) -> tuple[str, str] | None:
+def _variant(file: File) -> tuple[str, str] | None:
     """That it belongs to: plan class (empty: any) and kind of CPU; None: to all jobs."""
     plan_class, cpu = file.get("plan_class", ""), file.get("cpu", "")
     return (plan_class, cpu or ANY) if plan_class or cpu else None

@@ -6,7 +6,7 @@ escaped. An object comes before what refers to it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import quote
@@ -139,7 +139,7 @@ class JobCard:
     memory_bytes: int
     disk_bytes: int
     command_line: str
-    inputs: Sequence[dict[str, Any]]
+    inputs: Sequence[Mapping[str, Any]]
     outputs: Sequence[dict[str, Any]]
     certificates: Sequence[str]
     size_keys: Sequence[str]

@@ -114,7 +114,8 @@ def test_a_computer_gets_the_variant_for_it(browser: Client, app: App, submitter
     assert content_of(inputs(reply)["Dockerfile"]) == "FROM nvidia/cuda\n"
     assert (value(reply, "plan_class"), value(reply, "count")) == ("docker_nvidia", "1")
 
-    # Jobs that are sent again have the files that they had, though the image is gone since.
+    assert browser.post(f"{page}remove/", {"plan_class": "\0", "cpu": "x" * 99}).status_code == 302
+    # Jobs that were submitted have their files, though the image is gone since.
     for variant in (("", ""), ("docker", "arm"), ("docker_nvidia", "")):
         browser.post(f"{page}remove/", dict(zip(("plan_class", "cpu"), variant, strict=True)))
     assert not Image.objects.exists()

@@ -14,7 +14,7 @@ from accounting.models import FollowedTask, Project, TaskList
 from accounting.running_tasks import follow
 from credit.models import Result, ServerState, UserCredit, ValidateState
 from portal.models import User
-from scheduler.models import StoredFile
+from scheduler.models import KeptOutput, StoredFile
 from tests.support.boinc_client import BoincClient
 from tests.support.browser_visitor import sign_in
 from tests.support.own_project import Manage, ask_until, attach
@@ -164,3 +164,20 @@ def test_jobs_that_fail_say_why(
     page.get_by_text("Earlier tasks").click()
     expect(page.get_by_role("row", name=sleeper.name)).to_contain_text("failed")
     check_pages_say_why(page, by_app)
+
+
+def test_a_wrapper_and_its_program_have_the_files_in_a_folder(
+    site: Site, manage: Manage, background: None, project: str, boinc_client: BoincClient
+) -> None:
+    """As wrappers for containers and virtual machines do, which share one folder with what they start."""
+    manage("release_app_version", str(APPS / "wrapped"))
+    job = {"command_line": "a b", "input_files": [{"open_name": "in", "content": "one two three\n"}]}
+    manage.submit("wrapped", [job], min_quorum=1, target_nresults=1)
+    attach(boinc_client, site, "alice@example.org", project)
+    outputs = KeptOutput.objects.filter(workunit_name__startswith="wrapped")
+    ask_until(outputs.exists, "the job to be validated", [boinc_client], project, site)
+    assert (Path(site.environment["VAR_DIR"]) / "files" / outputs.get().path).read_text() == "3 a b\n"
+    # It has kept what the version says of itself.
+    state = (boinc_client.directory / "client_state.xml").read_text()
+    for element in ("<file_prefix>shared</file_prefix>", "<needs_network/>", "<dont_throttle/>"):
+        assert element in state

@@ -1,0 +1,3 @@
+#!/bin/sh
+# The words of its input, and its arguments.
+echo "$(wc -w < in) $*" > out
