@@ -107,6 +107,8 @@ async def answer(request: SchedulerRequest, *, now: dt.datetime, draw: random.Ra
             case identify.UnknownHost():
                 host_id = await in_thread(identify.enrol, served, request, now)
                 is_enrolled = True
+            case identify.UnknownKey():
+                await in_thread(identify.refuse, served)
             case None:
                 is_locked = True
     else:
@@ -117,14 +119,16 @@ async def answer(request: SchedulerRequest, *, now: dt.datetime, draw: random.Ra
     return render_reply(answered)
 
 
-async def _serve(attempt: _Attempt, host_id: int, *, is_enrolled: bool) -> _Served | identify.UnknownHost | None:
+async def _serve(
+    attempt: _Attempt, host_id: int, *, is_enrolled: bool
+) -> _Served | identify.UnknownHost | identify.UnknownKey | None:
     """Identify the client, take its reports, choose jobs, send them, and reply.
 
     None, and nothing is stored, if the computer has to be locked for that, or was written since it was read.
     """
     request, known, now = attempt.request, attempt.catalogue, attempt.now
     identified = await identify.find_account(request, host_id, locks=attempt.is_locked, is_enrolled=is_enrolled)
-    if isinstance(identified, identify.UnknownHost):
+    if not isinstance(identified, identify.Identified):
         return identified
     account, host = identified
 
