@@ -304,8 +304,9 @@ class _Pass:
 
     def compared(
         self, workunits: Workunits, results: Results, verdicts: Sequence[Verdict | None], here: slice
-    ) -> Iterator[ComparedWorkunit]:
+    ) -> list[ComparedWorkunit]:
         """Those that are ``here`` and could be compared, as the engine takes them."""
+        compared: list[ComparedWorkunit] = []
         columns = (
             workunits.id,
             workunits.fpops_est,
@@ -349,7 +350,8 @@ class _Pass:
                 workunit.earlier_credit = credit
             elif verdict.canonical is not None:
                 workunit.canonical = begin + verdict.canonical
-            yield workunit
+            compared.append(workunit)
+        return compared
 
     def count(self) -> None:
         report, decided = self.report, self.decided
