@@ -70,6 +70,7 @@ def test_results_that_agree_are_granted_and_the_workunit_goes_on(
 def test_totals_and_recent_averages_move_by_what_is_granted(app: App, version: AppVersion, hosts: list[Host]) -> None:
     done(app, version, *hosts[:2])
     done(app, version, hosts[0], hosts[2])
+    done(app, version, hosts[3], sent_at=LATER - dt.timedelta(days=2))
     validate(app)
     credit = UserCredit.objects.get(user=hosts[0].owner_id)
     assert credit.total_credit == pytest.approx(2 * DEFAULT)
@@ -77,9 +78,11 @@ def test_totals_and_recent_averages_move_by_what_is_granted(app: App, version: A
     assert credit.expavg_credit == pytest.approx(DEFAULT * 12 + DEFAULT * 0.6931471805599453 / 7)
     assert credit.expavg_at == LATER
     assert HostCredit.objects.get(host=hosts[2]).total_credit == pytest.approx(DEFAULT)
+    # The default is by now 1.2 times the estimate. It is spread over the time since this owner's job was sent.
+    assert UserCredit.objects.get(user=hosts[3].owner_id).expavg_credit == pytest.approx(1.2 * DEFAULT / 2)
     version.refresh_from_db()
-    # Four grants: one spread over 2 h, three at the same moment.
-    assert version.expavg_credit == pytest.approx(DEFAULT * 12 + 3 * DEFAULT * 0.6931471805599453 / 7)
+    # Five grants: one spread over 2 h, four at the same moment.
+    assert version.expavg_credit == pytest.approx(DEFAULT * 12 + 4.2 * DEFAULT * 0.6931471805599453 / 7)
 
 
 def test_averages_of_host_and_version_get_a_sample_for_each_result(
