@@ -157,9 +157,9 @@ def _run_or_create_missing(batch: _Pass, limit: int) -> PassReport:
 
 def _queue_for_retry(workunit_ids: Sequence[int], fault: str, now: dt.datetime) -> None:
     """Try them again later, and say why; the fault may quote any text."""
-    said = fault.encode(errors="replace").decode().replace("\0", "")[:_LONGEST_FAULT]
+    text = fault.encode(errors="replace").decode().replace("\0", "")[:_LONGEST_FAULT]
     waiting = Workunit.objects.filter(pk__in=workunit_ids, need_validate=True)
-    waiting.update(validate_fault=said, validate_after=now + RETRY_DELAY)
+    waiting.update(validate_fault=text, validate_after=now + RETRY_DELAY)
 
 
 class _Pass:
