@@ -78,11 +78,24 @@ def test_totals_and_recent_averages_move_by_what_is_granted(app: App, version: A
     assert credit.expavg_credit == pytest.approx(DEFAULT * 12 + DEFAULT * 0.6931471805599453 / 7)
     assert credit.expavg_at == LATER
     assert HostCredit.objects.get(host=hosts[2]).total_credit == pytest.approx(DEFAULT)
-    # The default is by now 1.2 times the estimate. It is spread over the time since this owner's job was sent.
+    # Alone it is granted its claim, 1.2 times the default, spread over the time since this owner's own job was sent.
     assert UserCredit.objects.get(user=hosts[3].owner_id).expavg_credit == pytest.approx(1.2 * DEFAULT / 2)
     version.refresh_from_db()
     # Five grants: one spread over 2 h, four at the same moment.
     assert version.expavg_credit == pytest.approx(DEFAULT * 12 + 4.2 * DEFAULT * 0.6931471805599453 / 7)
+
+
+def test_a_recent_average_of_a_later_time_keeps_it_when_the_clock_was_set_back(
+    app: App, version: AppVersion, hosts: list[Host]
+) -> None:
+    ahead = LATER + dt.timedelta(hours=1)
+    UserCredit.objects.create(user=hosts[0].owner, total_credit=1.0, expavg_credit=1.0, expavg_at=ahead)
+    done(app, version, hosts[0])
+    validate(app)
+    credit = UserCredit.objects.get(user=hosts[0].owner_id)
+    # As if at the same moment: alone it is granted its claim, 1.2 times the default.
+    assert credit.expavg_credit == pytest.approx(1 + 1.2 * DEFAULT * 0.6931471805599453 / 7)
+    assert credit.expavg_at == ahead
 
 
 def test_averages_of_host_and_version_get_a_sample_for_each_result(
