@@ -19,7 +19,15 @@ from scheduler.rpc import store, writes
 from scheduler.rpc.store import KnownHost, ReadQuery
 from scheduler.rpc.writes import WriteQuery
 from tests.support.credit_factories import make_app, make_result, make_version, make_workunit
-from tests.support.scheduler_clients import Computer, at_once, computer_of, elsewhere, fill_ready_jobs, key_of
+from tests.support.scheduler_clients import (
+    Computer,
+    at_once,
+    computer_of,
+    elsewhere,
+    fill_ready_jobs,
+    key_of,
+    result_xml,
+)
 from tests.support.wait import wait_until
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -134,6 +142,16 @@ def test_if_a_job_is_not_to_be_had_only_who_was_given_it_is_answered_anew(
     for computer in fleet:
         assert len(computer.jobs) == 3
         assert sorted(sent(computer)) == sorted(computer.jobs)
+
+
+def test_who_reports_waits_for_no_job_that_others_have_locked_and_gets_another(fleet: list[Computer]) -> None:
+    first = Result.objects.filter(server_state=ServerState.UNSENT).earliest("id")
+    results = result_xml(fleet[0].jobs[0])
+    with ThreadPoolExecutor(1) as threads, transaction.atomic():
+        Result.objects.select_for_update().get(pk=first.pk)
+        threads.submit(at_once, fleet[0].asks(0, 2, results=results)).result(PATIENCE_SECS)
+    assert len(fleet[0].jobs) == 2
+    assert first.name not in fleet[0].jobs
 
 
 def test_two_computers_of_one_person_are_written_one_after_the_other(
