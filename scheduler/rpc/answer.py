@@ -178,7 +178,7 @@ def _begin(
     """What fits the computer, and which lost jobs go out again; the jobs that stay on the computer."""
     request, now = attempt.request, attempt.now
     lost = reports.lost(account, host.id, request)
-    gone = {report.known.id for report in reported} | {each.id for each in lost}
+    gone = {report.result.id for report in reported} | {each.id for each in lost}
     stays = [
         each
         for each in account.results.values()
@@ -208,7 +208,7 @@ async def _take_reports(
     rows = [report.row for report in reported] + [reports.lost_row(each) for each in work.lost]
     if not rows:
         return _ReportsTaken(account.records.ids, set())
-    claimed = [report.known.workunit_id for report in reported if report.known.host_id is None]
+    claimed = [report.result.workunit_id for report in reported if report.result.host_id is None]
     counted, records = await store.report(host.id, rows, claimed, account.jobs_of_day, now)
     if not counted:
         return _ReportsTaken(account.records.ids, set())

@@ -72,13 +72,13 @@ def _known(fraction: float | None) -> float | None:
 
 def _digest(request: SchedulerRequest) -> str:
     """A digest that changes when the stored description of the computer must."""
-    known = [request.host.domain_name, request.client_version, request.platform_name]
+    described = [request.host.domain_name, request.client_version, request.platform_name]
     # Most say nothing of these; then the description that is stored need not be stored again.
     rare = [*request.refused_containers, request.client_brand, request.client_opaque]
     if any(rare) or names_containers(request.host.raw):
-        known += ["containers", *rare]
-    said = "\n".join(known).encode()
-    parts = hardware_digest(request.host.raw) + hardware_digest(request.coprocs_raw) + said
+        described += ["containers", *rare]
+    text = "\n".join(described).encode()
+    parts = hardware_digest(request.host.raw) + hardware_digest(request.coprocs_raw) + text
     return blake2b(parts, digest_size=16).hexdigest()
 
 
