@@ -195,14 +195,26 @@ def test_who_writes_an_account_for_a_while_keeps_nobody_elses_requests_waiting(f
         assert not asked.done()
 
 
-def test_what_may_wait_for_a_lock_keeps_nobody_else_waiting(fleet: list[Computer]) -> None:
+def test_what_may_wait_for_a_lock_keeps_nobody_else_waiting(
+    fleet: list[Computer], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The first job of a spell of probation is noted in a record that a validator has locked."""
+    together: list[int] = []
+    really_steps = WriteQuery.steps
+
+    def steps(several: Sequence[WriteQuery], *, alone: bool) -> Sequence[Step | Then]:
+        together.extend(query.host_id for query in several if not alone)
+        return really_steps(several, alone=alone)
+
+    monkeypatch.setattr(WriteQuery, "steps", staticmethod(steps))
     record = HostAppVersion.objects.get(host=fleet[0].hostid)
     HostAppVersion.objects.filter(pk=record.pk).update(scale_probation=True, host_scale_at=None)
     with while_locked(lambda: HostAppVersion.objects.select_for_update().get(pk=record.pk), fleet) as asked:
         assert not asked.done()
     record.refresh_from_db()
     assert record.host_scale_at is not None
+    # From the beginning, and not only after a batch with the others has waited too long.
+    assert fleet[0].hostid not in together
 
 
 def test_who_names_very_many_jobs_is_read_apart(fleet: list[Computer], monkeypatch: pytest.MonkeyPatch) -> None:
