@@ -448,19 +448,20 @@ def test_an_odd_single_result_that_nobody_confirms_in_time_gets_no_more_than_the
     assert set(workunit.results.values_list("server_state", flat=True)) == {ServerState.OVER}
 
 
+@pytest.mark.parametrize(("nfailed", "most"), [(2, 4), (99, 100)], ids=["room", "at the limit of 100"])
 def test_an_odd_result_after_failures_has_room_for_a_second_one(
-    app: App, version: AppVersion, hosts: list[Host]
+    app: App, version: AppVersion, hosts: list[Host], nfailed: int, most: int
 ) -> None:
     App.objects.update(adaptive_replication=True)
     record(hosts[0], version, pfc_n=50, pfc_avg=1.0, consecutive_valid=500, error_rate=0.0)
     workunit = done(app, version, hosts[0], elapsed_secs=150.0, sent_at=LATER - dt.timedelta(days=1))
-    for _ in range(2):
+    for _ in range(nfailed):
         make_result(workunit, server_state=ServerState.OVER, outcome=Outcome.CLIENT_ERROR)
-    Workunit.objects.update(max_total_results=3, max_error_results=3, max_success_results=1)
+    Workunit.objects.update(max_total_results=nfailed + 1, max_error_results=nfailed + 1, max_success_results=1)
     assert validate(app).nwaiting == 1
     transitioner.run(LATER)
     workunit.refresh_from_db()
-    assert (workunit.error_mask, workunit.max_total_results, workunit.results.count()) == (0, 4, 4)
+    assert (workunit.error_mask, workunit.max_total_results, workunit.results.count()) == (0, most, most)
     assert workunit.max_success_results == 2
 
 
