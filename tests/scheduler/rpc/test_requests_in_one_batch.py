@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from django.db import transaction
 
-from credit.models import HostAppVersion, Result, ServerState
+from credit.models import HostAppVersion, Outcome, Result, ServerState
 from portal.clients.database import batching
 from portal.clients.effects import Query, Step, Then
 from portal.models import Host, User
@@ -152,6 +152,17 @@ def test_who_reports_waits_for_no_job_that_others_have_locked_and_gets_another(f
         threads.submit(at_once, fleet[0].asks(0, 2, results=results)).result(PATIENCE_SECS)
     assert len(fleet[0].jobs) == 2
     assert first.name not in fleet[0].jobs
+
+
+def test_a_computer_that_has_lost_a_job_for_good_is_locked_before_that_is_stored(
+    fleet: list[Computer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    again = answered_again(monkeypatch)
+    lost = Result.objects.get(name=fleet[0].jobs.pop())
+    assert lost.deadline_at is not None
+    at_once(fleet[0].asks(now=lost.deadline_at))
+    lost.refresh_from_db()
+    assert (again, lost.outcome) == ([fleet[0].hostid], Outcome.CLIENT_DETACHED)
 
 
 def test_two_computers_of_one_person_are_written_one_after_the_other(
