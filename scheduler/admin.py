@@ -19,7 +19,18 @@ from portal.admin import ReadOnlyAdmin
 from portal.audit.admin import AuditedAdmin, AuditedForm
 from portal.languages.sentences import sentence
 from scheduler.files.store import StoringError, store_file
-from scheduler.models import AppKeyword, KeyChange, PlanClass, ReleaseDraft, RetryEntry, StoredFile, Submitter, Trickle
+from scheduler.lanes.pages import LanePages
+from scheduler.models import (
+    AppKeyword,
+    KeyChange,
+    PlanClass,
+    ReleaseDraft,
+    RetryEntry,
+    StoredFile,
+    Submitter,
+    Trickle,
+    WorkBlock,
+)
 from scheduler.releases.admin import ReleasePages
 from scheduler.releases.key_pages import KeyPages
 from scheduler.submission.drafts import MAX_UPLOAD_NBYTES
@@ -187,8 +198,36 @@ class ReleaseDraftAdmin(ReleasePages):
     """Versions of apps: prepare, sign, test, release, withdraw, roll back."""
 
 
+class WorkBlockForm(AuditedForm):
+    """Who gets no new jobs, and why."""
+
+    class Meta:
+        model = WorkBlock
+        fields = ("host", "user", "reason")
+        help_texts = {
+            "host": _("The number of the computer, as on its page."),
+            "user": _("Or the number of the volunteer: then all of their computers."),
+        }
+
+
+@admin.register(WorkBlock)
+class WorkBlockAdmin(AuditedAdmin):
+    """Computers that get no new jobs, and volunteers none of whose computers do; deleting the block undoes it."""
+
+    form = WorkBlockForm
+    list_display = ("__str__", "host", "user", "reason", "created_at")
+    list_select_related = ("host", "user")
+    search_fields = ("reason", "host__domain_name", "user__name")
+    raw_id_fields = ("host", "user")
+    fields = WorkBlockForm.Meta.fields
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
+        """The reason can be put in other words; whom it is about is another block."""
+        return () if obj is None else ("host", "user")
+
+
 @admin.register(RetryEntry)
-class RetryEntryAdmin(ReadOnlyAdmin):
+class RetryEntryAdmin(LanePages):
     """Workunits that made a background step fail: why, and when they are tried again."""
 
     list_display = ("workunit", "step", "fault", "ntries", "since", "retry_at")

@@ -1027,8 +1027,18 @@ class Migration(migrations.Migration):
                 ("min_gpu_ram_bytes", models.BigIntegerField(default=0)),
                 ("api_version", models.CharField(blank=True, default="", max_length=11)),
                 ("cmdline", models.CharField(blank=True, default="", max_length=239)),
-                ("min_client_version", models.PositiveIntegerField(db_default=0, default=0)),
-                ("max_client_version", models.PositiveIntegerField(db_default=0, default=0)),
+                (
+                    "min_client_version",
+                    models.PositiveIntegerField(
+                        db_default=0, default=0, validators=[django.core.validators.MaxValueValidator(9999999)]
+                    ),
+                ),
+                (
+                    "max_client_version",
+                    models.PositiveIntegerField(
+                        db_default=0, default=0, validators=[django.core.validators.MaxValueValidator(9999999)]
+                    ),
+                ),
                 ("is_deprecated", models.BooleanField(default=False)),
                 (
                     "cross_project_scale",

@@ -510,8 +510,20 @@ class AppVersion(models.Model):
     api_version = models.CharField(_("version of the BOINC API"), max_length=11, blank=True, default="")
     cmdline = models.CharField(_("arguments"), max_length=MAX_CMDLINE_NBYTES, blank=True, default="")
     # Major × 10,000 + minor × 100 + release; 0: any
-    min_client_version = models.PositiveIntegerField(_("least version of BOINC"), default=0, db_default=0)
-    max_client_version = models.PositiveIntegerField(_("greatest version of BOINC"), default=0, db_default=0)
+    min_client_version = models.PositiveIntegerField(
+        _("least version of BOINC"),
+        default=0,
+        db_default=0,
+        validators=[MaxValueValidator(9_999_999)],
+        help_text=_("Computers with an older one do not get this version. 71620 is 7.16.20; 0 means any."),
+    )
+    max_client_version = models.PositiveIntegerField(
+        _("greatest version of BOINC"),
+        default=0,
+        db_default=0,
+        validators=[MaxValueValidator(9_999_999)],
+        help_text=_("Computers with a newer one do not get this version. 0 means any."),
+    )
     is_deprecated = models.BooleanField(
         _("withdrawn"),
         default=False,

@@ -142,8 +142,11 @@ UPDATE credit_workunit w
 
 LOCK_UNSENDABLE: Final = f"""
 SELECT id FROM credit_workunit WHERE id IN (
-       SELECT workunit_id FROM credit_result WHERE app_id = %(app)s AND server_state = {ServerState.UNSENT}
-        LIMIT %(limit)s)
+       (SELECT workunit_id FROM credit_result
+         WHERE app_id = %(app)s AND server_state = {ServerState.UNSENT} AND lane = 0 LIMIT %(limit)s)
+        UNION ALL
+       (SELECT workunit_id FROM credit_result
+         WHERE app_id = %(app)s AND server_state = {ServerState.UNSENT} AND lane <> 0 LIMIT %(limit)s))
  ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
 """
 """Locks workunits by id, SKIP LOCKED."""
