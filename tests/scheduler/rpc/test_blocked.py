@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from typing import Any
 
 import pytest
 from django.test import Client
@@ -137,7 +138,7 @@ def test_a_client_that_is_too_new_is_told_so(computer: Computer, settings: Setti
     ],
 )
 def test_a_client_gets_the_newest_version_that_allows_it(
-    app: App, alice: User, limits: dict[str, int], numbers: list[int]
+    app: App, alice: User, limits: dict[str, Any], numbers: list[int]
 ) -> None:
     make_version(app, 101, **limits)
     make_result(make_workunit(app, output_files=[]))
