@@ -70,7 +70,12 @@ class SchedulerConfig(extras.SiteApp):
         from portal.dashboard.navigation import JOBS, SETTINGS, AdminPage
 
         reserved = AdminPage(JOBS, _("Jobs for certain computers"), "admin:reserved_jobs", "credit.view_workunit")
-        return [reserved, AdminPage(SETTINGS, _("New code-signing key"), "admin:new_key", "scheduler.add_keychange")]
+        invalid = AdminPage(JOBS, _("Invalid results"), "admin:invalid_results", "credit.view_result")
+        return [
+            reserved,
+            invalid,
+            AdminPage(SETTINGS, _("New code-signing key"), "admin:new_key", "scheduler.add_keychange"),
+        ]
 
     def account_erased(self, user_id: int, now: dt.datetime) -> None:
         from scheduler.submission.batches import disown

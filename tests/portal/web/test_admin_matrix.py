@@ -181,6 +181,7 @@ PAGES: Final = [
         for step in ("ask", "sign", "look-up", "key", "try", "activate", "take-over", "seen")
     ),
     Page("admin/scheduler/retryentry/reserved/", get="PR"),
+    Page("admin/scheduler/workblock/invalid-results/", get="P"),
     Page(
         "admin/scheduler/retryentry/reserved/<int:app>/<int:lane>/<str:action>/",
         post="P",
