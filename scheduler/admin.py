@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from django import forms
 from django.contrib import admin
 from django.contrib.auth.backends import ModelBackend
+from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path
 from django.utils import timezone
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
+from django.views.decorators.http import require_safe
 from unfold.widgets import UnfoldAdminFileFieldWidget, UnfoldAdminTextInputWidget
 
 from credit.models import App, AppVersion, ProcessorType
@@ -19,7 +24,19 @@ from portal.admin import ReadOnlyAdmin
 from portal.audit.admin import AuditedAdmin, AuditedForm
 from portal.languages.sentences import sentence
 from scheduler.files.store import StoringError, store_file
-from scheduler.models import AppKeyword, KeyChange, PlanClass, ReleaseDraft, RetryEntry, StoredFile, Submitter, Trickle
+from scheduler.lanes.pages import LanePages
+from scheduler.lifecycle import invalid_results
+from scheduler.models import (
+    AppKeyword,
+    KeyChange,
+    PlanClass,
+    ReleaseDraft,
+    RetryEntry,
+    StoredFile,
+    Submitter,
+    Trickle,
+    WorkBlock,
+)
 from scheduler.releases.admin import ReleasePages
 from scheduler.releases.key_pages import KeyPages
 from scheduler.submission.drafts import MAX_UPLOAD_NBYTES
@@ -187,8 +204,57 @@ class ReleaseDraftAdmin(ReleasePages):
     """Versions of apps: prepare, sign, test, release, withdraw, roll back."""
 
 
+class WorkBlockForm(AuditedForm):
+    """Who gets no new jobs, and why."""
+
+    class Meta:
+        model = WorkBlock
+        fields = ("host", "user", "reason")
+        help_texts = {
+            "host": _("The number of the computer, as on its page."),
+            "user": _("Or the number of the volunteer: then all of their computers."),
+        }
+
+
+@admin.register(WorkBlock)
+class WorkBlockAdmin(AuditedAdmin):
+    """Computers that get no new jobs, and volunteers none of whose computers do; deleting the block undoes it."""
+
+    form = WorkBlockForm
+    list_display = ("__str__", "host", "user", "reason", "created_at")
+    list_select_related = ("host", "user")
+    search_fields = ("reason", "host__domain_name", "user__name")
+    raw_id_fields = ("host", "user")
+    fields = WorkBlockForm.Meta.fields
+
+    def get_urls(self) -> list[URLPattern]:
+        view: Callable[..., HttpResponse] = self.admin_site.admin_view(require_safe(self.invalid_results))
+        return [path("invalid-results/", view, name="invalid_results"), *super().get_urls()]
+
+    def invalid_results(self, request: HttpRequest) -> HttpResponse:
+        """Which versions and computers return invalid results?"""
+        if not request.user.has_perm("credit.view_result"):
+            raise PermissionDenied
+        now = timezone.now()
+        context = {
+            **self.admin_site.each_context(request),
+            "title": gettext("Invalid results"),
+            "parts": [
+                (gettext("By version"), invalid_results.by_version(now), False),
+                (gettext("By computer and version"), invalid_results.by_host(now), True),
+            ],
+            "days": invalid_results.DAYS,
+            "may_block": self.has_add_permission(request),
+        }
+        return TemplateResponse(request, "scheduler/admin/invalid_results.html", context)
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
+        """The reason can be put in other words; whom it is about is another block."""
+        return () if obj is None else ("host", "user")
+
+
 @admin.register(RetryEntry)
-class RetryEntryAdmin(ReadOnlyAdmin):
+class RetryEntryAdmin(LanePages):
     """Workunits that made a background step fail: why, and when they are tried again."""
 
     list_display = ("workunit", "step", "fault", "ntries", "since", "retry_at")

@@ -34,6 +34,14 @@ class Comparison(models.TextChoices):
     CUSTOM = "custom", _("a function or a script")
 
 
+class HomogeneousRedundancy(models.TextChoices):
+    """Which computers may confirm each other's results; `scheduler.engine.hr_classes` says what a class is."""
+
+    OFF = "off", _("no: all computers")
+    COARSE = "coarse", _("same operating system and kind of processor")
+    FINE = "fine", _("also the same maker of processor and the same vector instructions")
+
+
 class VersionAverage(models.TextChoices):
     """The source of a version's average of PFC."""
 
@@ -127,6 +135,7 @@ _APP_CHOICES: Final[dict[str, type[StrEnum] | type[models.TextChoices]]] = {
     "comparison": Comparison,
     "replica_rule": ReplicaRule,
     "version_average": VersionAverage,
+    "homogeneous_redundancy": HomogeneousRedundancy,
 }
 # avg_ncpus and gpu_usage have further constraints, by the type of processor.
 _VERSION_RANGES: Final = {
@@ -401,6 +410,33 @@ class App(models.Model):
             "computers."
         ),
     )
+    homogeneous_redundancy = models.CharField(
+        _("compare only computers of one class"),
+        max_length=8,
+        choices=HomogeneousRedundancy,
+        default=HomogeneousRedundancy.OFF,
+        db_default=HomogeneousRedundancy.OFF.value,
+        help_text=_(
+            "For programs whose numbers differ a little from one kind of computer to another. All results of a "
+            "workunit go to computers of the class that got the first one. Computers whose class is not known get no "
+            "jobs of this app."
+        ),
+    )
+    homogeneous_app_version = models.BooleanField(
+        _("compare only results of one version"),
+        default=False,
+        db_default=False,
+        help_text=_(
+            "All results of a workunit are computed by the version that got the first one. Computers with programs of "
+            "their own get no jobs of this app."
+        ),
+    )
+    is_beta = models.BooleanField(
+        _("for testers only"),
+        default=False,
+        db_default=False,
+        help_text=_("Only volunteers who agreed to test new versions get its jobs."),
+    )
     created_at = models.DateTimeField(_("created"), default=timezone.now, editable=False)
 
     class Meta:
@@ -473,6 +509,21 @@ class AppVersion(models.Model):
     # How clients start it (BOINC protocol, job description): the interface that it was built with, and its arguments
     api_version = models.CharField(_("version of the BOINC API"), max_length=11, blank=True, default="")
     cmdline = models.CharField(_("arguments"), max_length=MAX_CMDLINE_NBYTES, blank=True, default="")
+    # Major × 10,000 + minor × 100 + release; 0: any
+    min_client_version = models.PositiveIntegerField(
+        _("least version of BOINC"),
+        default=0,
+        db_default=0,
+        validators=[MaxValueValidator(9_999_999)],
+        help_text=_("Computers with an older one do not get this version. 71620 is 7.16.20; 0 means any."),
+    )
+    max_client_version = models.PositiveIntegerField(
+        _("greatest version of BOINC"),
+        default=0,
+        db_default=0,
+        validators=[MaxValueValidator(9_999_999)],
+        help_text=_("Computers with a newer one do not get this version. 0 means any."),
+    )
     is_deprecated = models.BooleanField(
         _("withdrawn"),
         default=False,

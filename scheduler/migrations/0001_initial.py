@@ -627,6 +627,51 @@ class Migration(migrations.Migration):
             ],
         ),
         migrations.CreateModel(
+            name="WorkBlock",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
+                (
+                    "host",
+                    models.OneToOneField(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="work_block",
+                        to="portal.host",
+                    ),
+                ),
+                (
+                    "user",
+                    models.OneToOneField(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="work_block",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                ("reason", models.CharField(max_length=300)),
+                ("created_at", models.DateTimeField(default=django.utils.timezone.now, editable=False)),
+            ],
+            options={
+                "ordering": ["-id"],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("host__isnull", False), ("user__isnull", True)),
+                            models.Q(("host__isnull", True), ("user__isnull", False)),
+                            _connector="OR",
+                        ),
+                        name="workblock_of_one",
+                        violation_error_message="Choose a computer or a volunteer, not both.",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("reason", ""), _negated=True), name="workblock_has_reason"
+                    ),
+                ],
+            },
+        ),
+        migrations.CreateModel(
             name="ArchivedTask",
             fields=[
                 ("id", models.BigIntegerField(primary_key=True, serialize=False)),
