@@ -191,6 +191,8 @@ class JobQuery:
     ``flops``: of the fastest version, times the availability. ``rank`` (-priority) and ``begin``: at which place in
     the queue to begin. ``ties``: of who asks (`engine.ties`); ``avoids_ties``: only workunits of whose copies nobody
     with such a tie has one; ``is_strict``: even if there are no others, for a delay bound after they got it.
+    ``held_files``: what the computer has kept of earlier jobs. Ready jobs that need some of it go first; SQL does not
+    look at it.
     """
 
     app_id: int
@@ -205,6 +207,7 @@ class JobQuery:
     ties: list[int] = field(default_factory=list)
     avoids_ties: bool = False
     is_strict: bool = False
+    held_files: list[str] = field(default_factory=list)
 
     def with_ties(self) -> JobQuery:
         """The same query for any copies."""

@@ -9,7 +9,7 @@ from django.utils.translation import gettext_lazy as _
 
 from credit.models import JOB_NAME, AppVersion, Batch, Result
 from credit.models.work import MAX_WORKUNIT_NAME_CHARS
-from scheduler.engine.limits import MAX_FORMER_NAME_CHARS, MAX_UPLOAD_NAME_CHARS
+from scheduler.engine.limits import MAX_FORMER_NAME_CHARS, MAX_NAME_CHARS, MAX_UPLOAD_NAME_CHARS
 
 
 class StoredFile(models.Model):
@@ -35,6 +35,20 @@ class StoredFile(models.Model):
         ordering = ["name"]
         constraints = [CheckConstraint(condition=Q(nbytes__gte=0), name="storedfile_nbytes_range")]
         indexes = [models.Index(fields=["batch"], condition=Q(batch__isnull=False), name="storedfile_batch")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class StickyFile(models.Model):
+    """A file of another server that computers keep for a batch's jobs: needed until none of them is open any more."""
+
+    batch = models.ForeignKey(Batch, models.CASCADE, related_name="sticky_files", db_index=False)
+    name = models.CharField(max_length=MAX_NAME_CHARS)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["name", "batch"], name="stickyfile_once")]
+        indexes = [models.Index(fields=["batch"], name="stickyfile_batch")]
 
     def __str__(self) -> str:
         return self.name

@@ -38,7 +38,8 @@ class Dispatch:
 
     ``scores``: how much the volunteer likes each app (`keywords.score`). ``inherited``: for each missing record, the
     version whose statistics it takes over. ``lost``: jobs to give up; ``again``: jobs to send again. ``ties``: what the
-    computer shares with others that may be the same person's (`engine.ties`).
+    computer shares with others that may be the same person's (`engine.ties`). ``held_files``: what it keeps of earlier
+    jobs.
     """
 
     catalogue: Catalogue
@@ -49,6 +50,7 @@ class Dispatch:
     lost: list[KnownResult] = field(default_factory=list)
     again: list[tuple[KnownResult, Choice]] = field(default_factory=list)
     ties: list[int] = field(default_factory=list)
+    held_files: list[str] = field(default_factory=list)
 
 
 def computer_of(request: SchedulerRequest) -> Computer:
@@ -120,7 +122,7 @@ def begin(
         selection.reasons.add(Reason.REFUSED_TYPE)
     key_age_secs = now.timestamp() - account.key_created_at
     ties = ties_of(account.user_id, request.address, request.host.host_cpid, key_age_secs, settings.SECRET_KEY)
-    work = Dispatch(catalogue, computer, selection, ties=ties)
+    work = Dispatch(catalogue, computer, selection, ties=ties, held_files=sorted(request.held_files))
     if wanted:
         selection.choices = _choices(request, account.user_id, work, wanted)
     return work
@@ -283,6 +285,7 @@ def _query(dispatch: Dispatch, app_id: int, most: int) -> JobQuery:
         dispatch.ties,
         settings.SEPARATE_REPLICAS != Separation.OFF,
         settings.SEPARATE_REPLICAS == Separation.STRICT,
+        dispatch.held_files,
     )
 
 

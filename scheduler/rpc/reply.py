@@ -76,6 +76,7 @@ def reply_to(
         ),
         notices=[Notice(f"No tasks sent: {text[0].lower()}{text[1:]}") for text in reasons_given],
         preferences=account.preferences,
+        files_to_delete=account.unneeded_files,
         result_acks=list(dict.fromkeys(result.name for result in request.results)),
     )
 

@@ -125,6 +125,7 @@ class ReadRow(JsonRow):
     work_asked_at: float | None
     preferences_at: float | None
     preferences: str | None
+    unneeded_files: list[str] | None
     records: list[RecordRow] | None
     results: list[KnownResult] | None
 

@@ -24,7 +24,7 @@ from portal.models import User
 from portal.object_storage.storage import sync
 from scheduler.engine.fair_queue import Window
 from scheduler.files.store import removed_on_failure, save_content
-from scheduler.models import ArchivedWorkunit, StoredFile
+from scheduler.models import ArchivedWorkunit, StickyFile, StoredFile
 from scheduler.submission import fair_shares, sql
 from scheduler.submission.batches import RETRY
 from scheduler.submission.create_work import copy_workunits, create_results
@@ -148,6 +148,9 @@ def _write(batch: Batch, jobs: Sequence[SubmittedJob], now: dt.datetime) -> None
     _refuse_used_names(jobs)
     with removed_on_failure() as paths:
         _write_rows(batch, jobs, _stored(batch, jobs, paths), windows, now)
+    if kept := {file.name for job in jobs for file in job.inputs if file.remote is not None and file.is_sticky}:
+        rows = (StickyFile(batch=batch, name=name) for name in sorted(kept))
+        StickyFile.objects.bulk_create(rows, ignore_conflicts=True, batch_size=10_000)
 
 
 _USED_NAME: Final = re.compile(r"\(name\)=\((.*)\)")

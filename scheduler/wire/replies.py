@@ -134,8 +134,8 @@ class SchedulerReply:
 
     ``master_url``: empty if the client is to stay with the address that it has. ``next_rpc_secs``: the client asks
     again after this long at the latest; 0: when it has a reason. ``preferences``: the elements of newer general
-    preferences. ``signed_anew_xml``: if the key changes, files that the client may still be
-    fetching, signed with the new one.
+    preferences. ``files_to_delete``: those that clients need not keep any more. ``signed_anew_xml``: if the key
+    changes, files that the client may still be fetching, signed with the new one.
     """
 
     project_name: str
@@ -150,6 +150,7 @@ class SchedulerReply:
     result_acks: list[str] = field(default_factory=list)
     aborts: list[str] = field(default_factory=list)
     aborts_if_not_started: list[str] = field(default_factory=list)
+    files_to_delete: list[str] = field(default_factory=list)
     acks_messages: bool = False
     preferences: str = ""
     about_project_xml: str = ""
@@ -189,6 +190,7 @@ def render_reply(reply: SchedulerReply) -> bytes:
         f"<result_abort_if_not_started>\n<name>{escape(name)}</name>\n</result_abort_if_not_started>\n"
         for name in reply.aborts_if_not_started
     ]
+    parts += [f"<delete_file_info>{name}</delete_file_info>\n" for name in reply.files_to_delete]
     if reply.next_rpc_secs:
         parts.append(f"<next_rpc_delay>{reply.next_rpc_secs}</next_rpc_delay>\n")
     if reply.preferences:
