@@ -299,6 +299,18 @@ def _file_ref(name: str, open_name: str, is_copied: bool, is_main_program: bool 
     )
 
 
+def _urls(file: dict[str, Any], download_url: str) -> str:
+    """Where an input is. Clients take the packed one if there is one, and of several addresses the first that works."""
+    name, nbytes = file["name"], file.get("gzipped_nbytes")
+    urls = file.get("urls") or [download_url + quote(name)]
+    gzipped = (file.get("gzipped_urls") or [f"{download_url}{quote(name)}.gz"]) if nbytes else []
+    return (
+        "".join(f"<url>{url}</url>\n" for url in urls)
+        + "".join(f"<gzipped_url>{url}</gzipped_url>\n" for url in gzipped)
+        + (f"<gzipped_nbytes>{int(nbytes)}</gzipped_nbytes>\n" if nbytes else "")
+    )
+
+
 def _add_job(parts: list[str], job: JobCard, reply: SchedulerReply, file_names: set[str]) -> None:
     """Inputs but for those that the reply has already, workunit, outputs, result.
 
@@ -306,8 +318,7 @@ def _add_job(parts: list[str], job: JobCard, reply: SchedulerReply, file_names: 
     alone could follow a link.
     """
     parts += [
-        f"<file_info>\n<name>{file['name']}</name>\n"
-        f"<url>{file.get('url') or reply.download_url + quote(file['name'])}</url>\n"
+        f"<file_info>\n<name>{file['name']}</name>\n{_urls(file, reply.download_url)}"
         f"<md5_cksum>{file['md5']}</md5_cksum>\n<nbytes>{int(file['nbytes'])}</nbytes>\n"
         f"{_STICKY if file.get('sticky') else ''}</file_info>\n"
         for file in job.inputs
