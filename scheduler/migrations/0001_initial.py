@@ -620,6 +620,8 @@ class Migration(migrations.Migration):
                 ("path", models.CharField(blank=True, max_length=255)),
                 ("nbytes", models.BigIntegerField()),
                 ("md5", models.CharField(max_length=32)),
+                ("sent_nbytes", models.BigIntegerField(blank=True, null=True)),
+                ("sent_md5", models.CharField(blank=True, max_length=32)),
                 ("started_at", models.DateTimeField(default=django.utils.timezone.now)),
                 ("completed_at", models.DateTimeField(blank=True, null=True)),
             ],

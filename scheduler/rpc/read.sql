@@ -51,7 +51,7 @@ SELECT row_to_json(reading)::text
                      CASE WHEN r.name = ANY (q.reported) THEN w.output_files ELSE '[]' END AS output_files,
                      CASE WHEN r.name = ANY (q.reported) THEN coalesce((
                        SELECT json_agg(upload) FROM (
-                         SELECT f.name, f.path, f.nbytes, f.md5 FROM scheduler_upload f
+                         SELECT f.name, f.path, f.nbytes, f.md5, f.sent_md5 FROM scheduler_upload f
                           WHERE f.result_id = r.id AND f.completed_at IS NOT NULL) upload), '[]') ELSE '[]' END
                        AS uploads
                 FROM credit_result r JOIN credit_workunit w ON w.id = ANY (ARRAY[r.workunit_id])

@@ -84,7 +84,7 @@ def _judged(known: KnownResult, said: ReportedResult, now: dt.datetime) -> Repor
     received = outputs.expected_and_received(known.output_files, known.name, known.uploads)
     faults = list(said.faults)
     has_finished = said.state == CLIENT_DONE and said.exit_status == 0
-    wrong = _wrong_files(said, received) if has_finished else []
+    wrong = _wrong_files(said, known, received) if has_finished else []
     faults += wrong
     faults += _time_faults(known, said, now)
     row = {
@@ -109,17 +109,17 @@ def _judged(known: KnownResult, said: ReportedResult, now: dt.datetime) -> Repor
     return Report(known, said, row, has_finished and not wrong)
 
 
-def _wrong_files(said: ReportedResult, received: outputs.Received) -> list[Message]:
+def _wrong_files(said: ReportedResult, known: KnownResult, received: outputs.Received) -> list[Message]:
     """Files that the client could not upload, that arrived with other content than it says, or that did not arrive.
 
     A client reports a refused upload as a success; only the file's own element says what happened.
     """
-    here = {file["name"]: file for file in received.outputs}
+    here = {upload.name: upload.sent_md5 or upload.md5 for upload in known.uploads}
     files = [(outputs.own_upload_name(said.name, file.name), file) for file in said.files]
     refused = {name: file.error for name, file in files if file.error}
     wrong = [Message("output_refused", name=name, reason=error) for name, error in refused.items()]
     for name, file in files:
-        if name in here and file.md5 and file.md5 != here[name]["md5"]:
+        if name in here and file.md5 and file.md5 != here[name]:
             wrong.append(Message("output_differs", name=name))
     return wrong + [Message("output_missing", name=name) for name in received.missing if name not in refused]
 

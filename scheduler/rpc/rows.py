@@ -14,12 +14,13 @@ from scheduler.engine.facts import Job, RecordKey
 
 
 class UploadRow(JsonRow):
-    """An output that is here (`outputs.Uploaded`)."""
+    """An output that is here (`outputs.Uploaded`). ``sent_md5``: as its computer knows it, if it came packed."""
 
     name: str
     path: str
     nbytes: int
     md5: str
+    sent_md5: str
     is_complete: bool = True
 
 
