@@ -62,8 +62,9 @@ def test_computers_that_pack_differently_agree_to_the_bit(alice: User, bob: User
         computer.ask(0, 1)
         (name,) = computer.jobs
         packed = pack(PLAIN, level)
+        md5 = hashlib.md5(packed).hexdigest()
         assert post(upload_body(f"{name}_0", packed)) == "0"
-        computer.ask(results=result_xml(name, final_elapsed_time=0, files={f"{name}_0": hashlib.md5(packed).hexdigest()}))
+        computer.ask(results=result_xml(name, final_elapsed_time=0, files={f"{name}_0": md5}))
     for result in results:
         result.refresh_from_db()
         assert (result.outcome, result.report_faults) == (Outcome.SUCCESS, [])
