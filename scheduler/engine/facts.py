@@ -215,6 +215,8 @@ class JobQuery:
     the queue to begin. ``ties``: of who asks (`engine.ties`); ``avoids_ties``: only workunits of whose copies nobody
     with such a tie has one; ``is_strict``: even if there are no others, for a delay bound after they got it.
     ``lanes``: those for this computer in which jobs wait (`engine.lanes`).
+    ``held_files``: what the computer has kept of earlier jobs. Ready jobs that need some of it go first; SQL does not
+    look at it.
     """
 
     app_id: int
@@ -230,6 +232,7 @@ class JobQuery:
     avoids_ties: bool = False
     is_strict: bool = False
     lanes: list[int] = field(default_factory=list)
+    held_files: list[str] = field(default_factory=list)
 
     def with_ties(self) -> JobQuery:
         """The same query for any copies."""

@@ -403,6 +403,26 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name="StickyFile",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
+                (
+                    "batch",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="sticky_files",
+                        to="credit.batch",
+                    ),
+                ),
+                ("name", models.CharField(max_length=200)),
+            ],
+            options={
+                "indexes": [models.Index(fields=["batch"], name="stickyfile_batch")],
+                "constraints": [models.UniqueConstraint(fields=("name", "batch"), name="stickyfile_once")],
+            },
+        ),
+        migrations.CreateModel(
             name="StoredFile",
             fields=[
                 ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
@@ -600,6 +620,8 @@ class Migration(migrations.Migration):
                 ("path", models.CharField(blank=True, max_length=255)),
                 ("nbytes", models.BigIntegerField()),
                 ("md5", models.CharField(max_length=32)),
+                ("sent_nbytes", models.BigIntegerField(blank=True, null=True)),
+                ("sent_md5", models.CharField(blank=True, max_length=32)),
                 ("started_at", models.DateTimeField(default=django.utils.timezone.now)),
                 ("completed_at", models.DateTimeField(blank=True, null=True)),
             ],

@@ -42,7 +42,7 @@ class Dispatch:
     ``scores``: how much the volunteer likes each app (`keywords.score`). ``inherited``: for each missing record, the
     version whose statistics it takes over. ``lost``: jobs to give up; ``again``: jobs to send again. ``ties``: what the
     computer shares with others that may be the same person's (`engine.ties`). ``lanes``: of each app, those for this
-    computer in which jobs wait (`engine.lanes`).
+    computer in which jobs wait (`engine.lanes`). ``held_files``: what it keeps of earlier jobs.
     """
 
     catalogue: Catalogue
@@ -54,6 +54,7 @@ class Dispatch:
     again: list[tuple[KnownResult, Choice]] = field(default_factory=list)
     ties: list[int] = field(default_factory=list)
     lanes: dict[int, list[int]] = field(default_factory=dict)
+    held_files: list[str] = field(default_factory=list)
 
 
 def computer_of(request: SchedulerRequest) -> Computer:
@@ -144,7 +145,7 @@ def begin(
         selection.reasons.add(Reason.REFUSED_TYPE)
     key_age_secs = now.timestamp() - account.key_created_at
     ties = ties_of(account.user_id, request.address, request.host.host_cpid, key_age_secs, settings.SECRET_KEY)
-    work = Dispatch(catalogue, computer, selection, ties=ties)
+    work = Dispatch(catalogue, computer, selection, ties=ties, held_files=sorted(request.held_files))
     if wanted:
         chooser = _Chooser(request, work, wanted, account.user_id)
         selection.choose_among = chooser.choose
@@ -389,6 +390,7 @@ def _query(dispatch: Dispatch, app_id: int, most: int) -> JobQuery:
         settings.SEPARATE_REPLICAS != Separation.OFF,
         settings.SEPARATE_REPLICAS == Separation.STRICT,
         dispatch.lanes.get(app_id, []),
+        dispatch.held_files,
     )
 
 

@@ -85,6 +85,7 @@ def reply_to(
         ),
         notices=[_why_nothing(text, is_urgent) for text in reasons_given] + _client_warning(request, now),
         preferences=account.preferences,
+        files_to_delete=account.unneeded_files,
         result_acks=list(dict.fromkeys(result.name for result in request.results)),
     )
 
