@@ -15,6 +15,7 @@ import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from email.message import Message
 from http import HTTPStatus
 from http.client import HTTPResponse
 from pathlib import Path
@@ -430,7 +431,7 @@ def test_while_the_site_is_down_programs_are_told_so_as_a_problem(deployment: De
             assert headers["Retry-After"] == "60"
 
 
-def assert_is_problem(deployment: Deployment, text: bytes, status: HTTPStatus) -> Mapping[str, str]:
+def assert_is_problem(deployment: Deployment, text: bytes, status: HTTPStatus) -> Message:
     """The head fields of an answer that is problem details (RFC 9457), with the members that the site's own have."""
     with connect(deployment) as connection:
         connection.sendall(text)
