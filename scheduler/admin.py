@@ -148,14 +148,17 @@ class SubmitterForm(AuditedForm):
         fields = ("user", "share", "max_priority", "max_jobs", "max_fpops", "app_names")
         help_texts = {
             "share": _(
-                "Compared with the other submitters’: with 2, jobs of an app get twice the computing time that they "
-                "get with 1, as long as others have jobs waiting, too. Holds for jobs that are submitted from now on."
+                "Of an app’s computing time, relative to other submitters who have jobs waiting: a share of 2 gets "
+                "twice as much as a share of 1. A change applies to jobs submitted afterwards."
             ),
-            "max_priority": _("Jobs of a higher priority go before everybody’s jobs of a lower one."),
-            "max_jobs": _("Jobs at a time without a result. Empty: any number."),
-            "max_fpops": _("Of all copies of these jobs, as estimated. Empty: any number."),
+            "max_priority": _(
+                "The highest priority they may give a job. Jobs of a higher priority are sent before all jobs of a "
+                "lower one, whoever submitted them."
+            ),
+            "max_jobs": _("The most jobs they may have unfinished at a time. If empty, there is no limit."),
+            "max_fpops": _("The most estimated FLOPs of these jobs, all copies included. If empty, there is no limit."),
             "app_names": _(
-                "The short names of the apps of which they may submit jobs, separated by spaces. Empty: all."
+                "Short names of the apps they may submit jobs for, separated by spaces. If empty, all apps."
             ),
         }
 
