@@ -14,8 +14,7 @@ from typing import Final
 from emulator.engine.client import Client
 from emulator.engine.decisions import Choice, Fetch, WorkRequest
 from emulator.engine.kernel import decide, simulations
-from emulator.engine.kernel.bounds import MAX_SLICES, may_miss_deadlines
-from emulator.engine.kernel.queues import make_queues
+from emulator.engine.kernel.bounds import may_miss_deadlines
 from emulator.engine.policies.in_arrays import ArrayPolicy
 from emulator.engine.policies.recorded_turns import RecordedTurns
 from emulator.engine.policy import Policy
@@ -243,8 +242,7 @@ def _seen(client: Client, policy: ArrayPolicy, now: float) -> Moment:
         if client.present[place]
     )
     horizon_secs = client.buffer_total_secs
-    turns = RecordedTurns(t, make_queues(t, now), client.present, max(client.period_secs, horizon_secs / MAX_SLICES))
-    turns.run()
+    turns = RecordedTurns(t, now, client.present)
     was_searched = may_miss_deadlines(t, now)
     late: set[int] = set()
     if was_searched:

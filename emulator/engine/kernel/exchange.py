@@ -13,6 +13,7 @@ import numpy as np
 from emulator.engine.client import Client
 from emulator.engine.decisions import WorkRequest
 from emulator.engine.events.contact import Contact
+from emulator.engine.kernel import queues
 from emulator.engine.kernel.compiled import IS_COMPILED
 from emulator.engine.kernel.jobs import buffered_secs
 from emulator.engine.kernel.loop import Pause, advance, step_rows
@@ -147,6 +148,8 @@ class Exchange:
             offers=made(OFFER, 0),
             lists=made(ENTRY, size),
             missed=np.zeros((kinds, size), np.int64),
+            snapshot=made(queues.JOB, size),
+            snapshot_projects=made(queues.PROJECT, projects),
             lanes=made(LANE, sum(lanes.count for lanes in client.lanes)),
             traces=np.array([at for project in client.all_projects for at in project.server.moments], dtype=np.float64),
             downtimes=np.array(
@@ -444,6 +447,7 @@ class Exchange:
             self.table = t._replace(
                 jobs=_larger(t.jobs, size),
                 lists=_larger(t.lists, size),
+                snapshot=_larger(t.snapshot, size),
                 missed=np.zeros((len(t.kinds), size), np.int64),
             )
 
