@@ -275,15 +275,15 @@ def _end_slices(t: Table, now: float) -> None:
 def apply(t: Table, now: float) -> None:
     """Runs what was chosen."""
     run = t.run[0]
-    kept = 0
+    count = 0
     for i in range(run.running):
         j = t.lists[i].running
         if t.jobs[j].taken:
-            t.lists[kept].running = j
-            kept += 1
+            t.lists[count].running = j
+            count += 1
         else:
             stop(t, j, now, PREEMPTED)
-    run.running = kept
+    run.running = count
     for i in range(run.chosen):
         if not t.jobs[t.lists[i].chosen].running:
             start(t, t.lists[i].chosen, now, t.lists[i].reasons)

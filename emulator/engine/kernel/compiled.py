@@ -47,7 +47,7 @@ def _compiled(function: _Function, *, counts_uses: bool) -> _Function:
     template = made.get_call_template
 
     def of_any_number(args: tuple[Any, ...], kws: dict[str, Any]) -> Any:
-        return template(tuple(types.unliteral(each) for each in args), kws)
+        return template(tuple(types.unliteral(arg) for arg in args), kws)
 
     # Or there would be another one for each constant that it is called with.
     made.get_call_template = of_any_number
