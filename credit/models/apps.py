@@ -25,6 +25,8 @@ MAX_CMDLINE_NBYTES: Final = 255 - len(" --nthreads 1024")
 """Of an app version's own arguments, as a reply has them: clients read them into a buffer of 256, with the threads that
 a plan class adds."""
 API_VERSION: Final = r"^([0-9]{1,3}(\.[0-9]{1,3}){2})?$"
+FILE_PREFIX: Final = r"^([A-Za-z0-9_-]{1,16})?$"
+"""Clients read no more characters of it."""
 
 
 class Comparison(models.TextChoices):
@@ -530,6 +532,10 @@ class AppVersion(models.Model):
         validators=[MaxValueValidator(9_999_999)],
         help_text=_("Computers with a newer one do not get this version. 0 means any."),
     )
+    is_wrapper = models.BooleanField(_("starts other programs"), default=False, db_default=False)
+    needs_network = models.BooleanField(_("needs the network while it runs"), default=False, db_default=False)
+    dont_throttle = models.BooleanField(_("is never slowed down"), default=False, db_default=False)
+    file_prefix = models.CharField(_("folder of inputs and outputs"), max_length=16, blank=True, default="")
     is_deprecated = models.BooleanField(
         _("withdrawn"),
         default=False,
@@ -578,6 +584,7 @@ class AppVersion(models.Model):
             *(within("appversion", name, low, high) for name, (low, high) in _VERSION_RANGES.items()),
             one_of("appversion", "processor_type", ProcessorType),
             CheckConstraint(condition=Q(api_version__regex=API_VERSION), name="appversion_api_version_form"),
+            CheckConstraint(condition=Q(file_prefix__regex=FILE_PREFIX), name="appversion_file_prefix_form"),
             CheckConstraint(condition=Q(ngranted__gte=0), name="appversion_ngranted_range"),
             has_samples("appversion", "pfc"),
             CheckConstraint(

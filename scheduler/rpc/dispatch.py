@@ -17,13 +17,13 @@ from django.conf import settings
 
 from credit.engine.flops import Ceilings
 from portal.clients.database.settings_cache import cached_setting
-from scheduler.engine import containers, keywords, versions
+from scheduler.engine import containers, keywords, plan_classes, versions
 from scheduler.engine.client_versions import ClientLimits, number_of, refused, site_reason
 from scheduler.engine.facts import AppFacts, Choice, Computer, JobQuery, RecordKey, Records, Usage, Version
 from scheduler.engine.hr_classes import Redundancy, class_of
 from scheduler.engine.lanes import ANY_VERSION, LaneKind, Requirement, has_targeted
 from scheduler.engine.needs import Needs
-from scheduler.engine.reasons import Reason, sentence
+from scheduler.engine.reasons import OF_PLAN_CLASSES, Reason, sentence
 from scheduler.engine.request import CPU, GPU_TYPES, SchedulerRequest
 from scheduler.engine.selection import Limits, Selection, jobs_by_app_weight, jobs_wanted
 from scheduler.engine.ties import Separation, ties_of
@@ -81,6 +81,11 @@ def computer_of(request: SchedulerRequest) -> Computer:
             redundancy: class_of(redundancy, host.os_name, host.p_vendor, host.p_model, host.p_features)
             for redundancy in (Redundancy.COARSE, Redundancy.FINE)
         },
+        platform=request.platform_name,
+        client=plan_classes.version_number(request.client_version),
+        virtualbox=host.virtualbox_version,
+        allows_vms=host.allows_vms,
+        texts=(host.os_version, host.p_vendor, host.p_model),
     )
 
 
@@ -420,8 +425,7 @@ def messages(selection: Selection, waiting: Waiting | None) -> list[str]:
     reasons = set(selection.reasons)
     if selection.choices:
         # Some version could have been used, so it does not matter what others lack.
-        reasons -= {Reason.NO_APP, Reason.OTHER_CLIENT, Reason.UNKNOWN_CLASS}
-        reasons -= {Reason.PLAN_CLASS, Reason.DOCKER, Reason.WSL, Reason.NO_TYPE}
+        reasons -= {Reason.NO_APP, Reason.NO_TYPE, Reason.OTHER_CLIENT, Reason.UNKNOWN_CLASS, *OF_PLAN_CLASSES}
     usable = {Reason.MEMORY: selection.computer.ram_bytes, Reason.DISK: selection.disk_bytes}
     return [
         selection.explained.get(reason)

@@ -166,6 +166,7 @@ def _version_card(choice: Choice, known: Catalogue) -> VersionCard:
         gpu_usage=choice.usage.gpus,
         files=known.version_files[version.id],
         files_xml=known.version_xml[version.id],
+        gpu_ram_bytes=plan_class.gpu_ram_used_bytes if plan_class is not None else 0,
         nthreads=max(1, int(choice.usage.ncpus)) if plan_class is not None and plan_class.nthreads_cmdline else None,
     )
 

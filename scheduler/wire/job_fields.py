@@ -14,8 +14,8 @@ from typing import Any, Final, Protocol
 
 from credit.engine.rules import MAX_CREDIT
 from portal.languages.messages import Message
-from scheduler.engine.lanes import Lane, LaneKind, Requirement
 from scheduler.engine.inputs import MAX_URL_CHARS, MAX_URLS, fault_of_names, host_of, is_file_url, is_host_allowed
+from scheduler.engine.lanes import Lane, LaneKind, Requirement
 from scheduler.engine.limits import (
     MAX_FILE_NBYTES,
     MAX_FILES_PER_JOB,
