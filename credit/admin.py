@@ -242,6 +242,9 @@ class AppAdmin(SettingsAdmin):
                     "adaptive_replication",
                     "min_replication_chance",
                     "one_result_per_user",
+                    "homogeneous_redundancy",
+                    "homogeneous_app_version",
+                    "is_beta",
                     "is_non_cpu_intensive",
                 )
             },
@@ -322,7 +325,12 @@ class AppVersionAdmin(SettingsAdmin):
         (_("Resources used"), {"fields": ("avg_ncpus", "gpu_usage", "min_gpu_ram_bytes")}),
         (
             _("Start"),
-            {"fields": ("api_version", "cmdline", "is_wrapper", "needs_network", "dont_throttle", "file_prefix")},
+            {
+                "fields": (
+                    *("api_version", "cmdline", "is_wrapper", "needs_network", "dont_throttle", "file_prefix"),
+                    *("min_client_version", "max_client_version"),
+                )
+            },
         ),
         (
             _("Credit"),

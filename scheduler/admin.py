@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from django import forms
 from django.contrib import admin
 from django.contrib.auth.backends import ModelBackend
+from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path
 from django.utils import timezone
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
+from django.views.decorators.http import require_safe
 from unfold.widgets import UnfoldAdminFileFieldWidget, UnfoldAdminTextInputWidget
 
 from credit.models import App, AppVersion, ProcessorType
@@ -20,7 +25,19 @@ from portal.audit.admin import AuditedAdmin, AuditedForm
 from portal.languages.sentences import sentence
 from scheduler.engine.plan_classes import is_pattern
 from scheduler.files.store import StoringError, store_file
-from scheduler.models import AppKeyword, KeyChange, PlanClass, ReleaseDraft, RetryEntry, StoredFile, Submitter, Trickle
+from scheduler.lanes.pages import LanePages
+from scheduler.lifecycle import invalid_results
+from scheduler.models import (
+    AppKeyword,
+    KeyChange,
+    PlanClass,
+    ReleaseDraft,
+    RetryEntry,
+    StoredFile,
+    Submitter,
+    Trickle,
+    WorkBlock,
+)
 from scheduler.releases.admin import ReleasePages
 from scheduler.releases.key_pages import KeyPages
 from scheduler.submission.drafts import MAX_UPLOAD_NBYTES
@@ -185,14 +202,17 @@ class SubmitterForm(AuditedForm):
         fields = ("user", "share", "max_priority", "max_jobs", "max_fpops", "app_names")
         help_texts = {
             "share": _(
-                "Compared with the other submitters’: with 2, jobs of an app get twice the computing time that they "
-                "get with 1, as long as others have jobs waiting, too. Holds for jobs that are submitted from now on."
+                "Of an app’s computing time, relative to other submitters who have jobs waiting: a share of 2 gets "
+                "twice as much as a share of 1. A change applies to jobs submitted afterwards."
             ),
-            "max_priority": _("Jobs of a higher priority go before everybody’s jobs of a lower one."),
-            "max_jobs": _("Jobs at a time without a result. Empty: any number."),
-            "max_fpops": _("Of all copies of these jobs, as estimated. Empty: any number."),
+            "max_priority": _(
+                "The highest priority they may give a job. Jobs of a higher priority are sent before all jobs of a "
+                "lower one, whoever submitted them."
+            ),
+            "max_jobs": _("The most jobs they may have unfinished at a time. If empty, there is no limit."),
+            "max_fpops": _("The most estimated FLOPs of these jobs, all copies included. If empty, there is no limit."),
             "app_names": _(
-                "The short names of the apps of which they may submit jobs, separated by spaces. Empty: all."
+                "Short names of the apps they may submit jobs for, separated by spaces. If empty, all apps."
             ),
         }
 
@@ -241,8 +261,57 @@ class ReleaseDraftAdmin(ReleasePages):
     """Versions of apps: prepare, sign, test, release, withdraw, roll back."""
 
 
+class WorkBlockForm(AuditedForm):
+    """Who gets no new jobs, and why."""
+
+    class Meta:
+        model = WorkBlock
+        fields = ("host", "user", "reason")
+        help_texts = {
+            "host": _("The number of the computer, as on its page."),
+            "user": _("Or the number of the volunteer: then all of their computers."),
+        }
+
+
+@admin.register(WorkBlock)
+class WorkBlockAdmin(AuditedAdmin):
+    """Computers that get no new jobs, and volunteers none of whose computers do; deleting the block undoes it."""
+
+    form = WorkBlockForm
+    list_display = ("__str__", "host", "user", "reason", "created_at")
+    list_select_related = ("host", "user")
+    search_fields = ("reason", "host__domain_name", "user__name")
+    raw_id_fields = ("host", "user")
+    fields = WorkBlockForm.Meta.fields
+
+    def get_urls(self) -> list[URLPattern]:
+        view: Callable[..., HttpResponse] = self.admin_site.admin_view(require_safe(self.invalid_results))
+        return [path("invalid-results/", view, name="invalid_results"), *super().get_urls()]
+
+    def invalid_results(self, request: HttpRequest) -> HttpResponse:
+        """Which versions and computers return invalid results?"""
+        if not request.user.has_perm("credit.view_result"):
+            raise PermissionDenied
+        now = timezone.now()
+        context = {
+            **self.admin_site.each_context(request),
+            "title": gettext("Invalid results"),
+            "parts": [
+                (gettext("By version"), invalid_results.by_version(now), False),
+                (gettext("By computer and version"), invalid_results.by_host(now), True),
+            ],
+            "days": invalid_results.DAYS,
+            "may_block": self.has_add_permission(request),
+        }
+        return TemplateResponse(request, "scheduler/admin/invalid_results.html", context)
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
+        """The reason can be put in other words; whom it is about is another block."""
+        return () if obj is None else ("host", "user")
+
+
 @admin.register(RetryEntry)
-class RetryEntryAdmin(ReadOnlyAdmin):
+class RetryEntryAdmin(LanePages):
     """Workunits that made a background step fail: why, and when they are tried again."""
 
     list_display = ("workunit", "step", "fault", "ntries", "since", "retry_at")

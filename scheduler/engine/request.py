@@ -139,7 +139,8 @@ class SchedulerRequest:
     only ``work_req_secs``. ``other_results``: names of the jobs on the computer that are not reported now; None where
     the client does not say, or names too many. ``unread_results``: names of reported ones beyond the limit; ``is_cut``:
     there was more of the message than is read. ``has_unread_trickles``: there were more trickle-up messages than are
-    read, which the client is to forget. ``refused_types``: processor types that the preferences forbid.
+    read, which the client is to forget. ``held_files``: names of files that the client keeps after their jobs.
+    ``refused_types``: processor types that the preferences forbid.
     ``available_fractions``: of the time, on_frac, active_frac and gpu_active_frac. ``ram_fraction``, ``ncpus_percent``:
     the most of its memory and processors that BOINC may use. ``preferences_raw``: of the general
     preferences that were saved at ``preferences_at`` by the account whose address has that hash; empty if too long.
@@ -173,6 +174,7 @@ class SchedulerRequest:
     preferences_at: float = 0.0
     preferences_raw: bytes = b""
     preferences_email_hash: str = ""
+    held_files: frozenset[str] = frozenset()
     refused_types: frozenset[str] = frozenset()
     refused_containers: tuple[str, ...] = ()
     keywords_yes: frozenset[int] = frozenset()

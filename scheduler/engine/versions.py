@@ -16,8 +16,9 @@ from typing import Final
 from credit.engine import probation
 from credit.engine.facts import HostVersionFacts
 from credit.engine.flops import Ceilings, GpuUse, knows_speed, measured_flops, peak_flops, projected_flops
-from scheduler.engine import plan_classes
+from scheduler.engine import client_versions, plan_classes
 from scheduler.engine.facts import AppFacts, Choice, Computer, PlanClassRules, RecordKey, Records, Usage, Version
+from scheduler.engine.lanes import ANY_VERSION, Requirement
 from scheduler.engine.reasons import Reason
 from scheduler.engine.request import CPU, ClientVersion
 
@@ -70,11 +71,31 @@ def may_have(version: Version, user_id: int) -> bool:
     return not version.is_deprecated and (version.testers is None or user_id in version.testers)
 
 
-def newest(versions: Iterable[Version], platforms: Sequence[str], user_id: int) -> list[Version]:
-    """The highest version number of each platform and plan class that the client can run and its owner may have."""
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """Who asks, as far as it decides on versions: the client's platforms, its number (0: not known), its owner."""
+
+    platforms: Sequence[str]
+    client: int
+    user_id: int
+
+    def can_run(self, version: Version) -> bool:
+        """Whether the client, be it of the right version or not, runs such programs, and may have this one."""
+        return version.platform in self.platforms and may_have(version, self.user_id)
+
+    def fits(self, version: Version) -> bool:
+        return self.can_run(version) and client_versions.may_run(self.client, version.min_client, version.max_client)
+
+
+def newest(versions: Iterable[Version], asker: Asker, requirement: Requirement = ANY_VERSION) -> list[Version]:
+    """The highest version number of each platform and plan class that the client can run and its owner may have.
+
+    With a ``requirement`` only of the versions that a job asks for, or is bound to.
+    """
+    number, id_ = requirement
     best: dict[tuple[str, str], Version] = {}
     for version in versions:
-        if version.platform not in platforms or not may_have(version, user_id):
+        if not asker.fits(version) or (number and version.version_num != number) or (id_ and version.id != id_):
             continue
         key = version.platform, version.plan_class
         if key not in best or best[key].version_num < version.version_num:
@@ -189,14 +210,15 @@ def choose_own(
     records: Records,
     today: dt.date,
     ceilings: Ceilings,
+    version_num: int = 0,
 ) -> tuple[Choices, set[Reason]]:
     """The same among the client's own versions of the app (anonymous platform): their speed is what it says itself,
-    until enough run times of its jobs are known.
+    until enough run times of its jobs are known. ``version_num``: only those that say they are of this number.
     """
     choices: Choices = {}
     reasons: set[Reason] = set()
     for own in client_versions:
-        if own.app_name != app.name:
+        if own.app_name != app.name or (version_num and own.version_num != version_num):
             continue
         type_ = own.processor_type
         if type_ not in wanted_types:

@@ -489,6 +489,26 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name="StickyFile",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
+                (
+                    "batch",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="sticky_files",
+                        to="credit.batch",
+                    ),
+                ),
+                ("name", models.CharField(max_length=200)),
+            ],
+            options={
+                "indexes": [models.Index(fields=["batch"], name="stickyfile_batch")],
+                "constraints": [models.UniqueConstraint(fields=("name", "batch"), name="stickyfile_once")],
+            },
+        ),
+        migrations.CreateModel(
             name="StoredFile",
             fields=[
                 ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
@@ -686,6 +706,8 @@ class Migration(migrations.Migration):
                 ("path", models.CharField(blank=True, max_length=255)),
                 ("nbytes", models.BigIntegerField()),
                 ("md5", models.CharField(max_length=32)),
+                ("sent_nbytes", models.BigIntegerField(blank=True, null=True)),
+                ("sent_md5", models.CharField(blank=True, max_length=32)),
                 ("started_at", models.DateTimeField(default=django.utils.timezone.now)),
                 ("completed_at", models.DateTimeField(blank=True, null=True)),
             ],
@@ -711,6 +733,51 @@ class Migration(migrations.Migration):
                 ("mod_time", models.FloatField()),
                 ("text", models.TextField()),
             ],
+        ),
+        migrations.CreateModel(
+            name="WorkBlock",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
+                (
+                    "host",
+                    models.OneToOneField(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="work_block",
+                        to="portal.host",
+                    ),
+                ),
+                (
+                    "user",
+                    models.OneToOneField(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="work_block",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                ("reason", models.CharField(max_length=300)),
+                ("created_at", models.DateTimeField(default=django.utils.timezone.now, editable=False)),
+            ],
+            options={
+                "ordering": ["-id"],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("host__isnull", False), ("user__isnull", True)),
+                            models.Q(("host__isnull", True), ("user__isnull", False)),
+                            _connector="OR",
+                        ),
+                        name="workblock_of_one",
+                        violation_error_message="Choose a computer or a volunteer, not both.",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("reason", ""), _negated=True), name="workblock_has_reason"
+                    ),
+                ],
+            },
         ),
         migrations.CreateModel(
             name="ArchivedTask",

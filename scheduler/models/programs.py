@@ -113,8 +113,8 @@ class PlanClass(models.Model):
         db_default=1,
         validators=[MinValueValidator(0.01), MaxValueValidator(100)],
         help_text=_(
-            "Until run times of a version were measured, its speed is assumed from that of the devices, times this. "
-            "From 0.01 to 100."
+            "The speed of a version is assumed to be its devices’ speed times this factor until run times have been "
+            "measured. From 0.01 to 100."
         ),
     )
 

@@ -34,6 +34,7 @@ from scheduler.programs import code_signing
 
 DESCRIPTIONS: Final = ("version.toml", "version.json")
 MAX_VERSION_NUM: Final = 100_000_000
+MAX_CLIENT_VERSION: Final = 9_999_999
 _VERSION_FIELDS: Final = {
     "app": str,
     "version_num": int,
@@ -43,6 +44,8 @@ _VERSION_FIELDS: Final = {
     "avg_ncpus": float,
     "gpu_usage": float,
     "min_gpu_ram_bytes": int,
+    "min_client_version": int,
+    "max_client_version": int,
     "api_version": str,
     "cmdline": str,
     "is_wrapper": bool,
@@ -62,7 +65,14 @@ _FILE_FIELDS: Final = {
 }
 _APP_FIELDS: Final = {"user_friendly_name": str, "description": str, "one_result_per_user": bool}
 _VERSION_COLUMNS: Final = (
-    *("processor_type", "avg_ncpus", "gpu_usage", "min_gpu_ram_bytes", "api_version", "cmdline"),
+    "processor_type",
+    "avg_ncpus",
+    "gpu_usage",
+    "min_gpu_ram_bytes",
+    "min_client_version",
+    "max_client_version",
+    "api_version",
+    "cmdline",
     *("is_wrapper", "needs_network", "dont_throttle", "file_prefix"),
 )
 _FILE_COLUMNS: Final = ("open_name", "is_main_program", "is_copied")
@@ -100,6 +110,8 @@ class Release:
     avg_ncpus: float
     gpu_usage: float
     min_gpu_ram_bytes: int
+    min_client_version: int
+    max_client_version: int
     api_version: str
     cmdline: str
     is_wrapper: bool
@@ -142,6 +154,8 @@ def read_release(folder: Path) -> Release:
         avg_ncpus=given.get("avg_ncpus", 1.0),
         gpu_usage=given.get("gpu_usage", 0.0),
         min_gpu_ram_bytes=given.get("min_gpu_ram_bytes", 0),
+        min_client_version=given.get("min_client_version", 0),
+        max_client_version=given.get("max_client_version", 0),
         api_version=given.get("api_version", ""),
         cmdline=given.get("cmdline", ""),
         is_wrapper=given.get("is_wrapper", False),
@@ -155,7 +169,9 @@ def read_release(folder: Path) -> Release:
 
 def _check_version(given: Mapping[str, Any], where: str) -> None:
     limits = {"version_num": (1, MAX_VERSION_NUM), "avg_ncpus": (0, 1024), "gpu_usage": (0, 64)}
-    for name, (low, high) in (limits | {"min_gpu_ram_bytes": (0, 2**50)}).items():
+    limits |= {"min_gpu_ram_bytes": (0, 2**50)}
+    limits |= {"min_client_version": (0, MAX_CLIENT_VERSION), "max_client_version": (0, MAX_CLIENT_VERSION)}
+    for name, (low, high) in limits.items():
         if not low <= given.get(name, low) <= high:
             raise ReleaseError(
                 f"{where}, {name}: " + gettext("a number from %(low)s to %(high)s.") % {"low": low, "high": high}

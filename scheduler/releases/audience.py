@@ -14,6 +14,7 @@ from django.conf import settings
 from credit.engine.flops import Ceilings
 from portal.models import Host
 from portal.wire.hardware import Containers, Distro
+from scheduler.engine.client_versions import may_run, number_of
 from scheduler.engine.containers import usable
 from scheduler.engine.facts import Computer, PlanClassRules, Version
 from scheduler.engine.plan_classes import version_number
@@ -100,7 +101,8 @@ def _verdict(host: Host, version: Version, plan_class: PlanClassRules | None, ap
     if version.platform not in (host.platform_name, *ALSO_RUN.get(host.platform_name, ())):
         return "other"
     needed = max(KNOWN_SINCE.get(version.processor_type, (0, 0)), SHARED_MEMORY_SINCE if api_version else (0, 0))
-    if _client(host.client_version) < needed:
+    asker = number_of(host.client_version)
+    if _client(host.client_version) < needed or not may_run(asker, version.min_client, version.max_client):
         return "old"
     ceilings = Ceilings(
         settings.AM_MAX_NCPUS, settings.AM_MAX_CPU_FLOPS, settings.AM_MAX_GPUS, settings.AM_MAX_GPU_FLOPS
@@ -169,4 +171,6 @@ def version_of(fields: Mapping[str, Any]) -> Version:
         avg_ncpus=fields.get("avg_ncpus", 1.0),
         gpu_usage=fields.get("gpu_usage", 0.0),
         min_gpu_ram_bytes=fields.get("min_gpu_ram_bytes", 0),
+        min_client=fields.get("min_client_version", 0),
+        max_client=fields.get("max_client_version", 0),
     )

@@ -20,7 +20,7 @@ from credit.models import PROCESSOR_TYPES, App, ProcessorType
 from portal.languages.sentences import sentence
 from scheduler.engine.limits import is_name, name_rule
 from scheduler.models import PlanClass
-from scheduler.programs.release import MAX_VERSION_NUM
+from scheduler.programs.release import MAX_CLIENT_VERSION, MAX_VERSION_NUM
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
@@ -34,6 +34,8 @@ _VERSION_FIELDS: Final = (
     "avg_ncpus",
     "gpu_usage",
     "min_gpu_ram_bytes",
+    "min_client_version",
+    "max_client_version",
     "api_version",
     "cmdline",
     "is_wrapper",
@@ -107,6 +109,24 @@ class VersionForm(forms.Form):
         min_value=0,
         max_value=2**50,
         initial=0,
+        widget=UnfoldAdminIntegerFieldWidget,
+    )
+    min_client_version = forms.IntegerField(
+        label=_("Least version of BOINC"),
+        min_value=0,
+        max_value=MAX_CLIENT_VERSION,
+        required=False,
+        initial=0,
+        help_text=_("Computers with an older one do not get this version. 71620 is 7.16.20; 0 means any."),
+        widget=UnfoldAdminIntegerFieldWidget,
+    )
+    max_client_version = forms.IntegerField(
+        label=_("Greatest version of BOINC"),
+        min_value=0,
+        max_value=MAX_CLIENT_VERSION,
+        required=False,
+        initial=0,
+        help_text=_("Computers with a newer one do not get this version. 0 means any."),
         widget=UnfoldAdminIntegerFieldWidget,
     )
     api_version = _text(

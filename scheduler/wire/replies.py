@@ -151,8 +151,8 @@ class SchedulerReply:
 
     ``master_url``: empty if the client is to stay with the address that it has. ``next_rpc_secs``: the client asks
     again after this long at the latest; 0: when it has a reason. ``preferences``: the elements of newer general
-    preferences. ``signed_anew_xml``: if the key changes, files that the client may still be
-    fetching, signed with the new one.
+    preferences. ``files_to_delete``: those that clients need not keep any more. ``signed_anew_xml``: if the key
+    changes, files that the client may still be fetching, signed with the new one.
     """
 
     project_name: str
@@ -167,6 +167,7 @@ class SchedulerReply:
     result_acks: list[str] = field(default_factory=list)
     aborts: list[str] = field(default_factory=list)
     aborts_if_not_started: list[str] = field(default_factory=list)
+    files_to_delete: list[str] = field(default_factory=list)
     acks_messages: bool = False
     preferences: str = ""
     about_project_xml: str = ""
@@ -206,6 +207,7 @@ def render_reply(reply: SchedulerReply) -> bytes:
         f"<result_abort_if_not_started>\n<name>{escape(name)}</name>\n</result_abort_if_not_started>\n"
         for name in reply.aborts_if_not_started
     ]
+    parts += [f"<delete_file_info>{name}</delete_file_info>\n" for name in reply.files_to_delete]
     if reply.next_rpc_secs:
         parts.append(f"<next_rpc_delay>{reply.next_rpc_secs}</next_rpc_delay>\n")
     if reply.preferences:
@@ -316,6 +318,18 @@ def _file_ref(name: str, open_name: str, is_copied: bool, is_main_program: bool 
     )
 
 
+def _urls(file: Mapping[str, Any], download_url: str) -> str:
+    """Where an input is. Clients take the packed one if there is one, and of several addresses the first that works."""
+    name, nbytes = file["name"], file.get("gzipped_nbytes")
+    urls = file.get("urls") or [download_url + quote(name)]
+    gzipped = (file.get("gzipped_urls") or [f"{download_url}{quote(name)}.gz"]) if nbytes else []
+    return (
+        "".join(f"<url>{url}</url>\n" for url in urls)
+        + "".join(f"<gzipped_url>{url}</gzipped_url>\n" for url in gzipped)
+        + (f"<gzipped_nbytes>{int(nbytes)}</gzipped_nbytes>\n" if nbytes else "")
+    )
+
+
 def _add_job(parts: list[str], job: JobCard, reply: SchedulerReply, file_names: set[str]) -> None:
     """Inputs but for those that the reply has already, workunit, outputs, result.
 
@@ -323,8 +337,7 @@ def _add_job(parts: list[str], job: JobCard, reply: SchedulerReply, file_names: 
     alone could follow a link.
     """
     parts += [
-        f"<file_info>\n<name>{file['name']}</name>\n"
-        f"<url>{file.get('url') or reply.download_url + quote(file['name'])}</url>\n"
+        f"<file_info>\n<name>{file['name']}</name>\n{_urls(file, reply.download_url)}"
         f"<md5_cksum>{file['md5']}</md5_cksum>\n<nbytes>{int(file['nbytes'])}</nbytes>\n"
         f"{_STICKY if file.get('sticky') else ''}{_EXECUTABLE if file.get('executable') else ''}</file_info>\n"
         for file in job.inputs

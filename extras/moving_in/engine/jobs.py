@@ -126,7 +126,7 @@ def job_input(xml: str, download_url: str) -> JobInput:
         file: dict[str, Any] = {"name": name, "open_name": ref.get("open_name", "")}
         file |= {"nbytes": int(blobs.number(info, "nbytes")), "md5": md5}
         if urls and download_url and not any(url.startswith(download_url) for url in urls):
-            file["url"] = urls[0]
+            file["urls"] = urls
         if blobs.is_on(info, "sticky"):
             file["sticky"] = True
         files.append(file)

@@ -54,7 +54,7 @@ def test_inputs_keep_addresses_elsewhere_and_command_lines_their_characters() ->
     assert read.command_line == "--x '1 < 2' &"
     assert read.files == [
         {"name": "a", "open_name": "in", "nbytes": 7, "md5": "a" * 32},
-        {"name": "b+1", "open_name": "", "nbytes": 7, "md5": "b" * 32, "url": "https://data.example.org/b"},
+        {"name": "b+1", "open_name": "", "nbytes": 7, "md5": "b" * 32, "urls": ["https://data.example.org/b"]},
     ]
 
 

@@ -65,7 +65,7 @@ def test_jobs_are_told_by_their_place() -> None:
     def job(command_line: str, *inputs: InputFile) -> SubmittedJob:
         return SubmittedJob("x", {"command_line": command_line}, inputs)
 
-    remote = RemoteContent("https://example.org/x", 1, "0" * 32)
+    remote = RemoteContent(("https://example.org/x",), 1, "0" * 32)
     jobs = [
         job("--from 1", InputFile("job.toml", content='workdir = "/app"')),
         job("$x", InputFile("JOB.toml", "stored")),
