@@ -25,6 +25,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
+from django.conf import settings
+
 from credit.engine import probation
 from credit.engine.facts import HostVersionFacts
 from credit.engine.flops import believed_benchmark
@@ -163,7 +165,8 @@ async def _serve(
     if written is None:
         return None
 
-    answered = reply.reply_to(request, account, host, reasons, now)
+    is_urgent = dispatch.is_urgent(work.selection)
+    answered = reply.reply_to(request, account, host, reasons, now, is_urgent=is_urgent)
     answered.about_project_xml = known.gui_urls_xml if request.is_anonymous else known.about_project_xml
     reply.add_key(answered, key_step, stays, known, request.is_anonymous)
     reply.add_jobs(answered, work, written.sent or {}, now)
@@ -239,7 +242,7 @@ class _Chosen(NamedTuple):
 async def _choose(attempt: _Attempt, user_id: int, queries: list[JobQuery], work: Dispatch) -> _Chosen | None:
     """Ready jobs or, if there are too few of an app, from the queues; None: for these the computer has to be locked."""
     taken = attempt.taken
-    if taken.take(queries, user_id):
+    if not any(query.lanes for query in queries) and taken.take(queries, user_id):
         jobs = taken.jobs
         if not (attempt.is_locked and jobs) or await writes.reserve([job.id for job in jobs]):
             return _Chosen(jobs, None)
@@ -306,10 +309,11 @@ def _send(work: Dispatch, jobs: list[Job], jobs_of_day: JobsOfDay, now: dt.datet
                 each.job,
                 each.choice,
                 believed_benchmark(work.computer.p_fpops, dispatch.ceilings()),
-                now + dt.timedelta(seconds=each.job.delay_bound_secs),
+                now + dt.timedelta(seconds=each.job.delay_bound_secs + settings.REPORT_GRACE_SECS),
                 work.ties,
                 one_per_user=selection.apps[each.job.app_id].one_result_per_user,
                 must_replicate=each.must_replicate,
+                binding=each.binding,
             )
         )
     return _Sending(rows, began)

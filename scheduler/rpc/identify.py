@@ -86,7 +86,9 @@ async def find_account(
     reported = [result.name for result in request.results]
     names = {message.result_name for message in request.trickles} | (request.other_results or frozenset())
     key = _key(request.authenticator)
-    account = await store.read(key, host_id, names, reported, request.preferences_at, locks=locks)
+    account = await store.read(
+        key, host_id, names, reported, request.preferences_at, sorted(request.held_files), locks=locks
+    )
     if account is None:
         return UnknownKey(request.authenticator)
     if account.host is None:

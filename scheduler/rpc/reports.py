@@ -86,7 +86,7 @@ def _judged(result: KnownResult, reported: ReportedResult, now: dt.datetime) -> 
     received = outputs.expected_and_received(result.output_files, result.name, result.uploads)
     faults = list(reported.faults)
     has_finished = reported.state == CLIENT_DONE and reported.exit_status == 0
-    wrong = _wrong_files(reported, received) if has_finished else []
+    wrong = _wrong_files(result, reported, received) if has_finished else []
     faults += wrong
     faults += _time_faults(result, reported, now)
     row = {
@@ -111,17 +111,17 @@ def _judged(result: KnownResult, reported: ReportedResult, now: dt.datetime) -> 
     return Report(result, reported, row, has_finished and not wrong)
 
 
-def _wrong_files(reported: ReportedResult, received: outputs.Received) -> list[Message]:
+def _wrong_files(result: KnownResult, reported: ReportedResult, received: outputs.Received) -> list[Message]:
     """Files that the client could not upload, that arrived with other content than it says, or that did not arrive.
 
     A client reports a refused upload as a success; only the file's own element says what happened.
     """
-    here = {file["name"]: file for file in received.outputs}
+    here = {upload.name: upload.sent_md5 or upload.md5 for upload in result.uploads}
     files = [(outputs.own_upload_name(reported.name, file.name), file) for file in reported.files]
     refused = {name: file.error for name, file in files if file.error}
     wrong = [Message("output_refused", name=name, reason=error) for name, error in refused.items()]
     for name, file in files:
-        if name in here and file.md5 and file.md5 != here[name]["md5"]:
+        if name in here and file.md5 and file.md5 != here[name]:
             wrong.append(Message("output_differs", name=name))
     return wrong + [Message("output_missing", name=name) for name in received.missing if name not in refused]
 
