@@ -53,7 +53,7 @@ def proposal(version: AppVersion) -> Proposal:
     return Proposal(model=AppVersion._meta.label, pk=version.pk, operation=OPERATION)
 
 
-def _wanted(proposal: Proposal) -> _Statistics:
+def _proposed(proposal: Proposal) -> _Statistics:
     """Of the snapshot to be put back; nothing for a reset."""
     if proposal.subject is None:
         return _Statistics()
@@ -61,7 +61,7 @@ def _wanted(proposal: Proposal) -> _Statistics:
     return _Statistics(snapshot.pfc_n, snapshot.pfc_avg, snapshot.pfc_scale, snapshot.is_counted)
 
 
-def _kept_records(version: AppVersion) -> QuerySet[HostAppVersion]:
+def _records_with_statistics(version: AppVersion) -> QuerySet[HostAppVersion]:
     """As `sql.KEEP_RECORDS` has them."""
     return HostAppVersion.objects.filter(Q(pfc_n__gt=0) | Q(clean_pfc_n__gt=0) | Q(et_n__gt=0), app_version=version)
 
@@ -76,9 +76,9 @@ def _title(version: AppVersion, proposal: Proposal) -> str:
 
 
 def _lines(version: AppVersion, proposal: Proposal) -> list[Line]:
-    wanted = _wanted(proposal)
+    proposed = _proposed(proposal)
     lines = [
-        Line(name, str(_LABELS[name]), in_words(None, getattr(version, name)), in_words(None, getattr(wanted, name)))
+        Line(name, str(_LABELS[name]), in_words(None, getattr(version, name)), in_words(None, getattr(proposed, name)))
         for name in _NAMES
     ]
     records = HostAppVersion.objects.filter(app_version=version)
@@ -127,17 +127,17 @@ def _lock(proposal: Proposal) -> None:
 
 def _carry_out(version: AppVersion, proposal: Proposal) -> Change | None:
     """In the caller's transaction, which has the records and the version locked; None: there is nothing to reset."""
-    wanted = _wanted(proposal)
+    proposed = _proposed(proposal)
     before = _Statistics(*(getattr(version, name) for name in _NAMES))
-    if proposal.subject is None and before == wanted and not _kept_records(version).exists():
+    if proposal.subject is None and before == proposed and not _records_with_statistics(version).exists():
         return None
     change: Change = Change.objects.log_create(
         version,
         action=Change.Action.UPDATE,
         changes={
-            name: [getattr(before, name), getattr(wanted, name)]
+            name: [getattr(before, name), getattr(proposed, name)]
             for name in _NAMES
-            if getattr(before, name) != getattr(wanted, name)
+            if getattr(before, name) != getattr(proposed, name)
         },
         force_log=True,
         additional_data={OPERATION_KEY: OPERATION},
@@ -152,7 +152,7 @@ def _carry_out(version: AppVersion, proposal: Proposal) -> Change | None:
         cursor.execute(sql.EMPTY_RECORDS, [locked])
         if proposal.subject is not None:
             cursor.execute(sql.RESTORE_RECORDS, [proposal.subject])
-    AppVersion.objects.filter(pk=version.pk).update(**{name: getattr(wanted, name) for name in _NAMES})
+    AppVersion.objects.filter(pk=version.pk).update(**{name: getattr(proposed, name) for name in _NAMES})
     return change
 
 

@@ -187,7 +187,7 @@ def error_name(row: Ended) -> str:
     return f"{_STATUS}{row.exit_status}"
 
 
-def error_shown(name: str) -> str:
+def error_text(name: str) -> str:
     """A name that `error_name` gave, in the page's language, with the meaning of an exit status."""
     number = name.removeprefix(_STATUS)
     if number == name or not number.removeprefix("-").isdecimal():

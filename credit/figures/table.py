@@ -186,7 +186,7 @@ JOBS: Final = (
         series=_("error"),
         about=_("Errors, time-outs, and outputs that could not be checked."),
         history=outcomes.by(outcomes.error_name, ["outcome", "exit_status"], outcomes.FAILURES),
-        label_text=outcomes.error_shown,
+        label_text=outcomes.error_text,
     ),
     _hourly(
         "jobs.failed_by_app",

@@ -23,7 +23,7 @@ def replay_of(app: App, changes: Changes, first: int, last: int) -> Replay:
     after = replace(
         _settings(*as_set(app, versions, changes, 1)),
         reset=frozenset(changes["reset"]),
-        restored=_kept(changes.get("restore", ())),
+        restored=_replaced(changes.get("restore", ())),
     )
     if not (before.uses_medians or after.uses_medians):
         return Replay(before, after)
@@ -35,7 +35,7 @@ def _settings(app: App, versions: list[AppVersion]) -> Settings:
     return Settings(app_facts(app), facts, app.version_average == VersionAverage.MEDIAN)
 
 
-def _kept(snapshots: Iterable[int]) -> dict[int, ReplacedStatistics]:
+def _replaced(snapshots: Iterable[int]) -> dict[int, ReplacedStatistics]:
     """Statistics that are put back, by version."""
     replaced = {}
     for snapshot in StatisticsSnapshot.objects.filter(pk__in=list(snapshots)).prefetch_related("host_records"):

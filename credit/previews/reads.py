@@ -43,7 +43,7 @@ def page_of(preview: Preview, now: dt.datetime) -> dict[str, Any]:
         "is_unfinished": standing is not None,
         "result": preview.result,
     }
-    return context if preview.result is None else {**context, **_shown(preview.result)}
+    return context if preview.result is None else {**context, **_page_figures(preview.result)}
 
 
 def _changed(preview: Preview) -> Iterator[ChangedSetting]:
@@ -83,7 +83,7 @@ def _in_words(field: Field[Any, Any], value: Any) -> str:
     return str(dict(field.flatchoices).get(value, value))
 
 
-def _shown(result: Mapping[str, Any]) -> dict[str, Any]:
+def _page_figures(result: Mapping[str, Any]) -> dict[str, Any]:
     """The figures as the page lists and draws them."""
     total = result["total"]
     exact = result["exact"]

@@ -55,15 +55,15 @@ class Guesses:
 
 @dataclass
 class Replay:
-    """Both runs, pass by pass. ``known``: averages of all (host, version) records at the begin, for medians."""
+    """Both runs, pass by pass. ``averages``: those of all (host, version) records at the begin, for medians."""
 
     before: Settings
     after: Settings
-    known: Sequence[tuple[int, int, Average]] = ()
+    averages: Sequence[tuple[int, int, Average]] = ()
     guesses: Guesses = field(default_factory=Guesses)
 
     def __post_init__(self) -> None:
-        self.runs = Run(self.before, self.known), Run(self.after, self.known)
+        self.runs = Run(self.before, self.averages), Run(self.after, self.averages)
         self._pairs: dict[int, deque[tuple[VersionState, VersionState]]] = {}
         self._least: deque[tuple[float | None, float | None]] = deque(maxlen=_OVERLAPPING)
 
@@ -102,7 +102,7 @@ class Replay:
             for pair in reversed(self._pairs[id_]):
                 if pair[0] == state:
                     return pair
-            if one.versions[id_].n != state.n and self.after.kept(id_, at) is not None:
+            if one.versions[id_].n != state.n and self.after.restored_at(id_, at) is not None:
                 one.versions[id_] = state
             elif one.versions[id_].n != state.n:
                 if other.versions[id_] != one.versions[id_]:
@@ -144,7 +144,7 @@ class Replay:
         own = other.records[row[0]]
         if self.before.app.rules != self.after.app.rules and _counts(own) != _counts(earlier):
             self.guesses.records += 1
-        _follow(own, earlier, logged, keeps_samples=self.after.kept(row[2], at) is not None)
+        _follow(own, earlier, logged, keeps_samples=self.after.restored_at(row[2], at) is not None)
         one.records[row[0]] = logged
 
 
@@ -245,7 +245,7 @@ def _counts(record: HostVersionFacts) -> tuple[Any, ...]:
 
 
 def _follow(own: HostVersionFacts, earlier: HostVersionFacts, logged: HostVersionFacts, *, keeps_samples: bool) -> None:
-    """Do to ``own`` what made ``logged`` of ``known``. ``keeps_samples``: but for its samples, which are put back."""
+    """Do to ``own`` what made ``logged`` of ``earlier``. ``keeps_samples``: but for its samples, which are put back."""
     if own.failing_share == earlier.failing_share:
         own.failing_share = logged.failing_share
     else:

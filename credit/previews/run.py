@@ -57,7 +57,7 @@ class Settings:
     reset: frozenset[int] = frozenset()
     restored: Mapping[int, ReplacedStatistics] = field(default_factory=dict)
 
-    def kept(self, version: int, at: float) -> ReplacedStatistics | None:
+    def restored_at(self, version: int, at: float) -> ReplacedStatistics | None:
         """What is put back of this version, if it was replaced before then."""
         replaced = self.restored.get(version)
         return replaced if replaced is not None and at >= replaced.at else None
@@ -125,13 +125,13 @@ class Run:
         self.medians = Medians(self.app.rules.min_host_samples, averages) if settings.uses_medians else None
 
     def start_version(self, id_: int, state: VersionState, at: float) -> None:
-        replaced = self.settings.kept(id_, at)
+        replaced = self.settings.restored_at(id_, at)
         begin = NO_STATISTICS if id_ in self.settings.reset else state if replaced is None else replaced.version
         # Neither a reset nor its undo changes where a version's scale comes from.
         self.versions[id_] = begin._replace(is_received=state.is_received)
 
     def start_record(self, id_: int, version: int, record: HostVersionFacts, at: float) -> None:
-        replaced = self.settings.kept(version, at)
+        replaced = self.settings.restored_at(version, at)
         if replaced is not None or version in self.settings.reset:
             # What had no sample then is empty too.
             of = HostVersionFacts() if replaced is None else replaced.records.get(id_, HostVersionFacts())

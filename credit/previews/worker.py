@@ -42,7 +42,7 @@ def carry_out(preview_id: int) -> None:
         return
     _store(preview, progress=0.0, failure=None)
     try:
-        outcome = _found(preview)
+        outcome = _measured(preview)
     except _GoneError:
         return
     except Exception as error:
@@ -61,7 +61,7 @@ def _store(preview: Preview, **columns: Any) -> None:
         raise _GoneError
 
 
-def _found(preview: Preview) -> dict[str, Any] | None:
+def _measured(preview: Preview) -> dict[str, Any] | None:
     app = preview.app
     window = pass_log.window(app.pk, settings.PREVIEW_WORKUNITS)
     if window is None:

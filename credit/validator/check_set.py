@@ -120,7 +120,7 @@ class SetChecker:
         return check_late(end - begin, place, equal)
 
 
-def found_wrong(results: Results, begins: Sequence[int], verdicts: Sequence[Verdict | None]) -> list[int]:
+def wrong_places(results: Results, begins: Sequence[int], verdicts: Sequence[Verdict | None]) -> list[int]:
     """The places of results that these verdicts, one for each workunit, find wrong."""
     valid, invalid = ValidateState.VALID, ValidateState.INVALID
     return [

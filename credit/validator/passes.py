@@ -32,7 +32,7 @@ from credit.statistics.facts import app_facts, version_facts
 from credit.statistics.host_records import create_missing, use_medians
 from credit.validator import sql, writes
 from credit.validator.binary import NO_TIME, pipelined
-from credit.validator.check_set import SetChecker, found_wrong
+from credit.validator.check_set import SetChecker, wrong_places
 from credit.validator.logged import PassLog
 from credit.validator.prepared import PreparedAnswers, prepared_comparer
 from credit.validator.reads import (
@@ -193,7 +193,7 @@ class _Pass:
         self.app_facts = app_facts(self.app)
         self.app_facts.pairs = frozenset((pair["one"], pair["other"]) for pair in self.app.pairs_to_confirm)
         verdicts = self.check_sets(workunits, results)
-        missing = self.lock(results, found_wrong(results, self.begins, verdicts))
+        missing = self.lock(results, wrong_places(results, self.begins, verdicts))
         if missing is not None:
             return missing
         self.read_versions()

@@ -49,8 +49,8 @@ def changes(
         "on_frac": on,
         "active_frac": active,
         "gpu_active_frac": gpu_active,
-        "connected_frac": _known(connected),
-        "cpu_and_network_available_frac": _known(available),
+        "connected_frac": _fraction(connected),
+        "cpu_and_network_available_frac": _fraction(available),
         "duration_correction_factor": request.duration_correction_factor,
         "statistics": statistics,
         "hardware_digest": f"\\x{digest}",
@@ -65,7 +65,7 @@ def _moment(secs: float) -> str | None:
     return dt.datetime.fromtimestamp(secs, dt.UTC).isoformat() if secs else None
 
 
-def _known(fraction: float | None) -> float | None:
+def _fraction(fraction: float | None) -> float | None:
     """-1 is what clients send for "unknown"."""
     return fraction if fraction is not None and 0 <= fraction <= 1 else None
 

@@ -11,6 +11,7 @@ import pytest
 from accounting.account_data.erasure import erase_due
 from accounting.computers.merge import merge
 from credit.models import Result, ServerState, UserCredit, Workunit
+from credit.validator.partial_grants import grant_part
 from credit.validator.passes import run_pass
 from portal.clients import sync_driver
 from portal.models import Host, RequestedWork, User
@@ -18,8 +19,10 @@ from portal.people.accounts import ClientAuthError
 from portal.requested_work import queue
 from scheduler.lifecycle import transitioner
 from scheduler.ready_jobs.job_cache import lease_jobs
+from tests.support.credit_factories import make_result, make_workunit
 from tests.support.interleavings import Scene, Work, try_all
 from tests.support.scheduler_clients import names, result_xml
+from tests.support.validator_runs import record
 from tests.support.work_scenes import (
     NOON,
     app_with_jobs,
@@ -122,22 +125,45 @@ def test_an_account_is_erased_meanwhile(is_reported: bool) -> None:
     try_all(make)
 
 
-def test_two_validators_of_one_app() -> None:
+@pytest.mark.parametrize("nhosts", [2, 4], ids=["of the same computers", "of others, but of one version"])
+def test_two_validators_of_one_app(nhosts: int) -> None:
     def make() -> Scene:
         app = app_with_jobs(0)
-        hosts = [computer_with_work(volunteer()) for _ in range(2)]
-        for _ in range(2):
-            waiting_workunit(app, *hosts)
+        hosts = [computer_with_work(volunteer()) for _ in range(nhosts)]
+        for pair in (hosts[:2], hosts[-2:]):
+            waiting_workunit(app, *pair)
         passes = [lambda: run_pass(app.pk, NOON, 1), lambda: run_pass(app.pk, NOON, 2)]
 
         def check_(reports: list[Any]) -> None:
             assert sum(report.nworkunits for report in reports) <= 2
             run_pass(app.pk, NOON)
             assert Result.objects.filter(app=app, granted_at__isnull=False).count() == 4
-            assert UserCredit.objects.filter(user__in=[host.owner_id for host in hosts]).count() == 2
+            assert UserCredit.objects.filter(user__in=[host.owner_id for host in hosts]).count() == nhosts
             credit_is_right()
 
         return Scene(passes, check_)
+
+    try_all(make)
+
+
+def test_two_messages_of_one_job_are_credited_once() -> None:
+    def make() -> Scene:
+        app = app_with_jobs(0)
+        app.versions.update(pfc_n=200, pfc_avg=1.2, pfc_scale=1.0)
+        host = computer_with_work(volunteer())
+        version = app.versions.get()
+        record(host, version, pfc_n=20, pfc_avg=1.2)
+        job = make_result(make_workunit(app), host, app_version=version)
+        grants = [lambda: grant_part(job.pk, 1000.0, NOON) for _ in range(2)]
+
+        def check_(credits: list[Any]) -> None:
+            job.refresh_from_db()
+            # 1,000 s at 4 GFLOPS, by both or by one of them
+            assert sum(credits) == pytest.approx(1000 * 4e9 * 200 / 86400e9)
+            assert (job.partial_elapsed_secs, job.partial_credit) == pytest.approx((1000, sum(credits)))
+            credit_is_right()
+
+        return Scene(grants, check_)
 
     try_all(make)
 

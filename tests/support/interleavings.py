@@ -155,7 +155,7 @@ def _every_way_to_the_database() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sync_driver, "fetch", stepping(sync_driver.fetch))
-        patch.setattr(binary.Statement, "run", stepping(binary.Statement.run))
+        patch.setattr(binary.Statement, "_result", stepping(binary.Statement._result))
         patch.setattr(binary, "_drain", stepping(binary._drain))
         patch.setattr(psycopg.Connection, "execute", stepping(psycopg.Connection.execute))
         patch.setattr(psycopg.Transaction, "__exit__", stepping(psycopg.Transaction.__exit__))
@@ -221,9 +221,9 @@ def _permutations(left: list[int]) -> Iterator[tuple[int, ...]]:
 
 
 def _cut(nsteps: Sequence[int], number: int, rng: random.Random) -> Iterator[int]:
-    """One session is cut at one place, and the others are done there as a whole."""
+    """One session is cut at one place, and the others are done there as a whole. First, each is cut at its commit."""
     outer = number % len(nsteps)
-    before = rng.randrange(1, nsteps[outer] + 1)
+    before = nsteps[outer] - 1 if number < len(nsteps) else rng.randrange(1, nsteps[outer] + 1)
     yield from [outer] * before
     others = [each for each in range(len(nsteps)) if each != outer]
     rng.shuffle(others)

@@ -66,6 +66,11 @@ def test_a_job_that_is_long_for_all_brings_all_of_its_credit() -> None:
     assert granted.rule is GrantRule.MEAN_OF_SCALED
 
 
+def test_a_pair_that_nobody_confirmed_gets_the_smaller_claim() -> None:
+    granted = decide(app(), normal(3000.0), normal(1000.0), job=workunit(is_unconfirmed=True)).grant
+    assert (granted.credit, granted.rule) == (about(CREDIT_OF_EST), GrantRule.UNCONFIRMED_PAIR)
+
+
 def test_one_normal_claim_among_replicas_is_granted() -> None:
     assert decide(app(), normal(3000.0), approximate(1000.0)).grant.credit == about(3 * CREDIT_OF_EST)
 

@@ -53,6 +53,12 @@ def test_those_that_meet_more_often_are_listed_with_the_odds_the_least_likely_fi
     assert found[1].chance == pytest.approx(binomial_tail(9, 100, 100 / 9900) * 4950)
 
 
+@pytest.mark.parametrize(("together", "nlisted"), [(8, 0), (9, 1)])
+def test_who_meets_as_often_in_one_of_a_hundred_lists_is_the_limit(together: int, nlisted: int) -> None:
+    # Of 90 others, 100 / 9,900 are the other's: the chances of 8 and 9 are 0.02 and 0.0018, for 4,950 pairs.
+    assert len(suspicions([Meeting((1, 2), together, (100, 100), (90, 90))], 10_000, 100)) == nlisted
+
+
 def test_two_who_are_nearly_alone_meet_as_often_as_they_must() -> None:
     # All results are of two volunteers, or nearly so: anyone who has another copy is the other one.
     assert suspicions([meeting((1, 2), 500, 500, 500)], 1000, 2) == []

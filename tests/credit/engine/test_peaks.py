@@ -114,6 +114,13 @@ def test_a_little_change_moves_all_averages() -> None:
     assert (host.pfc.n, host.pfc.avg, host.clean_pfc.avg) == (101, about(1.02), about(0.51))
 
 
+@pytest.mark.parametrize(("times", "nsamples"), [(1.05, 101), (0.953, 101), (1.051, 1), (0.952, 1)])
+def test_a_change_of_a_twentieth_is_still_a_little_one(times: float, nsamples: int) -> None:
+    host = settled()
+    decide(app(min_avg_pfc=1.0), result(host, version(999, 1.0, 1.0), peak_flops=times * PEAK))
+    assert host.pfc.n == nsamples
+
+
 def test_samples_that_do_not_wait_yet_move_too() -> None:
     host = settled(recent_pfc=Average(3, 2.0), samples_since=NOW)
     decide(app(), result(host, version(999, 1.0, 1.0), peak_flops=1.02 * PEAK), now=NOW)

@@ -10,7 +10,7 @@ import datetime as dt
 from dataclasses import replace
 
 import pytest
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, connection, transaction
 
 from credit.models import App, HostAppVersion, Outcome, Result, ServerState
 from portal.models import Host, JoinToken, User
@@ -204,6 +204,12 @@ def test_a_copy_whose_reply_is_lost_gets_the_same_record_again(original: Compute
     assert third.hostid not in (number, again.hostid)
 
 
+def row_version(host_id: int) -> str:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT xmin::text FROM portal_host WHERE id = %s", [host_id])
+        return str(cursor.fetchone()[0])
+
+
 def test_jobs_that_a_copy_reports_count_once_for_it(app: App, original: Computer, alice: User) -> None:
     copy = copy_of(original, "e" * 32)
     add_jobs(app, 2)
@@ -212,7 +218,10 @@ def test_jobs_that_a_copy_reports_count_once_for_it(app: App, original: Computer
     assert len(its) >= 1
     original.ask(now=at(5))
     reports = "".join(result_xml(name, final_elapsed_time=60) for name in (common, *its))
+    before = row_version(original.hostid)
     reply = copy.ask(results=reports, now=at(60))
+    # So requests of the original that have read its jobs are answered again.
+    assert row_version(original.hostid) != before
     assert sorted(names(reply, "result_ack")) == sorted([common, *its])
     original.ask(results=result_xml(common, final_elapsed_time=60), now=at(61))
     ended = Result.objects.filter(outcome=Outcome.SUCCESS)

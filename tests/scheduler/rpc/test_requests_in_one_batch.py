@@ -249,7 +249,7 @@ def test_a_fault_is_its_own_requests_alone(fleet: list[Computer]) -> None:
     async def wanted(query: Query[Any]) -> Any:
         return await query
 
-    asker = {"key_hash": "0" * 64, "host_id": 1, "reported": [], "preferences_at": 0.0}
+    asker = {"key_hash": "0" * 64, "host_id": 1, "reported": [], "held_files": [], "preferences_at": 0.0}
     # No JSON can say the first name, and PostgreSQL takes the second for no text.
     readings = [store.ReadQuery(asker | {"names": names}) for names in (["\ud800"], [], ["\0"])]
     unsaid, found, refused, reply = at_once(*map(wanted, readings), fleet[0].asks(0, 2))

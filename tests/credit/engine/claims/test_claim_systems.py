@@ -283,5 +283,6 @@ def test_a_run_time_on_devices_of_unknown_speed_claims_the_default() -> None:
 @pytest.mark.parametrize(("assigned", "credit"), [(7.0, 7.0), (nan, 0.0), (-1.0, 0.0), (inf, 0.0)])
 def test_what_the_project_assigns_is_claimed(assigned: float, credit: float) -> None:
     decision = decide(app(credit_system=CreditSystem.ASSIGNED), counted(assigned_credit=assigned))
-    assert decision.grant.credit == about(credit)
-    assert decision.claims[0].claim_rule is ClaimRule.ASSIGNED
+    [claim] = decision.claims
+    assert (decision.grant.credit, claim.claimed_credit) == (about(credit), about(credit))
+    assert claim.claim_rule is ClaimRule.ASSIGNED
