@@ -25,6 +25,8 @@ MAX_CMDLINE_NBYTES: Final = 255 - len(" --nthreads 1024")
 """Of an app version's own arguments, as a reply has them: clients read them into a buffer of 256, with the threads that
 a plan class adds."""
 API_VERSION: Final = r"^([0-9]{1,3}(\.[0-9]{1,3}){2})?$"
+FILE_PREFIX: Final = r"^([A-Za-z0-9_-]{1,16})?$"
+"""Clients read no more characters of it."""
 
 
 class Comparison(models.TextChoices):
@@ -33,6 +35,14 @@ class Comparison(models.TextChoices):
     BITWISE = "bitwise", _("identical bit by bit")
     TOLERANCE = "tolerance", _("numbers equal within a tolerance")
     CUSTOM = "custom", _("a function or a script")
+
+
+class HomogeneousRedundancy(models.TextChoices):
+    """Which computers may confirm each other's results; `scheduler.engine.hr_classes` says what a class is."""
+
+    OFF = "off", _("no: all computers")
+    COARSE = "coarse", _("same operating system and kind of processor")
+    FINE = "fine", _("also the same maker of processor and the same vector instructions")
 
 
 class VersionAverage(models.TextChoices):
@@ -135,6 +145,7 @@ _APP_CHOICES: Final[dict[str, type[StrEnum] | type[models.TextChoices]]] = {
     "comparison": Comparison,
     "replica_rule": ReplicaRule,
     "version_average": VersionAverage,
+    "homogeneous_redundancy": HomogeneousRedundancy,
 }
 # avg_ncpus and gpu_usage have further constraints, by the type of processor.
 _VERSION_RANGES: Final = {
@@ -407,6 +418,33 @@ class App(models.Model):
             "computers."
         ),
     )
+    homogeneous_redundancy = models.CharField(
+        _("compare only computers of one class"),
+        max_length=8,
+        choices=HomogeneousRedundancy,
+        default=HomogeneousRedundancy.OFF,
+        db_default=HomogeneousRedundancy.OFF.value,
+        help_text=_(
+            "For programs whose numbers differ a little from one kind of computer to another. All results of a "
+            "workunit go to computers of the class that got the first one. Computers whose class is not known get no "
+            "jobs of this app."
+        ),
+    )
+    homogeneous_app_version = models.BooleanField(
+        _("compare only results of one version"),
+        default=False,
+        db_default=False,
+        help_text=_(
+            "All results of a workunit are computed by the version that got the first one. Computers with programs of "
+            "their own get no jobs of this app."
+        ),
+    )
+    is_beta = models.BooleanField(
+        _("for testers only"),
+        default=False,
+        db_default=False,
+        help_text=_("Only volunteers who agreed to test new versions get its jobs."),
+    )
     created_at = models.DateTimeField(_("created"), default=timezone.now, editable=False)
 
     class Meta:
@@ -479,6 +517,25 @@ class AppVersion(models.Model):
     # How clients start it (BOINC protocol, job description): the interface that it was built with, and its arguments
     api_version = models.CharField(_("version of the BOINC API"), max_length=11, blank=True, default="")
     cmdline = models.CharField(_("arguments"), max_length=MAX_CMDLINE_NBYTES, blank=True, default="")
+    # Major × 10,000 + minor × 100 + release; 0: any
+    min_client_version = models.PositiveIntegerField(
+        _("least version of BOINC"),
+        default=0,
+        db_default=0,
+        validators=[MaxValueValidator(9_999_999)],
+        help_text=_("Computers with an older one do not get this version. 71620 is 7.16.20; 0 means any."),
+    )
+    max_client_version = models.PositiveIntegerField(
+        _("greatest version of BOINC"),
+        default=0,
+        db_default=0,
+        validators=[MaxValueValidator(9_999_999)],
+        help_text=_("Computers with a newer one do not get this version. 0 means any."),
+    )
+    is_wrapper = models.BooleanField(_("starts other programs"), default=False, db_default=False)
+    needs_network = models.BooleanField(_("needs the network while it runs"), default=False, db_default=False)
+    dont_throttle = models.BooleanField(_("is never slowed down"), default=False, db_default=False)
+    file_prefix = models.CharField(_("folder of inputs and outputs"), max_length=16, blank=True, default="")
     is_deprecated = models.BooleanField(
         _("withdrawn"),
         default=False,
@@ -527,6 +584,7 @@ class AppVersion(models.Model):
             *(within("appversion", name, low, high) for name, (low, high) in _VERSION_RANGES.items()),
             one_of("appversion", "processor_type", ProcessorType),
             CheckConstraint(condition=Q(api_version__regex=API_VERSION), name="appversion_api_version_form"),
+            CheckConstraint(condition=Q(file_prefix__regex=FILE_PREFIX), name="appversion_file_prefix_form"),
             CheckConstraint(condition=Q(ngranted__gte=0), name="appversion_ngranted_range"),
             has_samples("appversion", "pfc"),
             CheckConstraint(

@@ -82,6 +82,7 @@ _MODELS: Final[dict[StrOrPromise, tuple[str, ...]]] = {
         "credit.app",
         "credit.appversion",
         "scheduler.submitter",
+        "scheduler.workblock",
         "scheduler.releasedraft",
         "scheduler.storedfile",
         "scheduler.trickle",
