@@ -16,7 +16,7 @@ from django.utils import timezone
 from django.utils.formats import number_format
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
-from unfold.admin import ModelAdmin, TabularInline
+from unfold.admin import ModelAdmin
 from unfold.decorators import action
 from unfold.widgets import UnfoldAdminPasswordWidget
 
@@ -50,6 +50,7 @@ from accounting.rpc import account_keys, catalogue
 from accounting.statistics.admin_pages import StatisticsImportAdmin
 from accounting.wire.requests import URLError, canonical_url
 from portal.admin import ReadOnlyAdmin
+from portal.admin.base import LabelledRows
 from portal.audit import two_persons
 from portal.audit.admin import AuditedAdmin, AuditedForm
 from portal.audit.record import record
@@ -178,7 +179,7 @@ class ProjectAddressForms(forms.BaseInlineFormSet):
                 keys.add(address_key(url))
 
 
-class ProjectAddressInline(TabularInline):
+class ProjectAddressInline(LabelledRows):
     model = ProjectAddress
     form = ProjectAddressForm
     formset = ProjectAddressForms
@@ -187,12 +188,12 @@ class ProjectAddressInline(TabularInline):
     extra = 0
 
 
-class ProjectKeywordInline(TabularInline):
+class ProjectKeywordInline(LabelledRows):
     model = ProjectKeyword
     extra = 0
 
 
-class ProjectVersionInline(TabularInline):
+class ProjectVersionInline(LabelledRows):
     """Of a project that says itself what it has programs for, nobody types it."""
 
     model = ProjectVersion

@@ -520,6 +520,7 @@ UNFOLD = {
     "SITE_HEADER": SITE_NAME,
     "DASHBOARD_CALLBACK": "portal.dashboard.views.dashboard",
     "SIDEBAR": {"show_search": True, "navigation": "portal.dashboard.navigation.groups"},
+    "STYLES": [lambda _: static("portal/admin.css")],
     "SITE_FAVICONS": [
         {"rel": "icon", "type": "image/svg+xml", "href": lambda _: static("portal/favicon.svg")},
     ],

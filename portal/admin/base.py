@@ -11,9 +11,10 @@ from django.db.models import CharField, Field, QuerySet
 from django.http import HttpRequest
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.text import capfirst
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
-from unfold.admin import ModelAdmin
+from unfold.admin import ModelAdmin, TabularInline
 
 from portal.people.name_field import NameField
 from portal.people.security_events import BY_OPERATOR
@@ -50,6 +51,16 @@ class SecretLookups(ModelAdmin):
             return False
         allowed: bool = super().lookup_allowed(lookup, value, request)
         return allowed
+
+
+class LabelledRows(TabularInline):
+    """A table of rows within a form, whose fields tell screen readers what the table's head tells the eye."""
+
+    def formfield_for_dbfield(self, db_field: Field[Any, Any], request: HttpRequest, **kwargs: Any) -> Any:
+        field = super().formfield_for_dbfield(db_field, request, **kwargs)
+        if field is not None:
+            field.widget.attrs.setdefault("aria-label", capfirst(db_field.verbose_name))
+        return field
 
 
 class ReadOnlyAdmin(SecretLookups):

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 from typing import Final
 
 from django import template
+from django.utils.html import escape
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext
 
 register = template.Library()
 
-CONTENT: Final = '<div id="content"'
+MAIN: Final = '<div id="main"'
+_SCROLLS: Final = re.compile(r" data-simplebar(?=[ >])")
 
 
 @register.filter
-def with_main(frame: SafeString) -> SafeString:
-    """The theme's frame with its content marked as the page's main part."""
-    return SafeString(frame.replace(CONTENT, f'{CONTENT} role="main"', 1))
+def with_landmarks(frame: SafeString) -> SafeString:
+    """The theme's frame with its main part marked, and a name of its own for each part that scrolls by itself."""
+    numbers = itertools.count(1)
+
+    def named(_: re.Match[str]) -> str:
+        name = gettext("Part %(number)s that scrolls") % {"number": next(numbers)}
+        return f' data-simplebar data-simplebar-aria-label="{escape(name)}"'
+
+    return SafeString(_SCROLLS.sub(named, frame.replace(MAIN, f'{MAIN} role="main"', 1)))

@@ -9,10 +9,12 @@ from itertools import product
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from django.conf import settings
+from django.urls import reverse
 from playwright.sync_api import Browser, Page, expect
 
 from portal.models import User
 from tests.portal.web.test_access_matrix import MATRIX
+from tests.support.admin_rows import admin_rows
 from tests.support.browser_visitor import give_work, sign_in
 from tests.support.site_process import Site
 from tests.support.site_world import World, make_world
@@ -73,8 +75,8 @@ PRIVATE = [
 ]
 
 
-MANY = {"stranger": 20, "owner": 60}
-"""At least this many addresses of the access matrix show a page."""
+MANY = {"stranger": 20, "owner": 60, "room": 80}
+"""At least this many addresses of the access matrix, and of the operators' room, show a page."""
 
 
 def faults(page: Page, address: str) -> list[str]:
@@ -145,6 +147,50 @@ def shows_page(page: Page, address: str) -> bool:
     answer = page.request.get(address, max_redirects=0)
     is_html = answer.headers.get("content-type", "").startswith("text/html")
     return answer.status == 200 and is_html and answer.text().lstrip()[:9].lower() == "<!doctype"
+
+
+# A table's head of boxes to delete, and the field of select2, are the theme's and Django's.
+OF_THE_THEME = {"empty-table-header", "aria-input-field-name"}
+ROOM = [
+    "/admin/",
+    "/admin/?panel=services",
+    "/admin/portal/user/",
+    "/admin/portal/user/add/",
+    "/admin/portal/account/",
+    "/admin/portal/maintenancerun/",
+    "/admin/accounting/announcement/",
+    "/admin/accounting/project/add/",
+    "/admin/credit/app/add/",
+    "/admin/scheduler/releasedraft/",
+]
+"""Of each kind of page in the operators' room."""
+
+
+@pytest.mark.parametrize(("width", "colours", "language"), [FIRST_LOOK, (1440, "dark", "en")])
+def test_no_kind_of_page_in_the_operators_room_has_a_fault(
+    page: Page, site: Site, operator: User, width: int, colours: str, language: str
+) -> None:
+    wear(page, site, width, colours, language)
+    sign_in(page.context, site, operator)
+    found = [fault for address in ROOM for fault in faults(page, address)]
+    assert [fault for fault in found if fault.split()[1] not in OF_THE_THEME] == []
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(("width", "colours", "language"), LOOKS)
+def test_no_list_or_form_of_the_operators_room_has_a_fault(
+    page: Page, site: Site, alice: User, operator: User, width: int, colours: str, language: str
+) -> None:
+    rows = admin_rows(alice)
+    wear(page, site, width, colours, language)
+    sign_in(page.context, site, operator)
+    names = [(f"admin:{label.replace('.', '_')}", row) for label, row in rows.items()]
+    seen = [reverse(f"{name}_{kind}") for name, _ in names for kind in ("changelist", "add")]
+    seen += [reverse(f"{name}_change", args=[row.pk]) for name, row in names]
+    seen = [address for address in seen if shows_page(page, address)]
+    assert len(seen) > MANY["room"]
+    found = [fault for address in seen for fault in faults(page, address)]
+    assert [fault for fault in found if fault.split()[1] not in OF_THE_THEME] == []
 
 
 def test_the_keyboard_skips_the_navigation_and_opens_the_menu(page: Page, site: Site, alice: User) -> None:

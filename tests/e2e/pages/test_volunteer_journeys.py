@@ -111,6 +111,7 @@ def test_one_of_sixty_computers_is_found_as_one_types(page: Page, site: Site, al
     page.get_by_label("What to do").select_option(label="Retire")
     for name in ("node-50", "node-51"):
         page.get_by_role("checkbox", name=f"Select {name}").press("Space")
+    expect(page.locator("#change-several")).to_have_css("position", "sticky")
     page.get_by_role("button", name="Apply").press("Enter")
     expect(page.get_by_text("2 computers were changed.")).to_be_visible()
     page.locator("summary", has_text="Change several computers").click()
