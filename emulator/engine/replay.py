@@ -15,7 +15,7 @@ from emulator.engine.client import Client
 from emulator.engine.decisions import Choice, Fetch, WorkRequest
 from emulator.engine.kernel import decide, simulations
 from emulator.engine.kernel.bounds import may_miss_deadlines
-from emulator.engine.policies.in_arrays import ArrayPolicy
+from emulator.engine.policies.in_arrays import ArrayPolicy, missed_numbers
 from emulator.engine.policies.recorded_turns import RecordedTurns
 from emulator.engine.policy import Policy
 from emulator.engine.run import Emulation
@@ -247,8 +247,7 @@ def _seen(client: Client, policy: ArrayPolicy, now: float) -> Moment:
     late: set[int] = set()
     if was_searched:
         simulations.judge(t, now)
-        for kind, row in enumerate(t.kinds):
-            late.update(t.jobs[t.missed[kind, : row["missed"]]]["id"].tolist())
+        late.update(*missed_numbers(t))
     return Moment(
         client.buffer_min_secs,
         horizon_secs,

@@ -56,10 +56,10 @@ PAIR: Final = row_type(
 )
 # `free`: while jobs are chosen. `saturated_secs`, `shortfall_secs`, `idle`: of the last simulation. `asked_*` and
 # `delay_secs`: of the request that is made. `lanes` lanes from `first_lane` on. `stop_reason`: why jobs stop when it is
-# not active. `supplied`: some project has jobs for it. `missed`: how many entries Table.missed has. `cut`: limits leave
-# nothing of what was to be asked for.
+# not active. `supplied`: some project has jobs for it. `missed`: how many would miss their deadlines, the entries of
+# `lists` from `first_missed` on. `cut`: limits leave nothing of what was to be asked for.
 KIND: Final = row_type(
-    "active present supplied first_lane lanes stop_reason missed cut",
+    "active present supplied first_lane lanes stop_reason first_missed missed cut",
     "instances counted_flops up_fraction work work_rate work_at longest_secs max_usage min_usage beside free "
     "saturated_secs shortfall_secs idle asked_secs asked_instances delay_secs",
 )
@@ -78,7 +78,8 @@ RUN: Final = row_type(
     "phase changed policy by_letter adapts adapted records reachable report_at_once uneven contested any_suspended "
     "any_without_share eligibility_rule version arrivals moves next_id full_at_moves checked_version sim_version "
     "judged_version jobs done running begun ready chosen margins decisions dropped blocks rpcs misses answered sent "
-    "steps events pending snapshot limited uses_backoffs awaited was_asked tasks " + " ".join(Quirks.__slots__),
+    "steps events pending snapshot lanes first_downtime limited uses_backoffs awaited was_asked tasks "
+    + " ".join(Quirks.__slots__),
     "now duration_secs choose_at fetch_at state_at event_at rpc_at sample_at free_secs report_at_secs accrued_secs "
     "growth decay cpu_rate safe_until_secs first_end buffer_min_secs buffer_total_secs period_secs host_flops "
     "ram_bytes ram_used report_delay_secs sim_at judged_at pending_at pending_soonest log_from log_to "
@@ -88,22 +89,26 @@ RUN: Final = row_type(
 
 # `running`: in order of their starts. `begun`: have run and are not finished, in order of their first starts. `ready`:
 # finished and not reported, in order of their ends. `chosen` and the `reasons`. `margin_jobs` would just not miss their
-# deadlines, by `margin_secs`. `task_*`: of policies.debt_2005.
+# deadlines, by `margin_secs`. `task_*`: of policies.debt_2005. `missed`: jobs that would miss their deadlines, by kind
+# and deadline. `lane_owner`: 0, the number of the job that has that lane and 1, or -1 if jobs share it; then
+# `lane_load` is their part.
 ENTRY: Final = row_type(
-    "running begun ready chosen reasons margin_jobs task_jobs task_reasons", "task_pay_off task_work margin_secs"
+    "running begun ready chosen reasons margin_jobs task_jobs task_reasons missed lane_owner",
+    "task_pay_off task_work margin_secs lane_load",
 )
-# `owner`: 0, the number of the job that has the lane and 1, or -1 if jobs share it; then `load` is their part.
-LANE: Final = row_type("owner", "load")
-# Which rows are where in `records`, with the columns of DecisionLog.add, Recorder.block, .rpc and .miss.
+# Which rows are where in `records`, with the columns of DecisionLog.add, Recorder.block, .rpc and .miss; and what a
+# forecast starts from that may be made later.
 DECISIONS: Final = 0
 BLOCKS: Final = 1
 RPCS: Final = 2
 MISSES: Final = 3
+SNAPSHOT: Final = 4
+RECORDS: Final = 5
 RECORD_COLUMNS: Final = 8
 
 
 class Table(NamedTuple):
-    """All arrays of one run. They are few, as each function of the kernel is passed all of them."""
+    """All arrays of one run. They are few: a call that is not merged into its caller copies 7 to 11 words of each."""
 
     run: Any  # one row
     jobs: Any
@@ -113,12 +118,8 @@ class Table(NamedTuple):
     apps: Any
     offers: Any
     lists: Any
-    missed: Ints  # by kind: jobs that would miss their deadlines, by deadline
-    snapshot: Any  # the jobs of a simulation (kernel.queues) that may be made later, and their projects
-    snapshot_projects: Any
-    lanes: Any
-    traces: Floats  # when servers change their state: `traces` from `first_trace` on, and so again
-    downtimes: Floats  # by row: project, from, length, every
+    times: Floats  # when servers change their state: `traces` from `first_trace` on, and again. Then downtimes: by row
+    # project, from, length, every
     streams: Any  # of random numbers: by project those for jobs, for its server, for errors; and one for waits
     records: Any
 

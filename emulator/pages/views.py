@@ -180,13 +180,14 @@ def _set_up(request: HttpRequest, own: Experiment, scenario: Scenario, form: Tri
 @require_POST
 @login_required
 def estimate_runs(request: HttpRequest, pk: int) -> HttpResponse:
-    """How long the runs will take that the set-up form asks for, as it is filled in; nothing while it has faults."""
+    """How long the runs will take that the set-up form asks for, as it is filled in; nothing while it has faults, or if
+    they have started meanwhile."""
     own = own_experiment(request, pk)
-    if own.scenario is None or own.started_at is not None:
+    if own.scenario is None:
         raise Http404("nothing to set up")
     form = TrialForm(reads.scenario_of(own), request.POST)
     context: dict[str, Any] = {"estimate": None}
-    if form.is_valid():
+    if own.started_at is None and form.is_valid():
         context["estimate"] = reads.estimate(form, settings.EMULATOR_RUN_SECS_MAX)
     return render(request, "emulator/_estimate.html", context)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from emulator.engine.client import Client
 from emulator.engine.kernel import simulations
-from emulator.engine.policies.in_arrays import ArrayPolicy
+from emulator.engine.policies.in_arrays import ArrayPolicy, missed_numbers
 from emulator.engine.policies.rec import Rec
 from emulator.engine.policy import Policy
 from emulator.engine.quirks import Quirks
@@ -130,7 +130,7 @@ def late_jobs(policy: ArrayPolicy, now: float) -> list[list[int]]:
     """Per kind, the numbers of the jobs that would miss their deadlines, by deadline."""
     t = policy.table()
     simulations.judge(t, now)
-    return [t.jobs[t.missed[kind, : row["missed"]]]["id"].tolist() for kind, row in enumerate(t.kinds)]
+    return missed_numbers(t)
 
 
 def busy_secs(policy: ArrayPolicy, now: float) -> list[float]:

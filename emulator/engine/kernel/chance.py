@@ -103,5 +103,5 @@ def _follow_trace(t: Table, p: int) -> None:
     if project.trace_place == project.traces:
         project.trace_place = 0
         project.trace_begin_secs += project.trace_secs
-    project.server_until_secs = project.trace_begin_secs + t.traces[project.first_trace + project.trace_place]
+    project.server_until_secs = project.trace_begin_secs + t.times[project.first_trace + project.trace_place, 0]
     project.trace_place += 1

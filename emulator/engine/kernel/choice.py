@@ -145,11 +145,11 @@ def _take(t: Table, j: int, reason: int) -> None:
 
 @compiled
 def _take_missed(t: Table, k: int, reason: int, now: float) -> None:
-    for i in range(t.kinds[k].missed):
+    for i in range(t.kinds[k].first_missed, t.kinds[k].first_missed + t.kinds[k].missed):
         if t.kinds[k].free <= NONE_FREE:
             return
-        if _fits(t, t.missed[k, i], now):
-            _take(t, t.missed[k, i], reason)
+        if _fits(t, t.lists[i].missed, now):
+            _take(t, t.lists[i].missed, reason)
 
 
 @compiled

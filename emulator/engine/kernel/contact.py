@@ -204,12 +204,12 @@ def _is_asked(t: Table, k: int) -> bool:
 @compiled
 def _is_downtime(t: Table, p: int, now: float) -> bool:
     """Whether the server is down by its calendar (Downtime.covers)."""
-    for i in range(len(t.downtimes)):
-        since = now - t.downtimes[i, 1]
-        if t.downtimes[i, 0] == p and since >= 0.0:
-            if t.downtimes[i, 3]:
-                since %= t.downtimes[i, 3]
-            if since < t.downtimes[i, 2]:
+    for i in range(t.run[0].first_downtime, len(t.times)):
+        since = now - t.times[i, 1]
+        if t.times[i, 0] == p and since >= 0.0:
+            if t.times[i, 3]:
+                since %= t.times[i, 3]
+            if since < t.times[i, 2]:
                 return True
     return False
 

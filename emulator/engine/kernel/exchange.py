@@ -13,7 +13,6 @@ import numpy as np
 from emulator.engine.client import Client
 from emulator.engine.decisions import WorkRequest
 from emulator.engine.events.contact import Contact
-from emulator.engine.kernel import queues
 from emulator.engine.kernel.compiled import IS_COMPILED
 from emulator.engine.kernel.jobs import buffered_secs, update_contested
 from emulator.engine.kernel.loop import Pause, advance, step_rows
@@ -28,12 +27,12 @@ from emulator.engine.table import (
     ENTRY,
     JOB,
     KIND,
-    LANE,
     MISSES,
     OFFER,
     PAIR,
     PROJECT,
     RECORD_COLUMNS,
+    RECORDS,
     RPCS,
     RUN,
     Table,
@@ -81,13 +80,20 @@ class Exchange:
         self._policy = policy
         self._uncompiled = not IS_COMPILED
         self._apps: list[AppState] = []
+        self._lanes = sum(lanes.count for lanes in client.lanes)
         self.table = self._new_table(sum(project.unfinished + len(project.ready) for project in client.all_projects))
         self._load_log()
 
     def _new_table(self, jobs: int) -> Table:
         client = self._client
         kinds, projects = len(client.kinds), len(client.all_projects)
-        size = jobs + MAX_JOBS_PER_RPC + ROWS
+        size = jobs + MAX_JOBS_PER_RPC + ROWS + self._lanes
+        moments = [(at, 0.0, 0.0, 0.0) for project in client.all_projects for at in project.server.moments]
+        downtimes = [
+            (float(project.index), downtime.from_secs, downtime.length_secs, downtime.every_secs)
+            for project in client.all_projects
+            for downtime in project.project.downtimes
+        ]
 
         def made(dtype: np.dtype[np.void], *shape: int) -> Any:
             return rows(dtype, *shape, uncompiled=self._uncompiled)
@@ -101,21 +107,9 @@ class Exchange:
             apps=made(APP, 0),
             offers=made(OFFER, 0),
             lists=made(ENTRY, size),
-            missed=np.zeros((kinds, size), np.int64),
-            snapshot=made(queues.JOB, size),
-            snapshot_projects=made(queues.PROJECT, projects),
-            lanes=made(LANE, sum(lanes.count for lanes in client.lanes)),
-            traces=np.array([at for project in client.all_projects for at in project.server.moments], dtype=np.float64),
-            downtimes=np.array(
-                [
-                    (project.index, downtime.from_secs, downtime.length_secs, downtime.every_secs)
-                    for project in client.all_projects
-                    for downtime in project.project.downtimes
-                ],
-                dtype=np.float64,
-            ).reshape(-1, 4),
+            times=np.array(moments + downtimes, dtype=np.float64).reshape(-1, 4),
             streams=self._generators() if self._uncompiled else _streams(self._generators()),
-            records=np.zeros((4, ROWS, RECORD_COLUMNS)),
+            records=np.zeros((RECORDS, ROWS, RECORD_COLUMNS)),
         )
 
     def _generators(self) -> list[random.Random]:
@@ -132,6 +126,8 @@ class Exchange:
         run["sim_at"] = run["judged_at"] = -1.0
         run["checked_version"] = run["full_at_moves"] = -1
         run["awaited"] = -1
+        run["lanes"] = self._lanes
+        run["first_downtime"] = sum(len(project.server.moments) for project in self._client.all_projects)
         for name in Quirks.__slots__:
             run[name] = getattr(self._client.quirks, name)
         run["uses_backoffs"] = self._policy.uses_backoffs
@@ -198,7 +194,7 @@ class Exchange:
             for entry, job in zip(t.lists[: len(jobs)], jobs, strict=True):
                 entry[name] = row_of[job.id]
             run[name] = len(jobs)
-        t.lanes["owner"] = 0
+        t.lists[: self._lanes]["lane_owner"] = 0
         if client.recorder is not None:
             for job in client.running:
                 self._load_lanes(job, t.jobs[row_of[job.id]])
@@ -211,11 +207,11 @@ class Exchange:
         row["lane"] = job.lanes[0] if job.usage == 1.0 else -2
         whole = int(job.usage + 1e-9)
         for lane in job.lanes[:whole]:
-            t.lanes[lane]["owner"] = job.id + 1
+            t.lists[lane]["lane_owner"] = job.id + 1
         for lane in job.lanes[whole:]:
             row["part_lane"] = lane
-            t.lanes[lane]["owner"] = -1
-            t.lanes[lane]["load"] = self._client.lanes[job.kind].load(lane)
+            t.lists[lane]["lane_owner"] = -1
+            t.lists[lane]["lane_load"] = self._client.lanes[job.kind].load(lane)
 
     def _load_project(self, project: ProjectState) -> None:
         row = self.table.projects[project.index]
@@ -338,18 +334,19 @@ class Exchange:
 
     def _store_lanes(self, running: dict[int, Job]) -> None:
         client, t = self._client, self.table
+        owners = column(t.lists, "lane_owner", self._lanes)
         for j, job in running.items():
             row = t.jobs[j]
             if client.recorder is None or row["lane"] == -1:
                 job.lanes = NO_LANES
                 continue
-            lanes = [int(lane) for lane in np.flatnonzero(t.lanes["owner"] == job.id + 1)]
+            lanes = [int(lane) for lane in np.flatnonzero(owners == job.id + 1)]
             job.lanes = (*lanes, int(row["part_lane"])) if row["part_lane"] >= 0 else tuple(lanes)
         for lanes_of in client.lanes:
             own = range(lanes_of.first, lanes_of.first + lanes_of.count)
             lanes_of.restore(
-                [lane for lane in own if not t.lanes[lane]["owner"]],
-                {lane: float(t.lanes[lane]["load"]) for lane in own if t.lanes[lane]["owner"] == -1},
+                [lane for lane in own if not owners[lane]],
+                {lane: float(t.lists[lane]["lane_load"]) for lane in own if owners[lane] == -1},
             )
 
     def flush(self) -> None:
@@ -389,18 +386,18 @@ class Exchange:
         self._make_room_for(int(t.run[0]["jobs"]))
         t = self.table
         if t.records.shape[1] < 2 * step:
-            t = t._replace(records=np.zeros((4, 4 * step, RECORD_COLUMNS)))
+            records = np.zeros((RECORDS, 4 * step, RECORD_COLUMNS))
+            records[:, : t.records.shape[1]] = t.records
+            t = t._replace(records=records)
         self.table = t
 
     def _make_room_for(self, jobs: int) -> None:
         t = self.table
         if len(t.jobs) < jobs + MAX_JOBS_PER_RPC + ROWS // 2:
-            size = jobs + MAX_JOBS_PER_RPC + ROWS
+            size = jobs + MAX_JOBS_PER_RPC + ROWS + self._lanes
             self.table = t._replace(
                 jobs=_larger(t.jobs, size),
                 lists=_larger(t.lists, size),
-                snapshot=_larger(t.snapshot, size),
-                missed=np.zeros((len(t.kinds), size), np.int64),
             )
 
 

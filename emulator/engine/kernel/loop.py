@@ -58,7 +58,7 @@ def step_rows(t: Table) -> int:
     """No step makes more rows of any kind: in it a job starts, stops, changes its speed and is settled twice at most,
     each with a row for itself, one for its CPUs, and one for each of its lanes; those of all jobs together are no more
     than there are."""
-    return int(8 * (t.run[0].jobs + len(t.lanes)) + 4 * len(t.kinds) + len(t.offers) + OTHER_ROWS)
+    return int(8 * (t.run[0].jobs + t.run[0].lanes) + 4 * len(t.kinds) + len(t.offers) + len(t.projects) + OTHER_ROWS)
 
 
 @making_arrays

@@ -38,7 +38,7 @@ def record_blocks(t: Table, j: int, start: float, end: float) -> None:
     else:
         left = job.usage
         for lane in range(kind.first_lane, kind.first_lane + kind.lanes):
-            if t.lanes[lane].owner == job.id + 1:
+            if t.lists[lane].lane_owner == job.id + 1:
                 part = min(left, 1.0)
                 left -= part
                 _block(t, j, start, end, lane, part * part_run, job.kind)
@@ -79,8 +79,8 @@ def take_lanes(t: Table, j: int) -> None:
     job.part_lane = -1
     if job.usage == 1.0:
         for lane in range(first, end):
-            if t.lanes[lane].owner == 0:
-                t.lanes[lane].owner = job.id + 1
+            if t.lists[lane].lane_owner == 0:
+                t.lists[lane].lane_owner = job.id + 1
                 job.lane = lane
                 return
         return
@@ -88,29 +88,29 @@ def take_lanes(t: Table, j: int) -> None:
     rest = job.usage - whole
     free = 0
     for lane in range(first, end):
-        if t.lanes[lane].owner == 0:
+        if t.lists[lane].lane_owner == 0:
             free += 1
     if free < whole:
         return
     if rest > 1e-9:
         for lane in range(first, end):
-            if t.lanes[lane].owner == -1 and t.lanes[lane].load + rest <= 1.0 + 1e-9:
+            if t.lists[lane].lane_owner == -1 and t.lists[lane].lane_load + rest <= 1.0 + 1e-9:
                 job.part_lane = lane
                 break
         if job.part_lane < 0 and free == whole:
             return
     for lane in range(first, end):
-        if t.lanes[lane].owner != 0:
+        if t.lists[lane].lane_owner != 0:
             continue
         if whole > 0:
-            t.lanes[lane].owner = job.id + 1
+            t.lists[lane].lane_owner = job.id + 1
             whole -= 1
         elif rest > 1e-9 and job.part_lane < 0:
             job.part_lane = lane
-            t.lanes[lane].owner = -1
-            t.lanes[lane].load = 0.0
+            t.lists[lane].lane_owner = -1
+            t.lists[lane].lane_load = 0.0
     if rest > 1e-9:
-        t.lanes[job.part_lane].load += rest
+        t.lists[job.part_lane].lane_load += rest
     job.lane = -2
 
 
@@ -119,15 +119,15 @@ def release_lanes(t: Table, j: int) -> None:
     """Frees the lanes of a job."""
     job = t.jobs[j]
     if job.lane >= 0:
-        t.lanes[job.lane].owner = 0
+        t.lists[job.lane].lane_owner = 0
     elif job.lane == -2:
         kind = t.kinds[job.kind]
         for lane in range(kind.first_lane, kind.first_lane + kind.lanes):
-            if t.lanes[lane].owner == job.id + 1:
-                t.lanes[lane].owner = 0
+            if t.lists[lane].lane_owner == job.id + 1:
+                t.lists[lane].lane_owner = 0
         if job.part_lane >= 0:
-            t.lanes[job.part_lane].load -= job.usage - int(job.usage + 1e-9)
-            if t.lanes[job.part_lane].load < 1e-9:
-                t.lanes[job.part_lane].owner = 0
+            t.lists[job.part_lane].lane_load -= job.usage - int(job.usage + 1e-9)
+            if t.lists[job.part_lane].lane_load < 1e-9:
+                t.lists[job.part_lane].lane_owner = 0
     job.lane = -1
     job.part_lane = -1

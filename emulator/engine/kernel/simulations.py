@@ -34,7 +34,7 @@ from emulator.engine.kernel.queues import (
     make_queues,
     new_queues,
 )
-from emulator.engine.table import Floats, Ints, Table
+from emulator.engine.table import SNAPSHOT, Floats, Ints, Table
 
 LATE: Final = 1e-6  # a job late by less is not: rounding
 IN_TIME: Final = 0
@@ -81,9 +81,12 @@ def take_snapshot(t: Table, now: float) -> None:
     run = t.run[0]
     run.snapshot = len(q.jobs)
     for i in range(len(q.jobs)):
-        t.snapshot[i] = q.jobs[i]
+        row, job = t.records[SNAPSHOT, i], q.jobs[i]
+        row[0], row[1], row[2] = job.kind, job.project, job.left
+        row[3], row[4], row[5] = job.usage, job.cpus, job.counted_flops
     for p in range(len(q.projects)):
-        t.snapshot_projects[p] = q.projects[p]
+        row = t.records[SNAPSHOT, run.snapshot + p]
+        row[0], row[1], row[2] = q.projects[p].rank, q.projects[p].unit, q.projects[p].tier
     run.pending = 1
     run.pending_at = now
 
@@ -93,9 +96,12 @@ def forecast_of_snapshot(t: Table) -> None:
     """Finds what a forecast would have found then."""
     q = new_queues(t, t.run[0].snapshot, 0)
     for i in range(len(q.jobs)):
-        q.jobs[i] = t.snapshot[i]
+        row, job = t.records[SNAPSHOT, i], q.jobs[i]
+        job.kind, job.project, job.left = int(row[0]), int(row[1]), row[2]
+        job.usage, job.cpus, job.counted_flops = row[3], row[4], row[5]
     for p in range(len(q.projects)):
-        q.projects[p] = t.snapshot_projects[p]
+        row = t.records[SNAPSHOT, len(q.jobs) + p]
+        q.projects[p].rank, q.projects[p].unit, q.projects[p].tier = row[0], row[1], int(row[2])
     _forecast(t, q, len(t.kinds))
     t.run[0].sim_version = -1
 
@@ -141,9 +147,13 @@ def judge(t: Table, now: float) -> None:
         _simulate_doubtful(t, q, verdict, now)
     if run.overcounted_misses or run.jobs_kept_by_deadline:
         _follow_quirks(t, q, verdict)
-    for i in range(n):
-        if verdict[i] == MISSED:
-            _add_missed(t, q.jobs[i].row, q.jobs[i].kind, now)
+    first = 0
+    for k in range(len(t.kinds)):
+        t.kinds[k].first_missed = first
+        for i in range(n):
+            if verdict[i] == MISSED and q.jobs[i].kind == k:
+                _add_missed(t, q.jobs[i].row, k, now)
+        first += t.kinds[k].missed
 
 
 @making_arrays
@@ -201,7 +211,7 @@ def _find_ends(t: Table, q: Queues, only_kind: int, order: Ints, verdict: Ints, 
         return
     if t.run[0].no_edf_simulation:
         until[:] = until[count - 1]
-    t.run[0].steps += turns.find_ends(q, only_kind, watched[:count], until[:count])
+    t.run[0].steps += turns.find_ends(q, only_kind, watched[:count], until[:count], not t.run[0].no_edf_simulation)
     for place in range(count):
         job = q.jobs[watched[place]]
         t.jobs[job.row].sim_end_secs = math.inf if math.isnan(job.ends) else now + job.ends
@@ -266,19 +276,20 @@ def _is_lost(t: Table, j: int, now: float) -> bool:
 def _add_missed(t: Table, j: int, k: int, now: float) -> None:
     """Puts a job in its place: by deadline, those that have run first, in order of arrival. What is lost comes after
     what can still be in time."""
-    place = t.kinds[k].missed
+    first = t.kinds[k].first_missed
+    place = first + t.kinds[k].missed
     is_lost = _is_lost(t, j, now)
-    while place > 0:
-        other = t.missed[k, place - 1]
+    while place > first:
+        other = t.lists[place - 1].missed
         other_is_lost = _is_lost(t, other, now)
         if is_lost != other_is_lost:
             if is_lost:
                 break
         elif not _is_earlier(t, j, other):
             break
-        t.missed[k, place] = t.missed[k, place - 1]
+        t.lists[place].missed = other
         place -= 1
-    t.missed[k, place] = j
+    t.lists[place].missed = j
     t.kinds[k].missed += 1
 
 
@@ -299,7 +310,7 @@ def find_delays(t: Table, p: int, now: float) -> None:
             if is_piled:
                 _sort_by_end(t, k)
             for i in range(t.kinds[k].missed):
-                j = t.missed[k, i]
+                j = t.lists[t.kinds[k].first_missed + i].missed
                 secs = left_secs(t, j, now) / t.kinds[k].up_fraction
                 whole = int(t.jobs[j].usage)
                 for _ in range(whole):
@@ -318,6 +329,7 @@ def find_delays(t: Table, p: int, now: float) -> None:
 def _busy_secs_within_limits(t: Table, k: int, now: float) -> float:
     """How long the missed jobs keep all instances busy, by deadline, if no more run at once than limits allow."""
     kind = t.kinds[k]
+    first = kind.first_missed
     until = np.full(kind.missed, -1.0)  # of those that have an instance
     at = 0.0
     while True:
@@ -325,11 +337,11 @@ def _busy_secs_within_limits(t: Table, k: int, now: float) -> float:
         next_end = np.inf
         for i in range(kind.missed):
             if until[i] > at:
-                free -= t.jobs[t.missed[k, i]].usage
+                free -= t.jobs[t.lists[first + i].missed].usage
         for i in range(kind.missed):
-            job = t.jobs[t.missed[k, i]]
+            job = t.jobs[t.lists[first + i].missed]
             if until[i] < 0.0 and free > NONE_FREE and _may_start(t, k, i, at, until, free):
-                until[i] = at + left_secs(t, t.missed[k, i], now) / kind.up_fraction
+                until[i] = at + left_secs(t, t.lists[first + i].missed, now) / kind.up_fraction
                 free -= job.usage
             if until[i] > at:
                 next_end = min(next_end, until[i])
@@ -340,13 +352,14 @@ def _busy_secs_within_limits(t: Table, k: int, now: float) -> float:
 
 @compiled
 def _may_start(t: Table, k: int, i: int, at: float, until: Floats, free: float) -> bool:
-    job = t.jobs[t.missed[k, i]]
+    first = t.kinds[k].first_missed
+    job = t.jobs[t.lists[first + i].missed]
     if k and job.usage > free + NONE_FREE:
         return False
     same = mine = 0
     used = job.usage
     for place in range(len(until)):
-        other = t.jobs[t.missed[k, place]]
+        other = t.jobs[t.lists[first + place].missed]
         if until[place] <= at:
             continue
         if other.barred & job.barred == job.barred:
@@ -364,13 +377,14 @@ def _may_start(t: Table, k: int, i: int, at: float, until: Floats, free: float) 
 @compiled
 def _sort_by_end(t: Table, k: int) -> None:
     """Puts the missed jobs in the order in which they end in the simulation."""
-    for i in range(1, t.kinds[k].missed):
-        j = t.missed[k, i]
+    first = t.kinds[k].first_missed
+    for i in range(first + 1, first + t.kinds[k].missed):
+        j = t.lists[i].missed
         place = i
-        while place > 0 and t.jobs[t.missed[k, place - 1]].sim_end_secs > t.jobs[j].sim_end_secs:
-            t.missed[k, place] = t.missed[k, place - 1]
+        while place > first and t.jobs[t.lists[place - 1].missed].sim_end_secs > t.jobs[j].sim_end_secs:
+            t.lists[place].missed = t.lists[place - 1].missed
             place -= 1
-        t.missed[k, place] = j
+        t.lists[place].missed = j
 
 
 @compiled

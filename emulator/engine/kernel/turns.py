@@ -18,6 +18,7 @@ from emulator.engine.kernel.queues import NONE_FREE, Queues, allowed_devices, co
 from emulator.engine.table import Floats, Ints
 
 ENDED_SECS: Final = 1e-6  # a job with less left has ended: rounding
+ROUNDING: Final = 1e-6  # instances
 LATE_SECS: Final = 1e-3  # one that ends later by more is late, whatever the rounding
 NOBODY: Final = -1
 ALL_KINDS: Final = -1
@@ -274,9 +275,10 @@ def forecast(q: Queues, horizon: float) -> int:
 
 
 @compiled
-def find_ends(q: Queues, only_kind: int, watched: Ints, until: Floats) -> int:
+def find_ends(q: Queues, only_kind: int, watched: Ints, until: Floats, to_end: bool) -> int:
     """When jobs end, in seconds from now (NaN where it is not found out). Goes on until it is known of all watched
-    jobs, which are in order of these times, whether they end by then; returns the steps."""
+    jobs, which are in order of these times, whether they end by then; where no job waits, ``to_end`` finds the ends of
+    all. Returns the steps."""
     _begin(q, only_kind)
     pending = len(watched)
     at = 0.0
@@ -291,9 +293,36 @@ def find_ends(q: Queues, only_kind: int, watched: Ints, until: Floats) -> int:
             pending -= 1
         if not pending or not q.head[0].held or q.slots[0].until_secs >= until[pending - 1]:
             return steps
+        if to_end and _all_run_on(q):
+            _run_to_ends(q)
+            return steps
         at = q.slots[0].until_secs
         steps += 1
         _take_back(q, at)
+
+
+@compiled
+def _all_run_on(q: Queues) -> bool:
+    """Whether no job waits, and each that has an instance gets it again when its slice is over."""
+    for k in range(len(q.kinds)):
+        if q.kinds[k].ready:
+            return False
+    for place in range(q.head[0].held):
+        job = q.jobs[q.slots[place].job]
+        if not job.kind and q.kinds[0].free + job.usage <= ROUNDING:  # GPU jobs took CPUs
+            return False
+    return True
+
+
+@compiled
+def _run_to_ends(q: Queues) -> None:
+    for place in range(q.head[0].held):
+        job, at = q.jobs[q.slots[place].job], q.slots[place].until_secs
+        while job.rest > ENDED_SECS:
+            secs = min(job.rest, q.head[0].slice_secs)
+            job.rest -= secs
+            at += secs
+            job.ends = at
 
 
 @compiled

@@ -8,6 +8,7 @@ it. Then each call fills the table, lets the kernel decide, and returns the deci
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from emulator.engine.decisions import Choice, Fetch, WorkRequest
@@ -139,6 +140,13 @@ class ArrayPolicy(ABC):
         secs, instances, delays = (t.kinds[name].tolist() for name in ("asked_secs", "asked_instances", "delay_secs"))
         project = self._client.all_projects[index]
         return WorkRequest(project, secs, instances, Reason(reason), delays if self._sends_busy_secs else None, kind)
+
+
+def missed_numbers(t: Table) -> list[list[int]]:
+    """Per kind of processor, the numbers of the jobs that the last search found to miss their deadlines, in order."""
+    numbers = column(t.jobs, "id", t.run[0]["jobs"])
+    rows = iter(column(t.lists, "missed", sum(kind["missed"] for kind in t.kinds)).tolist())
+    return [numbers[list(islice(rows, int(kind["missed"])))].tolist() for kind in t.kinds]
 
 
 def rows_of(t: Table, numbers: list[int]) -> Any:

@@ -12,6 +12,7 @@ from emulator.engine.kernel import turns
 from emulator.engine.kernel.queues import make_queues
 from emulator.engine.table import Table
 from emulator.engine.timeline.recorder import Lanes
+from emulator.engine.uncompiled import column
 
 TURNS_MAX: Final = 100_000
 STRETCHES_MAX: Final = 4000
@@ -49,7 +50,7 @@ class RecordedTurns:
         self._last: dict[int, RecordedTurn] = {}
         self._ended: set[int] = set()
         projects, rows = q.jobs["project"].tolist(), q.jobs["row"].tolist()
-        numbers = t.jobs["id"].tolist()
+        numbers = column(t.jobs, "id", t.run[0]["jobs"]).tolist()
         names = ("job", "is_last", "begin_secs", "end_secs")
         recorded = q.turns[: q.head[0]["turns"]]
         for i, is_last, begin_secs, end_secs in zip(*(recorded[name].tolist() for name in names), strict=True):

@@ -11,7 +11,7 @@ import pytest
 
 from emulator.engine.client import Client
 from emulator.engine.decisions import Choice, Fetch, WorkRequest
-from emulator.engine.policies.in_arrays import ArrayPolicy
+from emulator.engine.policies.in_arrays import ArrayPolicy, missed_numbers
 from emulator.engine.policies.names import PolicyName
 from emulator.engine.policies.registry import make_policy
 from emulator.engine.replay import (
@@ -85,11 +85,7 @@ class Listener(OnObjects):
             )
             call.forecast = idle, saturated, shortfall
         if t.run[0]["judged_at"] == now:
-            call.late = {
-                int(number)
-                for kind, row in enumerate(t.kinds)
-                for number in t.jobs[t.missed[kind, : row["missed"]]]["id"]
-            }
+            call.late = {number for numbers in missed_numbers(t) for number in numbers}
         return made
 
 

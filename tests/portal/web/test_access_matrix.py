@@ -407,8 +407,8 @@ EMULATOR: Final = [
     ),
     mine("emulator/<int:pk>/edit/", "emulator/{experiment}/edit/", answer=ON),
     mine("emulator/<int:pk>/scenario.json", "emulator/{experiment}/scenario.json"),
-    # The experiment of the matrix has begun: there is nothing left to estimate.
-    act_on("emulator/<int:pk>/estimate/", "emulator/{experiment}/estimate/", answer=404),
+    # The experiment of the matrix has begun: its estimate is empty.
+    act_on("emulator/<int:pk>/estimate/", "emulator/{experiment}/estimate/", answer=200),
     act_on("emulator/<int:pk>/change/", "emulator/{experiment}/change/"),
     act_on("emulator/<int:pk>/cancel/", "emulator/{experiment}/cancel/"),
     act_on("emulator/<int:pk>/share/", "emulator/{experiment}/share/"),

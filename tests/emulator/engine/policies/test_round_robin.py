@@ -8,7 +8,7 @@ import pytest
 
 from emulator.engine.client import Client
 from emulator.engine.decisions import Choice
-from emulator.engine.kernel.bounds import DOUBT, MIN_MARGIN_SECS, min_saturated_secs
+from emulator.engine.kernel.bounds import DOUBT, MIN_MARGIN_SECS, least_saturated_secs
 from emulator.engine.quirks import Quirks
 from emulator.engine.scenario import (
     CPU,
@@ -106,7 +106,7 @@ def test_random_computers_are_as_the_documents_say() -> None:
         assert up_to_the_horizon == pytest.approx(told.saturated, abs=1e-3), seed
         assert its_shortfall == pytest.approx(told.shortfall, abs=1e-2), seed
         for kind, secs in enumerate(told.saturated):
-            assert min(horizon, min_saturated_secs(policy.table(), kind, case.now)) <= secs + 1e-3, seed
+            assert min(horizon, least_saturated_secs(policy.table(), kind, case.now)) <= secs + 1e-3, seed
 
 
 @pytest.mark.parametrize("doubt", [0.0, DOUBT])
