@@ -313,6 +313,10 @@ class AppVersionAdmin(SettingsAdmin):
         "processor_type",
         "api_version",
         "cmdline",
+        "is_wrapper",
+        "needs_network",
+        "dont_throttle",
+        "file_prefix",
         *VERSION_STATISTICS,
         "speeds",
         "created_at",
@@ -320,7 +324,15 @@ class AppVersionAdmin(SettingsAdmin):
     fieldsets = (
         (None, {"fields": ("app", "platform", "version_num", "plan_class", "processor_type", "is_deprecated")}),
         (_("Resources used"), {"fields": ("avg_ncpus", "gpu_usage", "min_gpu_ram_bytes")}),
-        (_("Start"), {"fields": ("api_version", "cmdline", "min_client_version", "max_client_version")}),
+        (
+            _("Start"),
+            {
+                "fields": (
+                    *("api_version", "cmdline", "is_wrapper", "needs_network", "dont_throttle", "file_prefix"),
+                    *("min_client_version", "max_client_version"),
+                )
+            },
+        ),
         (
             _("Credit"),
             {

@@ -135,6 +135,8 @@ MAX_JOBS_PER_RPC = env.integer("MAX_JOBS_PER_RPC", 20, low=1, high=500)
 MAX_UNDONE_SHARE = env.number("MAX_UNDONE_SHARE", 0.2, low=0, high=1)
 # Whether copies of a workunit are kept apart from accounts that may be one person's (docs/explanation/scheduler.md).
 SEPARATE_REPLICAS = env.choice("SEPARATE_REPLICAS", "prefer", ["strict", "prefer", "off"])
+# Servers from which computers may be told to fetch inputs of jobs: hosts, *.example.org, or * for all.
+REMOTE_INPUT_HOSTS = env.words("REMOTE_INPUT_HOSTS", [])
 # Signs programs; the private key may be kept elsewhere: signatures are then made there (docs/how-to/jobs.md).
 CODE_SIGNING_KEY = Path(env.text("CODE_SIGNING_KEY", str(VAR_DIR / "keys" / "code_signing_private")))
 CODE_SIGNING_KEY_PUBLIC = Path(env.text("CODE_SIGNING_KEY_PUBLIC", str(VAR_DIR / "keys" / "code_signing_public")))

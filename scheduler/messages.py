@@ -114,7 +114,18 @@ MESSAGES: Final = declare(
         "no_whole_number": _("not a whole number from %(low)s to %(high)s"),
         "no_list_of_files": _("not a list of at most %(number)s files"),
         "no_table_of": _("not a table of %(names)s"),
-        "no_file_url": _("not an http or https address of at most %(number)s characters without & and quotes"),
+        "no_file_url": _(
+            "not an http or https address of at most %(number)s characters without user, & and quotes, or a list of at "
+            "most %(most)s"
+        ),
+        "only_with_name": _("only for a stored file"),
+        "only_with_url": _("only for a file that has a url"),
+        "host_not_allowed": _(
+            "computers may not fetch files from %(host)s; an operator can add it to REMOTE_INPUT_HOSTS"
+        ),
+        "open_name_twice": _("%(name)s: the job has the file %(other)s, and only one of them could be there"),
+        "open_name_taken": _("%(name)s: BOINC has a file of this name there itself"),
+        "disk_bound_limit": _("%(nbytes)s bytes, but the input files alone have %(inputs_nbytes)s"),
         "no_md5": _("not 32 lower-case hexadecimal digits"),
         "name_or_content": _("give either the name of a stored file, a content, or a url"),
         "no_text": _("not a text of at most %(number)s characters"),

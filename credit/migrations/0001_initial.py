@@ -1056,6 +1056,10 @@ class Migration(migrations.Migration):
                         db_default=0, default=0, validators=[django.core.validators.MaxValueValidator(9999999)]
                     ),
                 ),
+                ("is_wrapper", models.BooleanField(db_default=False, default=False)),
+                ("needs_network", models.BooleanField(db_default=False, default=False)),
+                ("dont_throttle", models.BooleanField(db_default=False, default=False)),
+                ("file_prefix", models.CharField(blank=True, default="", max_length=16)),
                 ("is_deprecated", models.BooleanField(default=False)),
                 (
                     "cross_project_scale",
@@ -1126,6 +1130,10 @@ class Migration(migrations.Migration):
                     models.CheckConstraint(
                         condition=models.Q(("api_version__regex", "^([0-9]{1,3}(\\.[0-9]{1,3}){2})?$")),
                         name="appversion_api_version_form",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("file_prefix__regex", "^([A-Za-z0-9_-]{1,16})?$")),
+                        name="appversion_file_prefix_form",
                     ),
                     models.CheckConstraint(condition=models.Q(("ngranted__gte", 0)), name="appversion_ngranted_range"),
                     models.CheckConstraint(

@@ -373,7 +373,10 @@ class Result(StoredClaim):
                     sent_at__isnull=False,
                     deadline_at__isnull=False,
                 )
-                | Q(server_state=ServerState.OVER, outcome__in=[each for each in Outcome if each != Outcome.INIT]),
+                | Q(
+                    server_state=ServerState.OVER,
+                    outcome__in=[outcome for outcome in Outcome if outcome != Outcome.INIT],
+                ),
                 name="result_state",
             ),
             CheckConstraint(

@@ -86,6 +86,28 @@ class PlanClassRules:
     projected_flops_scale: float = 1.0
     # `containers.DOCKER`, `containers.WSL`
     needs_containers: frozenset[str] = frozenset()
+    # The least and the most; numbers as plan_class_spec.xml has them, 0: any
+    min_client: int = 0
+    max_client: int = 0
+    max_driver: int = 0
+    max_capability: int = 0
+    min_cuda: int = 0
+    max_cuda: int = 0
+    min_opencl: int = 0
+    max_opencl: int = 0
+    min_gpu_flops: float = 0.0
+    max_gpu_flops: float = 0.0
+    needs_doubles: bool = False
+    # GPU memory that a job keeps, and the part of its FLOPs that the CPU computes; 0: not told
+    gpu_ram_used_bytes: int = 0
+    cpu_share: float = 0.0
+    # For the texts of `Computer.texts`; empty: any
+    patterns: tuple[str, str, str] = ("", "", "")
+    needs_virtualbox: bool = False
+    needs_acceleration: bool = False
+    min_virtualbox: int = 0
+    max_virtualbox: int = 0
+    excluded_virtualbox: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +139,10 @@ class Computer:
     """The computer that asks. ``ncpus``: the processors that BOINC may use. ``availability``: the part of the time in
     which it computes, on CPUs and on GPUs.
 
-    ``containers``: those that BOINC can use there (`containers.usable`).
+    ``containers``: those that BOINC can use there (`containers.usable`). ``platform``: the primary one. ``client``: the
+    version of BOINC (8.2.4: 80204). ``virtualbox``: its version as the client tells it; ``allows_vms``: no virtual
+    machine has failed there for want of the processor's help. ``texts``: of the system's version, and of the
+    processor's vendor and model.
     """
 
     ncpus: int
@@ -131,6 +156,11 @@ class Computer:
     containers: frozenset[str] = frozenset()
     # Its classes, by what may confirm what (`engine.hr_classes`)
     classes: Mapping[str, int] = field(default_factory=dict)
+    platform: str = ""
+    client: int = 0
+    virtualbox: str = ""
+    allows_vms: bool = True
+    texts: tuple[str, str, str] = ("", "", "")
 
     def instances(self, processor_type: str) -> int:
         gpu = self.gpus.get(processor_type)
@@ -217,6 +247,8 @@ class JobQuery:
     the queue to begin. ``ties``: of who asks (`engine.ties`); ``avoids_ties``: only workunits of whose copies nobody
     with such a tie has one; ``is_strict``: even if there are no others, for a delay bound after they got it.
     ``lanes``: those for this computer in which jobs wait (`engine.lanes`).
+    ``held_files``: what the computer has kept of earlier jobs. Ready jobs that need some of it go first; SQL does not
+    look at it.
     """
 
     app_id: int
@@ -232,6 +264,7 @@ class JobQuery:
     avoids_ties: bool = False
     is_strict: bool = False
     lanes: list[int] = field(default_factory=list)
+    held_files: list[str] = field(default_factory=list)
 
     def with_ties(self) -> JobQuery:
         """The same query for any copies."""

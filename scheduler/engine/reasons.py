@@ -30,6 +30,14 @@ class Reason(StrEnum):
         "the applications need Windows Subsystem for Linux (WSL), which this computer does not have or BOINC is not "
         "allowed to use"
     )
+    VIRTUALBOX = "the applications need VirtualBox, which is not installed on this computer"
+    VIRTUALBOX_UNUSABLE = "the applications need VirtualBox, which BOINC cannot use while Docker or Podman is here"
+    VIRTUALBOX_VERSION = "the applications need another version of VirtualBox than the one on this computer"
+    ACCELERATION = (
+        "the applications need the processor's help for virtual machines (VT-x or AMD-V), which this computer lacks or "
+        "which is switched off in its firmware (BIOS)"
+    )
+    CLIENT = "the applications need a newer or older version of BOINC"
     NO_TYPE = "this project has no application for the requested kind of processor"
     KEYWORDS = "you excluded the subjects of the applications in your account manager"
     IN_PROGRESS = "this computer has reached its limit of tasks in progress"
@@ -44,6 +52,13 @@ class Reason(StrEnum):
     ONE_PER_USER = "the available tasks are copies of tasks that you already have, or are being sent to others"
 
 
+OF_PLAN_CLASSES: Final = frozenset(
+    {
+        *(Reason.PLAN_CLASS, Reason.DOCKER, Reason.WSL, Reason.CLIENT),
+        *(Reason.VIRTUALBOX, Reason.VIRTUALBOX_UNUSABLE, Reason.VIRTUALBOX_VERSION, Reason.ACCELERATION),
+    }
+)
+"""What versions lack on a computer."""
 MIB: Final = 2**20
 GIB: Final = 2**30
 

@@ -218,18 +218,25 @@ MARK_WORKUNITS_DELETED: Final = """
 UPDATE credit_workunit w SET file_delete_state = n.state
   FROM unnest(%(ids)s::bigint[], %(states)s::smallint[]) AS n(id, state) WHERE w.id = n.id
 """
-LOCK_INPUTS_TO_DELETE: Final = f"""
-SELECT f.id, f.path FROM scheduler_storedfile f
- WHERE f.batch_id IS NOT NULL AND f.deleted_at IS NULL AND f.id > %(after)s
-   AND NOT EXISTS (SELECT 1 FROM credit_workunit w
+_NO_JOB_NEEDS_IT: Final = f"""
+       NOT EXISTS (SELECT 1 FROM credit_workunit w
                     WHERE w.batch_id = f.batch_id
                       AND (w.file_delete_state < {FileDeleteState.DONE}
                            OR w.error_mask > 0 AND w.error_mask & {int(WorkunitError.CANCELLED)} = 0
                               AND w.canonical_result_id IS NULL))
+"""
+LOCK_INPUTS_TO_DELETE: Final = f"""
+SELECT f.id, f.path FROM scheduler_storedfile f
+ WHERE f.batch_id IS NOT NULL AND f.deleted_at IS NULL AND f.id > %(after)s AND {_NO_JOB_NEEDS_IT}
  ORDER BY f.id LIMIT %(limit)s FOR UPDATE OF f SKIP LOCKED
 """
 """Locks input files by id, SKIP LOCKED: those of a batch none of whose workunits may still be sent or downloaded, nor
 submitted again as it failed (`scheduler.submission.retry`): the latter until it is archived."""
+DELETE_UNNEEDED_STICKY_FILES: Final = f"""
+DELETE FROM scheduler_stickyfile WHERE id IN (
+  SELECT f.id FROM scheduler_stickyfile f WHERE {_NO_JOB_NEEDS_IT} FOR UPDATE SKIP LOCKED)
+"""
+"""So that computers are told to delete the files that they kept for these batches. Locks the rows, SKIP LOCKED."""
 
 # --- The purge --------------------------------------------------------------------------------------
 

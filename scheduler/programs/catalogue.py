@@ -29,6 +29,7 @@ from scheduler.programs.sql import READ_LANES, READ_QUEUES
 from scheduler.wire.replies import (
     ClientFile,
     VersionRefs,
+    VersionStart,
     render_app,
     render_gui_urls,
     render_unused_types,
@@ -164,7 +165,7 @@ def _read() -> Catalogue:
             )
             for version_file in row.files.all()
         ]
-        catalogue.version_files[row.pk] = render_version_refs(files, row.api_version, row.cmdline)
+        catalogue.version_files[row.pk] = render_version_refs(files, _start(row))
         catalogue.version_xml[row.pk] = render_version_files(files, addresses.download_url(""))
     for plan in PlanClassRow.objects.all():
         catalogue.plan_classes[plan.name] = plan_class_facts(plan)
@@ -250,6 +251,12 @@ def _testers(row: AppVersion, volunteers: frozenset[int]) -> frozenset[int] | No
     return own | volunteers if test.with_volunteers else own
 
 
+def _start(row: AppVersion) -> VersionStart:
+    return VersionStart(
+        row.api_version, row.cmdline, row.is_wrapper, row.needs_network, row.dont_throttle, row.file_prefix
+    )
+
+
 def version_facts(row: AppVersion, volunteers: frozenset[int] = frozenset()) -> Version:
     """What the rules of sending know of a version; ``volunteers``: who agreed to test."""
     return Version(
@@ -285,6 +292,25 @@ def plan_class_facts(row: PlanClassRow) -> PlanClassRules:
         nthreads_cmdline=row.nthreads_cmdline,
         projected_flops_scale=row.projected_flops_scale,
         needs_containers=frozenset([DOCKER] * row.needs_docker + [WSL] * row.needs_wsl),
+        min_client=row.min_client_version,
+        max_client=row.max_client_version,
+        max_driver=row.max_driver_version,
+        max_capability=row.max_compute_capability,
+        min_cuda=row.min_cuda_version,
+        max_cuda=row.max_cuda_version,
+        min_opencl=row.min_opencl_version,
+        max_opencl=row.max_opencl_version,
+        min_gpu_flops=row.min_gpu_peak_flops,
+        max_gpu_flops=row.max_gpu_peak_flops,
+        needs_doubles=row.needs_double_precision,
+        gpu_ram_used_bytes=row.gpu_ram_used_bytes,
+        cpu_share=row.cpu_share,
+        patterns=(row.os_pattern, row.cpu_vendor_pattern, row.cpu_model_pattern),
+        needs_virtualbox=row.needs_virtualbox,
+        needs_acceleration=row.needs_vm_acceleration,
+        min_virtualbox=row.min_virtualbox_version,
+        max_virtualbox=row.max_virtualbox_version,
+        excluded_virtualbox=frozenset(map(int, row.excluded_virtualbox_versions.split())),
         avg_ncpus=row.avg_ncpus,
         gpu_usage=row.gpu_usage,
     )

@@ -20,7 +20,7 @@ from django.db import transaction
 from django.utils.translation import gettext
 
 from credit.models import App, AppVersion, Platform, ProcessorType
-from credit.models.apps import API_VERSION, MAX_CMDLINE_NBYTES
+from credit.models.apps import API_VERSION, FILE_PREFIX, MAX_CMDLINE_NBYTES
 from portal.audit import signed_log
 from portal.languages.sentences import sentence
 from portal.models import SignedEntry
@@ -48,6 +48,10 @@ _VERSION_FIELDS: Final = {
     "max_client_version": int,
     "api_version": str,
     "cmdline": str,
+    "is_wrapper": bool,
+    "needs_network": bool,
+    "dont_throttle": bool,
+    "file_prefix": str,
     "files": list,
     "new_app": dict,
 }
@@ -69,6 +73,7 @@ _VERSION_COLUMNS: Final = (
     "max_client_version",
     "api_version",
     "cmdline",
+    *("is_wrapper", "needs_network", "dont_throttle", "file_prefix"),
 )
 _FILE_COLUMNS: Final = ("open_name", "is_main_program", "is_copied")
 
@@ -109,6 +114,10 @@ class Release:
     max_client_version: int
     api_version: str
     cmdline: str
+    is_wrapper: bool
+    needs_network: bool
+    dont_throttle: bool
+    file_prefix: str
     files: tuple[ReleaseFile, ...]
     new_app: Mapping[str, Any]
 
@@ -131,6 +140,8 @@ def read_release(folder: Path) -> Release:
     given = _typed(fields, _VERSION_FIELDS, str(path), ("app", "version_num", "platform", "files"))
     _check_version(given, str(path))
     _check_start(given.get("api_version", ""), given.get("cmdline", ""), str(path))
+    if not re.fullmatch(FILE_PREFIX.removesuffix("$"), given.get("file_prefix", "")):
+        raise ReleaseError(f"{path}, file_prefix: " + gettext("at most 16 letters (A to Z, a to z), digits, _ and -."))
     files = tuple(_read_file(file, folder, given, f"{path}, files[{n}]") for n, file in enumerate(given["files"]))
     if sum(file.is_main_program for file in files) != 1:
         raise ReleaseError(f"{path}, files: " + gettext("exactly one of them must have main_program = true."))
@@ -147,6 +158,10 @@ def read_release(folder: Path) -> Release:
         max_client_version=given.get("max_client_version", 0),
         api_version=given.get("api_version", ""),
         cmdline=given.get("cmdline", ""),
+        is_wrapper=given.get("is_wrapper", False),
+        needs_network=given.get("needs_network", False),
+        dont_throttle=given.get("dont_throttle", False),
+        file_prefix=given.get("file_prefix", ""),
         files=files,
         new_app=_typed(given.get("new_app", {}), _APP_FIELDS, f"{path}, new_app", ()),
     )

@@ -109,6 +109,8 @@ async def answer(request: SchedulerRequest, *, now: dt.datetime, draw: random.Ra
             case identify.UnknownHost():
                 host_id = await in_thread(identify.enrol, served, request, now)
                 is_enrolled = True
+            case identify.UnknownKey():
+                await in_thread(identify.refuse, served)
             case None:
                 is_locked = True
     else:
@@ -119,14 +121,16 @@ async def answer(request: SchedulerRequest, *, now: dt.datetime, draw: random.Ra
     return render_reply(answered)
 
 
-async def _serve(attempt: _Attempt, host_id: int, *, is_enrolled: bool) -> _Served | identify.UnknownHost | None:
+async def _serve(
+    attempt: _Attempt, host_id: int, *, is_enrolled: bool
+) -> _Served | identify.UnknownHost | identify.UnknownKey | None:
     """Identify the client, take its reports, choose jobs, send them, and reply.
 
     None, and nothing is stored, if the computer has to be locked for that, or was written since it was read.
     """
     request, known, now = attempt.request, attempt.catalogue, attempt.now
     identified = await identify.find_account(request, host_id, locks=attempt.is_locked, is_enrolled=is_enrolled)
-    if isinstance(identified, identify.UnknownHost):
+    if not isinstance(identified, identify.Identified):
         return identified
     account, host = identified
 
@@ -177,7 +181,7 @@ def _begin(
     """What fits the computer, and which lost jobs go out again; the jobs that stay on the computer."""
     request, now = attempt.request, attempt.now
     lost = reports.lost(account, host.id, request)
-    gone = {report.known.id for report in reported} | {each.id for each in lost}
+    gone = {report.result.id for report in reported} | {each.id for each in lost}
     stays = [
         each
         for each in account.results.values()
@@ -207,7 +211,7 @@ async def _take_reports(
     rows = [report.row for report in reported] + [reports.lost_row(each) for each in work.lost]
     if not rows:
         return _ReportsTaken(account.records.ids, set())
-    claimed = [report.known.workunit_id for report in reported if report.known.host_id is None]
+    claimed = [report.result.workunit_id for report in reported if report.result.host_id is None]
     counted, records = await store.report(host.id, rows, claimed, account.jobs_of_day, now)
     if not counted:
         return _ReportsTaken(account.records.ids, set())

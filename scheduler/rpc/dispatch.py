@@ -17,13 +17,13 @@ from django.conf import settings
 
 from credit.engine.flops import Ceilings
 from portal.clients.database.settings_cache import cached_setting
-from scheduler.engine import containers, keywords, reliable, versions
+from scheduler.engine import containers, keywords, plan_classes, reliable, versions
 from scheduler.engine.client_versions import ClientLimits, number_of, refused, site_reason
 from scheduler.engine.facts import AppFacts, Choice, Computer, JobQuery, RecordKey, Records, Usage, Version
 from scheduler.engine.hr_classes import Redundancy, class_of
 from scheduler.engine.lanes import ANY_VERSION, LaneKind, Requirement, has_targeted
 from scheduler.engine.needs import Needs
-from scheduler.engine.reasons import Reason, sentence
+from scheduler.engine.reasons import OF_PLAN_CLASSES, Reason, sentence
 from scheduler.engine.request import CPU, GPU_TYPES, SchedulerRequest
 from scheduler.engine.selection import Limits, Selection, jobs_by_app_weight, jobs_wanted
 from scheduler.engine.ties import Separation, ties_of
@@ -42,7 +42,7 @@ class Dispatch:
     ``scores``: how much the volunteer likes each app (`keywords.score`). ``inherited``: for each missing record, the
     version whose statistics it takes over. ``lost``: jobs to give up; ``again``: jobs to send again. ``ties``: what the
     computer shares with others that may be the same person's (`engine.ties`). ``lanes``: of each app, those for this
-    computer in which jobs wait (`engine.lanes`).
+    computer in which jobs wait (`engine.lanes`). ``held_files``: what it keeps of earlier jobs.
     """
 
     catalogue: Catalogue
@@ -54,6 +54,7 @@ class Dispatch:
     again: list[tuple[KnownResult, Choice]] = field(default_factory=list)
     ties: list[int] = field(default_factory=list)
     lanes: dict[int, list[int]] = field(default_factory=dict)
+    held_files: list[str] = field(default_factory=list)
 
 
 def computer_of(request: SchedulerRequest) -> Computer:
@@ -80,6 +81,11 @@ def computer_of(request: SchedulerRequest) -> Computer:
             redundancy: class_of(redundancy, host.os_name, host.p_vendor, host.p_model, host.p_features)
             for redundancy in (Redundancy.COARSE, Redundancy.FINE)
         },
+        platform=request.platform_name,
+        client=plan_classes.version_number(request.client_version),
+        virtualbox=host.virtualbox_version,
+        allows_vms=host.allows_vms,
+        texts=(host.os_version, host.p_vendor, host.p_model),
     )
 
 
@@ -144,7 +150,7 @@ def begin(
         selection.reasons.add(Reason.REFUSED_TYPE)
     key_age_secs = now.timestamp() - account.key_created_at
     ties = ties_of(account.user_id, request.address, request.host.host_cpid, key_age_secs, settings.SECRET_KEY)
-    work = Dispatch(catalogue, computer, selection, ties=ties)
+    work = Dispatch(catalogue, computer, selection, ties=ties, held_files=sorted(request.held_files))
     if wanted:
         chooser = _Chooser(request, work, wanted, account.user_id)
         selection.choose_among = chooser.choose
@@ -395,6 +401,7 @@ def _query(dispatch: Dispatch, app_id: int, most: int) -> JobQuery:
         settings.SEPARATE_REPLICAS != Separation.OFF,
         settings.SEPARATE_REPLICAS == Separation.STRICT,
         dispatch.lanes.get(app_id, []),
+        dispatch.held_files,
     )
 
 
@@ -424,8 +431,7 @@ def messages(selection: Selection, waiting: Waiting | None) -> list[str]:
     reasons = set(selection.reasons)
     if selection.choices:
         # Some version could have been used, so it does not matter what others lack.
-        reasons -= {Reason.NO_APP, Reason.OTHER_CLIENT, Reason.UNKNOWN_CLASS}
-        reasons -= {Reason.PLAN_CLASS, Reason.DOCKER, Reason.WSL, Reason.NO_TYPE}
+        reasons -= {Reason.NO_APP, Reason.NO_TYPE, Reason.OTHER_CLIENT, Reason.UNKNOWN_CLASS, *OF_PLAN_CLASSES}
     usable = {Reason.MEMORY: selection.computer.ram_bytes, Reason.DISK: selection.disk_bytes}
     return [
         selection.explained.get(reason)

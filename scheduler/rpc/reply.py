@@ -85,6 +85,7 @@ def reply_to(
         ),
         notices=[_why_nothing(text, is_urgent) for text in reasons_given] + _client_warning(request, now),
         preferences=account.preferences,
+        files_to_delete=account.unneeded_files,
         result_acks=list(dict.fromkeys(result.name for result in request.results)),
     )
 
@@ -165,6 +166,7 @@ def _version_card(choice: Choice, known: Catalogue) -> VersionCard:
         gpu_usage=choice.usage.gpus,
         files=known.version_files[version.id],
         files_xml=known.version_xml[version.id],
+        gpu_ram_bytes=plan_class.gpu_ram_used_bytes if plan_class is not None else 0,
         nthreads=max(1, int(choice.usage.ncpus)) if plan_class is not None and plan_class.nthreads_cmdline else None,
     )
 

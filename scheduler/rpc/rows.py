@@ -14,12 +14,13 @@ from scheduler.engine.facts import Job, RecordKey
 
 
 class UploadRow(JsonRow):
-    """An output that is here (`outputs.Uploaded`)."""
+    """An output that is here (`outputs.Uploaded`). ``sent_md5``: as its computer knows it, if it came packed."""
 
     name: str
     path: str
     nbytes: int
     md5: str
+    sent_md5: str
     is_complete: bool = True
 
 
@@ -128,6 +129,7 @@ class ReadRow(JsonRow):
     work_asked_at: float | None
     preferences_at: float | None
     preferences: str | None
+    unneeded_files: list[str] | None
     records: list[RecordRow] | None
     results: list[KnownResult] | None
 

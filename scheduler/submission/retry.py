@@ -111,8 +111,12 @@ def _target(lane: int) -> dict[str, int]:
 
 def _input(file: dict[str, Any], contents: dict[str, KeptContent]) -> dict[str, Any]:
     how: dict[str, Any] = {name: file[name] for name in ("open_name", "sticky") if name in file}
+    if "gzipped_nbytes" in file and "urls" not in file:
+        how["gzip"] = True
     if file["name"] in contents:
         return {**how, "content": contents[file["name"]]}
-    if "url" in file:
-        return {**how, "url": file["url"], "nbytes": file["nbytes"], "md5": file["md5"]}
+    if "urls" in file:
+        fields = {"urls": "url", "nbytes": "nbytes", "md5": "md5", "gzipped_urls": "gzipped_url"}
+        fields["gzipped_nbytes"] = "gzipped_nbytes"
+        return how | {field: file[name] for name, field in fields.items() if name in file}
     return {**how, "name": file["name"]}

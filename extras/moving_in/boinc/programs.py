@@ -230,6 +230,8 @@ def _take_version(
         "gpu_usage": plan.gpu_usage,
         "min_gpu_ram_bytes": plan.min_gpu_ram_bytes,
         "api_version": found.api_version,
+        "file_prefix": found.file_prefix,
+        **dict.fromkeys(found.flags, True),
         "is_deprecated": bool(row["deprecated"]) or bool(plan.lost),
         "created_at": _time(row["create_time"], context) or context.now,
     }

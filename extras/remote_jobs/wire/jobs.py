@@ -147,7 +147,11 @@ def _given(file: Element, wanted: TemplateInput) -> dict[str, Any]:
         raise RequestError(": ".join(filter(None, (f"unsupported file mode: {mode[:40]}", _NOT_SERVED.get(mode)))))
     name = source.text if source is not None else ""
     if wanted.urls:
-        return {"url": f"{wanted.urls[0]}{name}", "nbytes": wanted.nbytes, "md5": wanted.md5}
+        return {"url": [f"{url}{name}" for url in wanted.urls], "nbytes": wanted.nbytes, "md5": wanted.md5} | (
+            {"gzipped_url": [f"{url}{name}.gz" for url in wanted.urls], "gzipped_nbytes": wanted.gzipped_nbytes}
+            if wanted.gzipped_nbytes
+            else {}
+        )
     return {"name": name}
 
 

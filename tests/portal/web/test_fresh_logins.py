@@ -276,7 +276,7 @@ def test_rights_that_change_are_told_of_to_their_owner_and_to_all_superusers(
         post_form(desk, alice, is_superuser="on", groups=[role.pk])
     to_alice = [sent for sent in mail.outbox if sent.to == [alice.email]]
     to_others = {sent.to[0]: sent for sent in mail.outbox if sent.to != [alice.email]}
-    assert len(to_alice) == 1 and "superuser" in to_alice[0].body.lower() and "group" in to_alice[0].body.lower()
+    assert len(to_alice) == 1 and "superuser" in to_alice[0].body.lower() and "roles" in to_alice[0].body.lower()
     assert to_others.keys() == {operator.email, other.email}
     assert alice.email in to_others[other.email].body
 
