@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import os
 import subprocess
 import sys
-import datetime as dt
 from collections.abc import Callable
 from ipaddress import ip_network
 from pathlib import Path
@@ -77,7 +77,7 @@ def test_what_is_no_version_of_boinc_or_no_day_is_refused(
     monkeypatch: pytest.MonkeyPatch, read: Callable[[str], object], given: str
 ) -> None:
     monkeypatch.setenv("TRIED", given)
-    with pytest.raises(environment.SettingError, match="TRIED=.*such as"):
+    with pytest.raises(environment.SettingError, match=r"TRIED=.*such as"):
         read("TRIED")
 
 
