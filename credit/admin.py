@@ -244,6 +244,7 @@ class AppAdmin(SettingsAdmin):
                     "one_result_per_user",
                     "homogeneous_redundancy",
                     "homogeneous_app_version",
+                    "reliable_turnaround_secs",
                     "is_beta",
                     "is_non_cpu_intensive",
                 )

@@ -309,6 +309,17 @@ class Migration(migrations.Migration):
                 ("one_result_per_user", models.BooleanField(default=True)),
                 ("homogeneous_redundancy", models.CharField(db_default="off", default="off", max_length=8)),
                 ("homogeneous_app_version", models.BooleanField(db_default=False, default=False)),
+                (
+                    "reliable_turnaround_secs",
+                    models.FloatField(
+                        blank=True,
+                        null=True,
+                        validators=[
+                            django.core.validators.MinValueValidator(60),
+                            django.core.validators.MaxValueValidator(1000000000.0),
+                        ],
+                    ),
+                ),
                 ("is_beta", models.BooleanField(db_default=False, default=False)),
                 ("created_at", models.DateTimeField(default=django.utils.timezone.now, editable=False)),
             ],
@@ -359,6 +370,12 @@ class Migration(migrations.Migration):
                     models.CheckConstraint(
                         condition=models.Q(("max_jobs_per_day_init__gte", 1), ("max_jobs_per_day_init__lte", 100000)),
                         name="app_max_jobs_per_day_init_range",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("reliable_turnaround_secs__gte", 60), ("reliable_turnaround_secs__lte", 1000000000.0)
+                        ),
+                        name="app_reliable_turnaround_secs_range",
                     ),
                     models.CheckConstraint(
                         condition=models.Q(("max_jobs_in_progress__gte", 1), ("max_jobs_in_progress__lte", 10000)),

@@ -136,6 +136,7 @@ _APP_RANGES: Final = {
     "comparison_tolerance": (0, 1),
     "comparison_absolute_tolerance": (0, 1e300),
     "max_jobs_per_day_init": (1, 100_000),
+    "reliable_turnaround_secs": (60, 1e9),
     **JOB_LIMITS,
     **LIMITS,
 }
@@ -437,6 +438,17 @@ class App(models.Model):
         help_text=_(
             "All results of a workunit are computed by the version that got the first one. Computers with programs of "
             "their own get no jobs of this app."
+        ),
+    )
+    reliable_turnaround_secs = models.FloatField(
+        _("replacements go to computers that report within (s)"),
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(60), MaxValueValidator(1e9)],
+        help_text=_(
+            "Replacements of failed and late results are first offered to reliable computers: more than ten jobs, the "
+            "last ten valid, and reported within this time on average. After an hour all computers get them. If empty, "
+            "all get them at once. From 60 to 1e+09."
         ),
     )
     is_beta = models.BooleanField(

@@ -25,7 +25,8 @@ _NOT_FOR_VOLUNTEERS: Final = re.compile(
     r"(?:.*/)?(?:admin|admin_\w+)\.(?:py|html)|(?:.*/)?(?:admin|figures|dashboard|operators|maintenance|audit)/.*"
     r"|(?:.*/)?figures\.py|templates/unfold/.*|portal/languages/library_texts\.py|portal/requested_work/.*"
     r"|(?:templates/)?accounting/(?:project_setup|statistics)/.*|(?:templates/)?credit/(?:changes|previews)/.*"
-    r"|credit/export/run\.py|scheduler/(?:releases/(?!testers)|programs/|submission/|files/).*|templates/scheduler/_?batch\w*\.html"
+    r"|credit/export/run\.py|scheduler/(?:releases/(?!testers)|programs/|submission/|files/|lanes/).*"
+    r"|templates/scheduler/_?batch\w*\.html"
     r"|extras/(?:laboratory|central_factors|remote_jobs|moving_in|scripts|containers)/.*"
 )
 # Names and help of models' fields stand on operators' forms, but for teams and computers.

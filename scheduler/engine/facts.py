@@ -54,6 +54,8 @@ class AppFacts:
     # Which computers may confirm one another's results
     redundancy: Redundancy = Redundancy.OFF
     is_homogeneous_version: bool = False
+    # Replacements go first to computers that return jobs within this time; None: to all alike
+    reliable_turnaround_secs: float | None = None
     # Whose computers alone get its jobs; None: all
     testers: frozenset[int] | None = None
 

@@ -17,6 +17,8 @@ _CLASS_SHIFT: Final = 34
 _IS_VERSION: Final = 1 << 33
 FIRST_TARGETED: Final = 1 << _KIND_SHIFT
 """The least number of a lane that is for one computer, person or team."""
+RELIABLE: Final = 1 << 58
+"""The lane of replacements that go to reliable computers first (`engine.reliable`)."""
 MAX_SHARED_LANES: Final = 5_000
 """Lanes of classes and versions in which jobs wait: no more of an app are looked at."""
 MAX_TARGETED_LANES: Final = 1_000
@@ -44,18 +46,24 @@ ANY_VERSION: Final = Requirement()
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """Whom a job is for. The target's number, or a class of computers (`engine.hr_classes`) and a version; 0: any."""
+    """Whom a job is for. The target's number, or a class of computers (`engine.hr_classes`) and a version; 0: any.
+
+    ``is_reliable``: a replacement that is for any computer, but for a reliable one first.
+    """
 
     kind: LaneKind = LaneKind.SHARED
     target_id: int = 0
     hr_class: int = 0
     requirement: Requirement = ANY_VERSION
+    is_reliable: bool = False
 
     @property
     def number(self) -> int:
         """The lane's number: 0 is for all."""
         if self.kind != LaneKind.SHARED:
             return self.kind << _KIND_SHIFT | self.target_id
+        if self.is_reliable:
+            return RELIABLE
         version_num, version_id = self.requirement
         return self.hr_class << _CLASS_SHIFT | (_IS_VERSION | version_id if version_id else version_num)
 
@@ -65,6 +73,8 @@ class Lane:
         kind = LaneKind(number >> _KIND_SHIFT)
         if kind != LaneKind.SHARED:
             return cls(kind, number & (FIRST_TARGETED - 1))
+        if number == RELIABLE:
+            return cls(is_reliable=True)
         value = number & (_IS_VERSION - 1)
         requirement = Requirement(0, value) if number & _IS_VERSION else Requirement(value, 0)
         return cls(hr_class=number >> _CLASS_SHIFT, requirement=requirement)
@@ -94,11 +104,13 @@ def bind(lane: int, version_num: int, hr_class: int, version_id: int) -> Binding
 @dataclass(slots=True)
 class LaneIndex:
     """The lanes of an app in which jobs wait. ``shared``: by class, 0 for those without. ``targeted`` None: too many to
-    be listed.
+    be listed. ``has_replacements``: for reliable computers; ``is_for_all_now``: they have waited for these long enough.
     """
 
     shared: dict[int, list[Lane]] = field(default_factory=dict)
     targeted: set[int] | None = field(default_factory=set)
+    has_replacements: bool = False
+    is_for_all_now: bool = False
 
     @classmethod
     def of(cls, numbers: Iterable[int], *, has_more_targeted: bool = False) -> LaneIndex:
@@ -107,6 +119,8 @@ class LaneIndex:
             if number >= FIRST_TARGETED:
                 if index.targeted is not None:
                     index.targeted.add(number)
+            elif number == RELIABLE:
+                index.has_replacements = True
             else:
                 lane = Lane.of(number)
                 index.shared.setdefault(lane.hr_class, []).append(lane)
@@ -122,6 +136,10 @@ class LaneIndex:
         if hr_class is None:
             return [lane for lanes in self.shared.values() for lane in lanes]
         return [lane for key in dict.fromkeys((0, hr_class)) for lane in self.shared.get(key, ())]
+
+    def of_replacements(self, *, is_reliable: bool) -> list[int]:
+        """The lane of replacements, for a computer that is reliable or not."""
+        return [RELIABLE] if self.has_replacements and (is_reliable or self.is_for_all_now) else []
 
 
 def has_targeted(lanes: Collection[int]) -> bool:

@@ -95,6 +95,8 @@ def _name(lane: Lane, names: _Names) -> str:
             LaneKind.PERSON: gettext("volunteer %(number)s (%(name)s)"),
             LaneKind.TEAM: gettext("team %(number)s (%(name)s)"),
         }[lane.kind] % named
+    if lane.is_reliable:
+        return gettext("reliable computers, and after an hour all")
     number, id_ = lane.requirement
     parts = [class_name(lane.hr_class)] if lane.hr_class else []
     if id_:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from django.db import connection
 
@@ -59,7 +59,7 @@ def by_host(now: dt.datetime) -> list[Failures]:
 
 
 def _read(host: str, now: dt.datetime) -> list[Failures]:
-    values = {"since": now - dt.timedelta(days=DAYS), "looked_at": MAX_LOOKED_AT, "shown": MAX_SHOWN}
+    values: dict[str, Any] = {"since": now - dt.timedelta(days=DAYS), "looked_at": MAX_LOOKED_AT, "shown": MAX_SHOWN}
     with connection.cursor() as cursor:
         cursor.execute(_COUNT.format(host=host), values)
         rows = cursor.fetchall()

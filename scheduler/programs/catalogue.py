@@ -198,6 +198,7 @@ def _app(app: App, typical: float | None, places: tuple[int, int], ranks: tuple[
         last_rank=ranks[1],
         redundancy=Redundancy(app.homogeneous_redundancy),
         is_homogeneous_version=app.homogeneous_app_version,
+        reliable_turnaround_secs=app.reliable_turnaround_secs,
     )
 
 
@@ -217,12 +218,13 @@ def _read_lanes(catalogue: Catalogue) -> dict[int, float]:
     """Note the lanes in which jobs wait, and the teams of those for teams; the size of such a job, by app."""
     with connection.cursor() as cursor:
         cursor.execute(READ_LANES)
-        rows: list[tuple[int, list[int], float | None]] = cursor.fetchall()
+        rows: list[tuple[int, list[int], float | None, bool | None]] = cursor.fetchall()
     teams: set[int] = set()
-    for app_id, numbers, _ in rows:
+    for app_id, numbers, _, is_for_all_now in rows:
         targeted = [number for number in numbers if number >= FIRST_TARGETED]
         has_more = len(targeted) > MAX_TARGETED_LANES
         catalogue.lanes[app_id] = LaneIndex.of(numbers, has_more_targeted=has_more)
+        catalogue.lanes[app_id].is_for_all_now = bool(is_for_all_now)
         # Of those that are not listed there may be one for each team.
         teams.update(lane.target_id for lane in map(Lane.of, targeted) if lane.kind == LaneKind.TEAM or has_more)
     if teams:
@@ -230,7 +232,7 @@ def _read_lanes(catalogue: Catalogue) -> dict[int, float]:
         if all(index.targeted is not None for index in catalogue.lanes.values()):
             members = members.filter(team__in=teams)
         catalogue.teams.update(members.values_list("user_id", "team_id"))
-    return {app_id: fpops for app_id, _, fpops in rows if fpops is not None}
+    return {app_id: fpops for app_id, _, fpops, _ in rows if fpops is not None}
 
 
 def _read_blocks(catalogue: Catalogue) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from credit.engine.states import ServerState
-from scheduler.engine.lanes import FIRST_TARGETED, MAX_SHARED_LANES, MAX_TARGETED_LANES
+from scheduler.engine.lanes import FIRST_TARGETED, MAX_SHARED_LANES, MAX_TARGETED_LANES, RELIABLE
+from scheduler.engine.reliable import WAIT_SECS
 
 # Of each app's queue: the usual size of the first jobs, the highest priority and the places between which its jobs lie,
 # and the lowest priority. Locks nothing.
@@ -27,12 +28,17 @@ SELECT a.id, q.typical, q.place[1], q.place[2],
  WHERE NOT a.is_deprecated
 """
 
-# Of each app the lanes in which jobs wait, and the size of one of these jobs: from each lane it skips to the next one
+# Of each app the lanes in which jobs wait, the size of one of these jobs, and whether replacements have waited for a
+# reliable computer long enough, by those that go first: from each lane it skips to the next one
 # by the index, however many jobs wait. Locks nothing.
 READ_LANES: Final = f"""
 SELECT a.id, l.lanes, (
        SELECT w.fpops_est FROM credit_result r JOIN credit_workunit w ON w.id = r.workunit_id
-        WHERE r.app_id = a.id AND r.lane <> 0 AND r.server_state = {ServerState.UNSENT} LIMIT 1)
+        WHERE r.app_id = a.id AND r.lane <> 0 AND r.server_state = {ServerState.UNSENT} LIMIT 1),
+       (SELECT min(q.created_at) < now() - make_interval(secs => {WAIT_SECS})
+          FROM (SELECT created_at FROM credit_result
+                 WHERE app_id = a.id AND lane = {RELIABLE} AND lane <> 0 AND server_state = {ServerState.UNSENT}
+                 ORDER BY app_id, lane, priority * -1, id + queue_shift LIMIT 20) q)
   FROM credit_app a
  CROSS JOIN LATERAL (
        SELECT array_agg(t.lane) AS lanes

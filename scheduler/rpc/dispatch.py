@@ -17,7 +17,7 @@ from django.conf import settings
 
 from credit.engine.flops import Ceilings
 from portal.clients.database.settings_cache import cached_setting
-from scheduler.engine import containers, keywords, plan_classes, versions
+from scheduler.engine import containers, keywords, plan_classes, reliable, versions
 from scheduler.engine.client_versions import ClientLimits, number_of, refused, site_reason
 from scheduler.engine.facts import AppFacts, Choice, Computer, JobQuery, RecordKey, Records, Usage, Version
 from scheduler.engine.hr_classes import Redundancy, class_of
@@ -190,7 +190,13 @@ def _lanes(work: Dispatch, app_id: int, targets: Mapping[LaneKind, int]) -> list
     app = work.catalogue.apps[app_id]
     hr_class = None if app.redundancy == Redundancy.OFF else work.computer.classes.get(app.redundancy, 0)
     shared = [lane.number for lane in index.of_class(hr_class) if work.selection.choices_for(app, lane.requirement)]
-    return index.of_target(targets) + shared
+    is_reliable = any(
+        reliable.is_reliable(
+            work.selection.records.get(choice.key), app, versions.most_a_day(app, work.computer, choice.processor_type)
+        )
+        for choice in work.selection.choices[app_id].values()
+    )
+    return index.of_target(targets) + index.of_replacements(is_reliable=is_reliable) + shared
 
 
 def asks_too_soon(request: SchedulerRequest, account: Account, now: dt.datetime) -> bool:

@@ -33,7 +33,7 @@ SELECT row_to_json(reading)::text
            (SELECT json_agg(record) FROM (
               SELECT v.id, v.app_id, coalesce(v.app_version_id, 0) AS version_id, v.processor_type, v.et_n, v.et_avg,
                      v.scale_probation, date_part('epoch', v.host_scale_at) AS host_scale_at, v.error_rate,
-                     v.consecutive_valid, v.max_jobs_per_day, v.failing_share
+                     v.consecutive_valid, v.max_jobs_per_day, v.failing_share, v.turnaround_n, v.turnaround_avg
                 FROM credit_hostappversion v WHERE v.host_id = h.id) record) AS records,
            (SELECT json_agg(result) FROM (
               SELECT r.id, r.name, r.host_id, r.workunit_id, r.app_id, r.app_version_id AS version_id, r.processor_type,

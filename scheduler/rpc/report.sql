@@ -53,4 +53,4 @@ SELECT json_build_object('counted', ARRAY(SELECT id FROM done), 'records', (
   SELECT json_agg(record) FROM (
     SELECT v.id, v.app_id, coalesce(v.app_version_id, 0) AS version_id, v.processor_type, v.et_n, v.et_avg,
            v.scale_probation, date_part('epoch', v.host_scale_at) AS host_scale_at, v.error_rate, v.consecutive_valid,
-           v.max_jobs_per_day, v.failing_share FROM v) record))::text
+           v.max_jobs_per_day, v.failing_share, v.turnaround_n, v.turnaround_avg FROM v) record))::text

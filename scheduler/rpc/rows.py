@@ -71,6 +71,8 @@ class RecordRow(JsonRow):
     consecutive_valid: int
     max_jobs_per_day: int
     failing_share: float
+    turnaround_n: int
+    turnaround_avg: float | None
 
     @property
     def key(self) -> RecordKey:
@@ -80,6 +82,7 @@ class RecordRow(JsonRow):
         return HostVersionFacts(
             pfc=Average(),
             et=AverageWithVariance(self.et_n, self.et_avg),
+            turnaround=AverageWithVariance(self.turnaround_n, self.turnaround_avg),
             scale_probation=self.scale_probation,
             host_scale_time=self.host_scale_at,
             error_rate=self.error_rate,

@@ -12,18 +12,24 @@ SELECT r.id, w.id AS workunit_id, r.name, w.name AS workunit_name, w.fpops_est, 
        w.input_files, w.output_files
 \if :LANES
        , w.hr_class, w.app_version_num, w.bound_version_id, c.lane
-  FROM (SELECT l.* FROM unnest(a.lanes) AS key(lane) CROSS JOIN LATERAL (
+  -- Sorted before anything is joined, so that no more is looked at than is wanted.
+  FROM (SELECT u.*, u.lane < :FIRST_TARGETED AS is_shared FROM (
+        SELECT l.* FROM unnest(a.lanes) AS key(lane) CROSS JOIN LATERAL (
                SELECT id, lane, (priority * -1) AS rank, (id + queue_shift) AS place FROM credit_result
                 WHERE app_id = a.app_id AND lane = key.lane AND lane <> 0 AND server_state = :UNSENT
                 ORDER BY app_id, lane, (priority * -1), (id + queue_shift) LIMIT :LANE_WINDOW) l
         UNION ALL
        (SELECT id, lane, (priority * -1) AS rank, (id + queue_shift) AS place FROM credit_result
-\else
-  FROM ((SELECT id, lane, (priority * -1) AS rank, (id + queue_shift) AS place FROM credit_result
-\endif
          WHERE app_id = a.app_id AND server_state = :UNSENT AND lane = 0
            AND (app_id, (priority * -1), (id + queue_shift)) >= (a.app_id, f.rank, f.place)
-         ORDER BY (priority * -1), (id + queue_shift) LIMIT :WINDOW)) c
+         ORDER BY (priority * -1), (id + queue_shift) LIMIT :WINDOW)) u
+         ORDER BY is_shared, u.rank, u.place LIMIT 1000000) c
+\else
+  FROM (SELECT id, lane, (priority * -1) AS rank, (id + queue_shift) AS place FROM credit_result
+         WHERE app_id = a.app_id AND server_state = :UNSENT AND lane = 0
+           AND (app_id, (priority * -1), (id + queue_shift)) >= (a.app_id, f.rank, f.place)
+         ORDER BY (priority * -1), (id + queue_shift) LIMIT :WINDOW) c
+\endif
   JOIN credit_result r ON r.id = ANY (ARRAY[c.id]) AND r.server_state = :UNSENT AND r.lane = c.lane
   JOIN credit_workunit w ON w.id = ANY (ARRAY[r.workunit_id])
  WHERE w.memory_bound_bytes <= a.memory_bytes AND w.disk_bound_bytes <= a.disk_bytes
@@ -49,7 +55,7 @@ SELECT r.id, w.id AS workunit_id, r.name, w.name AS workunit_name, w.fpops_est, 
                    WHEN a.one_per_user THEN coalesce(o.user_id, 0) ELSE 0 END
          FROM credit_result o WHERE o.workunit_id = w.id))
 \if :LANES
- ORDER BY c.lane < :FIRST_TARGETED, c.rank, c.place LIMIT a.most
+ ORDER BY c.is_shared, c.rank, c.place LIMIT a.most
 \else
  ORDER BY c.rank, c.place LIMIT a.most
 \endif

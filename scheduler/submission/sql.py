@@ -6,6 +6,7 @@ from typing import Final
 
 from credit.engine.states import AssimilateState, Outcome, ServerState, ValidateState
 from scheduler.engine.fair_queue import FPOPS_PER_PLACE, LONGEST_JOB, MIN_WINDOW
+from scheduler.engine.lanes import RELIABLE
 
 READ_PROGRESS: Final = f"""
 SELECT b.id, coalesce(w.ndone, 0) + coalesce(a.ndone, 0), coalesce(w.nfailed, 0) + coalesce(a.nfailed, 0),
@@ -107,11 +108,13 @@ SELECT count(w.id), coalesce(sum(w.fpops_est * w.target_nresults), 0)::float8
 CREATE_RESULTS: Final = f"""
         INSERT INTO credit_result ({{columns}})
         WITH w AS (
-          SELECT w.id, w.app_id, w.name, number, w.lane,
+          SELECT w.id, w.app_id, w.name, number,
+                 CASE WHEN w.lane = 0 AND number >= w.target_nresults AND a.reliable_turnaround_secs IS NOT NULL
+                      THEN {RELIABLE} ELSE w.lane END AS lane,
                  -- A replacement goes out before new work, so that its workunit ends soon.
                  LEAST(32767, w.priority + CASE WHEN number >= w.target_nresults THEN 1 ELSE 0 END) AS priority
             FROM unnest(%(ids)s::bigint[], %(firsts)s::int[], %(counts)s::int[]) AS wanted(id, first, n)
-            JOIN credit_workunit w ON w.id = wanted.id,
+            JOIN credit_workunit w ON w.id = wanted.id JOIN credit_app a ON a.id = w.app_id,
                  generate_series(wanted.first, wanted.first + wanted.n - 1) AS number),
         newest AS {_NEWEST},
         queue AS MATERIALIZED (

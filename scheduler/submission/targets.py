@@ -19,6 +19,11 @@ from scheduler.wire.job_fields import TARGETS, JobError, SubmittedJob
 
 ACTIVE_DAYS: Final = 30
 """A broadcast reaches the computers that have asked the scheduler within this time."""
+_KINDS: Final = {
+    LaneKind.COMPUTER: Message("target_computer"),
+    LaneKind.PERSON: Message("target_person"),
+    LaneKind.TEAM: Message("target_team"),
+}
 
 
 def check(app: App, jobs: Sequence[SubmittedJob]) -> None:
@@ -37,7 +42,7 @@ def check(app: App, jobs: Sequence[SubmittedJob]) -> None:
         missing = set(wanted[kind]) - set(_existing(kind, list(wanted[kind]))) if wanted[kind] else set()
         if missing:
             id_ = min(missing)
-            message = Message("no_target", kind=Message(f"target_{kind.name.lower()}"), number=id_)
+            message = Message("no_target", kind=_KINDS[kind], number=id_)
             raise JobError(f"jobs[{wanted[kind][id_]}].{name}", message)
     if numbers:
         versions = AppVersion.objects.filter(app=app, version_num__in=numbers, is_deprecated=False)

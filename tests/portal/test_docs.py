@@ -25,6 +25,8 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 READERS = {
     "addresses",
+    "client_version",
+    "day",
     "contact",
     "text",
     "words",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import os
 import subprocess
 import sys
@@ -31,6 +32,10 @@ ROOT = Path(__file__).resolve().parents[2]
         (lambda: environment.words("TRIED", ["x"]), "", ["x"]),
         (lambda: environment.choice("TRIED", "json", ["json", "console"]), "console", "console"),
         (lambda: environment.text("TRIED", "x"), "  ", "x"),
+        (lambda: environment.client_version("TRIED"), "7.16.20", "7.16.20"),
+        (lambda: environment.client_version("TRIED"), "", ""),
+        (lambda: environment.day("TRIED"), "2027-03-01", dt.datetime(2027, 3, 1, tzinfo=dt.UTC)),
+        (lambda: environment.day("TRIED"), "", None),
         (lambda: environment.networks("TRIED"), "", []),
         (lambda: environment.addresses("TRIED", most=2), "", []),
         (
@@ -62,6 +67,18 @@ def test_a_number_outside_its_limits_is_refused(monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setenv("TRIED", given)
     with pytest.raises(environment.SettingError, match=r"TRIED=.*a number from 0 to 1e\+09\.$"):
         environment.number("TRIED", 5, low=0, high=1e9)
+
+
+@pytest.mark.parametrize(
+    ("read", "given"),
+    [(environment.client_version, "7"), (environment.client_version, "7.16.20.1"), (environment.day, "1 March")],
+)
+def test_what_is_no_version_of_boinc_or_no_day_is_refused(
+    monkeypatch: pytest.MonkeyPatch, read: Callable[[str], object], given: str
+) -> None:
+    monkeypatch.setenv("TRIED", given)
+    with pytest.raises(environment.SettingError, match=r"TRIED=.*such as"):
+        read("TRIED")
 
 
 @pytest.mark.parametrize("given", ["10.0.0.1/8", "example.org", "10.0.0.0/33"])

@@ -5,9 +5,11 @@ from __future__ import annotations
 import random
 from collections import defaultdict
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 from django.utils import timezone
+from pytest_django import Settings
 
 from credit.models import App, AppVersion, Membership, Result, ServerState, Team
 from portal.models import User
@@ -35,21 +37,21 @@ class Machine:
     client: int
 
 
+APPS: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "classes": {"homogeneous_redundancy": "coarse"},
+    "versions": {"homogeneous_app_version": True},
+    "both": {"homogeneous_redundancy": "fine", "homogeneous_app_version": True},
+}
+
+
 class World:
     """Three people in two teams, eight computers, and apps that bind workunits to a class, a version, both, or none."""
 
     def __init__(self, seed: int) -> None:
         self.draw = random.Random(seed)
         teams = [Team.objects.create(name=f"Team {number}") for number in range(2)]
-        self.apps = {
-            name: make_app(name=name, max_jobs_per_day_init=1000, **fields)
-            for name, fields in {
-                "plain": {},
-                "classes": {"homogeneous_redundancy": "coarse"},
-                "versions": {"homogeneous_app_version": True},
-                "both": {"homogeneous_redundancy": "fine", "homogeneous_app_version": True},
-            }.items()
-        }
+        self.apps = {name: make_app(name=name, max_jobs_per_day_init=1000, **fields) for name, fields in APPS.items()}
         for app in self.apps.values():
             for platform in (LINUX, WINDOWS):
                 make_version(app, 100, platform)
@@ -144,8 +146,8 @@ def run(seed: int, nsteps: int) -> World:
 
 
 @pytest.fixture(autouse=True)
-def at_once(settings: pytest.FixtureRequest) -> None:
-    settings.MIN_SENDWORK_INTERVAL_SECS = 0  # type: ignore[attr-defined]
+def at_once(settings: Settings) -> None:
+    settings.MIN_SENDWORK_INTERVAL_SECS = 0
 
 
 @pytest.mark.parametrize("seed", [1, 2, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(3, 40))])

@@ -8,7 +8,18 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from credit.models import App, AppVersion, Membership, Outcome, Result, ServerState, Team, ValidateState, Workunit
+from credit.models import (
+    App,
+    AppVersion,
+    HostAppVersion,
+    Membership,
+    Outcome,
+    Result,
+    ServerState,
+    Team,
+    ValidateState,
+    Workunit,
+)
 from portal.models import User
 from scheduler.engine.hr_classes import class_of
 from scheduler.engine.lanes import Lane, LaneKind, Requirement
@@ -307,3 +318,54 @@ def test_what_asks_for_a_version_still_does_when_it_is_freed(app: App, alice: Us
     transitioner.run(NOW)
     workunit.refresh_from_db()
     assert Lane.of(workunit.lane) == Lane(requirement=Requirement(100))
+
+
+# --- replacements -------------------------------------------------------------------------------------------------
+
+RELIABLE_RECORD = {"consecutive_valid": 10, "turnaround_n": 11, "turnaround_avg": 3600.0, "max_jobs_per_day": 4000}
+
+
+def make_record(computer: Computer, app: App, **fields: Any) -> None:
+    version = AppVersion.objects.get(app=app, platform__name=LINUX)
+    HostAppVersion.objects.create(
+        host_id=computer.hostid, app=app, app_version=version, **{**RELIABLE_RECORD, "turnaround_var": 0, **fields}
+    )
+
+
+@pytest.mark.parametrize(
+    ("fields", "is_reliable"),
+    [
+        ({}, True),
+        ({"consecutive_valid": 9}, False),
+        ({"turnaround_n": 10}, False),
+        ({"turnaround_avg": 7201.0}, False),
+        ({"max_jobs_per_day": 3999}, False),
+    ],
+)
+def test_a_replacement_goes_first_to_reliable_computers(
+    app: App, alice: User, fields: dict[str, Any], is_reliable: bool
+) -> None:
+    App.objects.update(reliable_turnaround_secs=7200)
+    [bob] = make_people("bob")
+    [workunit] = wait(app)
+    first = known(bob)
+    ask(first)
+    ask(first, 0, results=result_xml(first.jobs[0], state=3, exit_status=1))
+    transitioner.run(timezone.now())
+    replacement = workunit.results.get(server_state=ServerState.UNSENT)
+    assert Lane.of(replacement.lane).is_reliable
+    other = known(alice)
+    # 1,000 jobs a day for each of its four processors
+    make_record(other, app, **fields)
+    ask(other)
+    assert jobs_of(other) == [int(is_reliable)]
+
+
+def test_after_an_hour_a_replacement_goes_to_anybody(app: App, alice: User) -> None:
+    App.objects.update(reliable_turnaround_secs=7200)
+    computer = known(alice)
+    for age, njobs in ((dt.timedelta(minutes=59), 0), (dt.timedelta(minutes=61), 1)):
+        [workunit] = wait(app)
+        workunit.results.update(lane=Lane(is_reliable=True).number, created_at=timezone.now() - age)
+        ask(computer)
+        assert jobs_of(computer) == [njobs]

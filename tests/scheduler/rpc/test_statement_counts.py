@@ -6,6 +6,8 @@ import pytest
 
 from credit.models import App
 from portal.models import User
+from scheduler.engine.lanes import Lane, LaneKind
+from scheduler.programs import catalogue
 from tests.support.credit_factories import make_app, make_result, make_version, make_workunit
 from tests.support.scheduler_clients import Computer, computer_of, result_xml
 from tools.benchmarks.harness.statements import statements
@@ -46,6 +48,17 @@ def test_jobs_that_are_not_at_hand_cost_three_more(app: App, alice: User) -> Non
     make_result(make_workunit(app, output_files=[]))
     # begin, lock, read, pick, write, commit
     assert statements(lambda: computer.ask(0, 1)) == 6
+    assert len(computer.jobs) == 1
+
+
+def test_a_job_for_the_computer_alone_costs_as_much_as_jobs_that_are_not_at_hand(app: App, alice: User) -> None:
+    computer = warm(alice)
+    lane = Lane(LaneKind.COMPUTER, computer.hostid).number
+    make_result(make_workunit(app, output_files=[], lane=lane), lane=lane)
+    catalogue.forget()
+    computer.ask(0, 0)
+    # read, and once more with the computer locked: begin, lock, read, pick, write, commit
+    assert statements(lambda: computer.ask(0, 1)) <= 9
     assert len(computer.jobs) == 1
 
 

@@ -82,7 +82,8 @@ class Queue:
         names = ("host_scale_at", "error_rate", "consecutive_valid", "max_jobs_per_day", "failing_share")
         return [
             dict(zip(("app_id", "version_id", "processor_type"), row["key"], strict=True))
-            | {"id": id_, "et_n": 0, "et_avg": None, "scale_probation": row["probation"]}
+            | {"id": id_, "et_n": 0, "et_avg": None, "turnaround_n": 0, "turnaround_avg": None}
+            | {"scale_probation": row["probation"]}
             | {name: row[name] for name in names}
             for id_, row in transaction.rows("version")
             if row["host_id"] == host_id
