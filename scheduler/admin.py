@@ -12,13 +12,13 @@ from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
-from unfold.widgets import UnfoldAdminFileFieldWidget, UnfoldAdminTextInputWidget
+from unfold.widgets import UnfoldAdminFileFieldWidget, UnfoldAdminTextInputWidget, UnfoldBooleanWidget
 
 from credit.models import App, AppVersion, ProcessorType
 from portal.admin import ReadOnlyAdmin
 from portal.audit.admin import AuditedAdmin, AuditedForm
 from portal.languages.sentences import sentence
-from scheduler.files.store import StoringError, store_file
+from scheduler.files.store import StoringError, store_file, store_gzipped
 from scheduler.models import AppKeyword, KeyChange, PlanClass, ReleaseDraft, RetryEntry, StoredFile, Submitter, Trickle
 from scheduler.releases.admin import ReleasePages
 from scheduler.releases.key_pages import KeyPages
@@ -218,6 +218,12 @@ class InputFileForm(forms.ModelForm):
         widget=UnfoldAdminTextInputWidget,
     )
     file = forms.FileField(label=_("File"), help_text=_("At most 60 MiB."), widget=UnfoldAdminFileFieldWidget)
+    is_gzipped = forms.BooleanField(
+        label=_("Packed, too"),
+        required=False,
+        help_text=_("Stores it packed by gzip as well, as NAME.gz, for jobs that say so."),
+        widget=UnfoldBooleanWidget,
+    )
 
     class Meta:
         model = StoredFile
@@ -237,6 +243,8 @@ class InputFileForm(forms.ModelForm):
             return cleaned
         try:
             self.stored = store_file(cleaned.get("stored_name") or file.name, file)
+            if cleaned.get("is_gzipped"):
+                store_gzipped(self.stored.name, file)
         except StoringError as error:
             self.add_error("stored_name", str(error))
         return cleaned
@@ -259,7 +267,9 @@ class StoredFileAdmin(ReadOnlyAdmin):
         return super().get_form(request, obj, change, **kwargs) if obj else InputFileForm
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
-        return super().get_fieldsets(request, obj) if obj else ((None, {"fields": ("stored_name", "file")}),)
+        return (
+            super().get_fieldsets(request, obj) if obj else ((None, {"fields": ("stored_name", "file", "is_gzipped")}),)
+        )
 
     def save_form(self, request: HttpRequest, form: Any, change: bool) -> StoredFile:
         stored: StoredFile = form.stored
