@@ -32,7 +32,10 @@ class WorkRequest:
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
-    """Coprocessors of a type. ``driver``: NVIDIA's number (53504), else 0; ``capability``: major × 100 + minor."""
+    """Coprocessors of a type. ``driver``: NVIDIA's number (53504), or AMD's of CAL (10041848 for 1.4.1848), else 0.
+
+    ``capability`` and ``opencl``: major × 100 + minor; ``cuda``: major × 1000 + minor × 10. 0: not told.
+    """
 
     type: str
     count: int
@@ -41,6 +44,9 @@ class Gpu:
     driver: int = 0
     capability: int = 0
     has_opencl: bool = False
+    opencl: int = 0
+    cuda: int = 0
+    has_doubles: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +117,7 @@ class HostInfo:
     host_cpid: str = ""
     domain_name: str = ""
     os_name: str = ""
+    os_version: str = ""
     p_vendor: str = ""
     p_model: str = ""
     p_features: frozenset[str] = frozenset()
@@ -119,6 +126,8 @@ class HostInfo:
     m_nbytes: float | None = None
     d_free: float | None = None
     containers: Containers = NO_CONTAINERS
+    virtualbox_version: str = ""
+    allows_vms: bool = True
     raw: bytes = b""
 
 

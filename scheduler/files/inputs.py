@@ -78,7 +78,7 @@ def announce(owner: User, name: str, nbytes: int, md5: str, now: dt.datetime) ->
 
 
 def _check_quota(owner: User, nbytes: int, before: InputUpload | None) -> None:
-    files = InputUpload.objects.filter(owner=owner).exclude(pk=before and before.pk)
+    files = InputUpload.objects.filter(owner=owner).exclude(pk=before.pk if before is not None else 0)
     if files.count() >= MAX_FILES:
         raise InputError("name", f"You have {MAX_FILES} files here, which is the limit; delete some.")
     total, most = (files.aggregate(total=Sum("nbytes"))["total"] or 0) + nbytes, settings.INPUT_FILES_MAX_BYTES

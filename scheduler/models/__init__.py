@@ -16,7 +16,7 @@ from scheduler.models.files import (
     Upload,
     VersionFile,
 )
-from scheduler.models.hosts import HostRecord, UserPreferences
+from scheduler.models.hosts import HostRecord, UserPreferences, WorkBlock
 from scheduler.models.programs import BetaTest, BetaTester, DraftFile, KeyChange, PlanClass, ReleaseDraft
 from scheduler.models.submitters import Submitter, SubmitterPlace
 from scheduler.models.work import Generation, JobLease, RetryEntry, Step, SubmissionDraft, Trickle, new_request_id
@@ -50,5 +50,6 @@ __all__ = [
     "Upload",
     "UserPreferences",
     "VersionFile",
+    "WorkBlock",
     "new_request_id",
 ]

@@ -139,11 +139,11 @@ class ReportRow(JsonRow):
 
 
 class PickedJob(JsonRow):
-    """A job from the head of its app's queue, and where that begins now."""
+    """A job from the head of its app's queue, and where that begins now; None if only lanes have jobs."""
 
     job: Job
-    rank: int
-    place: int
+    rank: int | None
+    place: int | None
 
 
 class Waiting(JsonRow):

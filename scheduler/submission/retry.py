@@ -13,12 +13,13 @@ from django.db.models import F, QuerySet
 from credit.engine.states import WorkunitError
 from credit.models import Batch, Workunit
 from portal.languages.messages import Message, MessageError
+from scheduler.engine.lanes import Lane
 from scheduler.models import ArchivedWorkunit, StoredFile
 from scheduler.submission import batches
 from scheduler.submission.submit import submit
-from scheduler.wire.job_fields import FIELDS, JobError, KeptContent
+from scheduler.wire.job_fields import FIELDS, TARGETS, JobError, KeptContent
 
-_COLUMNS: Final = tuple(name for name in FIELDS if name not in ("name", "input_files"))
+_COLUMNS: Final = tuple(name for name in FIELDS if name not in ("name", "input_files", "broadcast", *TARGETS))
 
 
 class NothingToRetry(MessageError):
@@ -91,6 +92,7 @@ def _jobs(batch: Batch) -> list[dict[str, Any]]:
         {
             **{name: getattr(workunit, name) for name in _COLUMNS},
             **_name(workunit.name, prefix),
+            **_target(workunit.lane),
             "input_files": [_input(file, contents) for file in workunit.input_files],
         }
         for workunit in failed(batch)
@@ -100,6 +102,11 @@ def _jobs(batch: Batch) -> list[dict[str, Any]]:
 def _name(name: str, prefix: str) -> dict[str, str]:
     """A name that was given whole belongs to the first job: the new one is numbered."""
     return {"name": name.removeprefix(prefix)} if name.startswith(prefix) else {}
+
+
+def _target(lane: int) -> dict[str, int]:
+    target = Lane.of(lane)
+    return {name: target.target_id for name, kind in TARGETS.items() if kind == target.kind}
 
 
 def _input(file: dict[str, Any], contents: dict[str, KeptContent]) -> dict[str, Any]:

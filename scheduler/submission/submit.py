@@ -25,7 +25,7 @@ from portal.object_storage.storage import sync
 from scheduler.engine.fair_queue import Window
 from scheduler.files.store import removed_on_failure, save_content
 from scheduler.models import ArchivedWorkunit, StickyFile, StoredFile
-from scheduler.submission import fair_shares, sql
+from scheduler.submission import fair_shares, sql, targets
 from scheduler.submission.batches import RETRY
 from scheduler.submission.create_work import copy_workunits, create_results
 from scheduler.wire.job_fields import InputFile, JobError, KeptContent, RemoteContent, SubmittedJob, read_jobs
@@ -76,6 +76,8 @@ def submit(
     parsed, faults = _read(app, defaults, jobs, most_faults=1, exact_names=exact_names)
     if faults:
         raise faults[0]
+    targets.check(app, parsed)
+    parsed = targets.one_for_each_computer(parsed, now)
     with transaction.atomic():
         fields = {"app": app, "name": name or f"{app.name}, {now:%Y-%m-%d %H:%M}", "nworkunits": len(parsed)}
         if into is not None:
@@ -95,6 +97,7 @@ def check(app: App, defaults: object, jobs: object, most_faults: int = 1) -> tup
     parsed, faults = _read(app, defaults, jobs, most_faults)
     if not faults:
         try:
+            targets.check(app, parsed)
             _check_sizes(parsed, _stored_before(parsed))
         except JobError as error:
             faults.append(error)

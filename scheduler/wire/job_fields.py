@@ -15,6 +15,7 @@ from typing import Any, Final, Protocol
 from credit.engine.rules import MAX_CREDIT
 from portal.languages.messages import Message
 from scheduler.engine.inputs import MAX_URL_CHARS, MAX_URLS, fault_of_names, host_of, is_file_url, is_host_allowed
+from scheduler.engine.lanes import Lane, LaneKind, Requirement
 from scheduler.engine.limits import (
     MAX_FILE_NBYTES,
     MAX_FILES_PER_JOB,
@@ -28,6 +29,7 @@ from scheduler.engine.limits import (
 )
 
 MAX_FLOPS_COUNT: Final = 1e25
+MAX_TARGET_ID: Final = 2**59
 MAX_RESULTS: Final = 100
 LEAST_PRIORITY: Final = -30_000
 MOST_PRIORITY: Final = 30_000
@@ -50,9 +52,18 @@ _COUNTS: Final[dict[str, tuple[int, int]]] = {
     "max_total_results": (1, MAX_RESULTS),
     "max_success_results": (1, MAX_RESULTS),
     "priority": (LEAST_PRIORITY, MOST_PRIORITY),
+    "app_version_num": (0, 100_000_000),
+    "target_host": (0, MAX_TARGET_ID),
+    "target_user": (0, MAX_TARGET_ID),
+    "target_team": (0, MAX_TARGET_ID),
+}
+TARGETS: Final = {
+    "target_host": LaneKind.COMPUTER,
+    "target_user": LaneKind.PERSON,
+    "target_team": LaneKind.TEAM,
 }
 _FLOPS: Final = ("fpops_est", "fpops_bound")
-FIELDS: Final = (*_FLOPS, *_COUNTS, "credit", "command_line", "input_files", "output_files", "name")
+FIELDS: Final = (*_FLOPS, *_COUNTS, "broadcast", "credit", "command_line", "input_files", "output_files", "name")
 
 
 class JobError(ValueError):
@@ -120,13 +131,20 @@ class InputFile:
 class SubmittedJob:
     """A workunit to be made. ``fields``: columns of the table by name.
 
-    ``name``: all of its name if ``is_whole_name``, else what it ends with.
+    ``name``: all of its name if ``is_whole_name``, else what it ends with. ``is_broadcast``: one is to be made for each
+    computer of the target, or of all.
     """
 
     name: str
     fields: Mapping[str, Any]
     inputs: tuple[InputFile, ...]
     is_whole_name: bool = False
+    is_broadcast: bool = False
+
+    @property
+    def target(self) -> Lane:
+        """Whom alone it is for: a computer, person or team; of the kind SHARED if there is none."""
+        return Lane.of(self.fields["lane"])
 
 
 def read_jobs(
@@ -146,7 +164,7 @@ def read_jobs(
     if not isinstance(jobs, list) or not 1 <= len(jobs) <= MAX_JOBS_PER_SUBMISSION:
         return [], [JobError("jobs", Message("no_list_of_jobs", number=MAX_JOBS_PER_SUBMISSION))]
     try:
-        common = {**base, **_checked(defaults, "defaults")}
+        common = _checked(defaults, "defaults")
     except JobError as error:
         return [], [error]
     made: dict[str, SubmittedJob] = {}
@@ -157,7 +175,7 @@ def read_jobs(
         try:
             given = _checked(job, f"jobs[{n}]", exact_names=exact_names)
             is_whole_name = exact_names and "name" in given
-            one = _job({"name": str(n), **common, **given}, f"jobs[{n}]", is_whole_name=is_whole_name)
+            one = _job(base, {"name": str(n), **common, **given}, f"jobs[{n}]", is_whole_name=is_whole_name)
             _check_files(one, remote_hosts, f"jobs[{n}]")
             if one.name in made:
                 raise JobError(f"jobs[{n}].name", Message("job_name_twice", name=one.name))
@@ -167,7 +185,17 @@ def read_jobs(
     return list(made.values()), faults
 
 
-def _job(fields: dict[str, Any], where: str, *, is_whole_name: bool) -> SubmittedJob:
+def _job(base: Mapping[str, Any], given: dict[str, Any], where: str, *, is_whole_name: bool) -> SubmittedJob:
+    target, is_broadcast = _target(given, where)
+    fields = {**base, **given}
+    if is_broadcast or target.kind == LaneKind.COMPUTER:
+        # There is nobody else to confirm it.
+        fields["min_quorum"] = given.get("min_quorum", 1)
+        for name in ("min_quorum", "target_nresults"):
+            if fields.get(name, 1) > 1:
+                raise JobError(f"{where}.{name}", Message("one_computer"))
+    fields.setdefault("app_version_num", 0)
+    fields["lane"] = target.number or Lane(requirement=Requirement(fields["app_version_num"])).number
     for name in ("fpops_est", "output_files"):
         if name not in fields:
             raise JobError(f"{where}.{name}", Message("field_missing"))
@@ -183,7 +211,19 @@ def _job(fields: dict[str, Any], where: str, *, is_whole_name: bool) -> Submitte
         if fields[low] > fields[high]:
             raise JobError(f"{where}.{high}", Message("less_than", value=fields[high], name=low, least=fields[low]))
     inputs = fields.pop("input_files", ())
-    return SubmittedJob(fields.pop("name"), fields, inputs, is_whole_name)
+    return SubmittedJob(fields.pop("name"), fields, inputs, is_whole_name, is_broadcast)
+
+
+def _target(given: dict[str, Any], where: str) -> tuple[Lane, bool]:
+    """Take from the fields whom the job is for, and whether it is for each of their computers."""
+    targets = [(name, id_) for name in TARGETS if (id_ := given.pop(name, 0))]
+    is_broadcast = given.pop("broadcast", False)
+    if len(targets) > 1:
+        raise JobError(f"{where}.{targets[1][0]}", Message("target_given", name=targets[0][0]))
+    if not targets:
+        return Lane(), is_broadcast
+    [(name, id_)] = targets
+    return Lane(TARGETS[name], id_), is_broadcast
 
 
 def _check_files(job: SubmittedJob, remote_hosts: Sequence[str], where: str) -> None:
@@ -223,6 +263,10 @@ def _value(name: str, value: object, where: str) -> Any:
         if isinstance(value, bool) or not isinstance(value, int | float) or not 1 <= value < MAX_FLOPS_COUNT:
             raise JobError(where, Message("no_number_of_flops", most=MAX_FLOPS_COUNT))
         return float(value)
+    if name == "broadcast":
+        if value not in (0, 1):
+            raise JobError(where, Message("no_boolean"))
+        return bool(value)
     if name == "credit":
         if value is None:
             return None

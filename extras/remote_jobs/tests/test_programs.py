@@ -121,7 +121,7 @@ def test_a_folder_becomes_a_batch_and_its_jobs_are_cancelled_by_number(commands:
     ("words", "message"),
     [
         (("create_work", "a"), "create_work: --appname is missing"),
-        (("create_work", "--appname", "fold", "--target_host", 7), "--target_host: this project has no such jobs"),
+        (("create_work", "--appname", "fold", "--wu_id", 7), "--wu_id: this project has no such jobs"),
         (("create_work", "--appname", "fold", "--wish", 7), "create_work: unknown option --wish"),
         (("create_work", "--appname"), "create_work: --appname needs 1 value(s)"),
         (("create_work", "--appname", "none"), "create_work: app not found: none"),
