@@ -137,6 +137,9 @@ MAX_UNDONE_SHARE = env.number("MAX_UNDONE_SHARE", 0.2, low=0, high=1)
 SEPARATE_REPLICAS = env.choice("SEPARATE_REPLICAS", "prefer", ["strict", "prefer", "off"])
 # Servers from which computers may be told to fetch inputs of jobs: hosts, *.example.org, or * for all.
 REMOTE_INPUT_HOSTS = env.words("REMOTE_INPUT_HOSTS", [])
+# The largest input that can be uploaded over the REST API, and all that one person has uploaded there.
+INPUT_FILE_MAX_BYTES = env.integer("INPUT_FILE_MAX_BYTES", 1 << 40, low=1, high=1 << 40)
+INPUT_FILES_MAX_BYTES = env.integer("INPUT_FILES_MAX_BYTES", 1 << 42, low=1, high=1 << 50)
 # Signs programs; the private key may be kept elsewhere: signatures are then made there (docs/how-to/jobs.md).
 CODE_SIGNING_KEY = Path(env.text("CODE_SIGNING_KEY", str(VAR_DIR / "keys" / "code_signing_private")))
 CODE_SIGNING_KEY_PUBLIC = Path(env.text("CODE_SIGNING_KEY_PUBLIC", str(VAR_DIR / "keys" / "code_signing_public")))

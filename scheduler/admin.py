@@ -17,14 +17,14 @@ from django.utils import timezone
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_safe
-from unfold.widgets import UnfoldAdminFileFieldWidget, UnfoldAdminTextInputWidget
+from unfold.widgets import UnfoldAdminFileFieldWidget, UnfoldAdminTextInputWidget, UnfoldBooleanWidget
 
 from credit.models import App, AppVersion, ProcessorType
 from portal.admin import ReadOnlyAdmin
 from portal.audit.admin import AuditedAdmin, AuditedForm
 from portal.languages.sentences import sentence
 from scheduler.engine.plan_classes import is_pattern
-from scheduler.files.store import StoringError, store_file
+from scheduler.files.store import StoringError, store_file, store_gzipped
 from scheduler.lanes.pages import LanePages
 from scheduler.lifecycle import invalid_results
 from scheduler.models import (
@@ -341,6 +341,12 @@ class InputFileForm(forms.ModelForm):
         widget=UnfoldAdminTextInputWidget,
     )
     file = forms.FileField(label=_("File"), help_text=_("At most 60 MiB."), widget=UnfoldAdminFileFieldWidget)
+    is_gzipped = forms.BooleanField(
+        label=_("Packed, too"),
+        required=False,
+        help_text=_("Stores it packed by gzip as well, as NAME.gz, for jobs that say so."),
+        widget=UnfoldBooleanWidget,
+    )
 
     class Meta:
         model = StoredFile
@@ -360,6 +366,8 @@ class InputFileForm(forms.ModelForm):
             return cleaned
         try:
             self.stored = store_file(cleaned.get("stored_name") or file.name, file)
+            if cleaned.get("is_gzipped"):
+                store_gzipped(self.stored.name, file)
         except StoringError as error:
             self.add_error("stored_name", str(error))
         return cleaned
@@ -382,7 +390,9 @@ class StoredFileAdmin(ReadOnlyAdmin):
         return super().get_form(request, obj, change, **kwargs) if obj else InputFileForm
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
-        return super().get_fieldsets(request, obj) if obj else ((None, {"fields": ("stored_name", "file")}),)
+        return (
+            super().get_fieldsets(request, obj) if obj else ((None, {"fields": ("stored_name", "file", "is_gzipped")}),)
+        )
 
     def save_form(self, request: HttpRequest, form: Any, change: bool) -> StoredFile:
         stored: StoredFile = form.stored

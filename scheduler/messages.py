@@ -90,7 +90,9 @@ MESSAGES: Final = declare(
         "no_utf8": _("not a text in UTF-8: %(reason)s"),
         "app_closed": _("%(app)s takes no more jobs"),
         "request_id_used": _("was used for another submission; give this one an id of its own"),
-        "no_stored_file": _("there is no stored file %(name)s; store it with manage.py store_file"),
+        "no_stored_file": _(
+            "there is no stored file %(name)s; upload it over the REST API, or use manage.py store_file"
+        ),
         "storage_lost": _("the storage has lost %(name)s"),
         "no_list_of_jobs": _("a list of 1 to %(number)s jobs"),
         "job_name_used": _("%(name)s is the name of an earlier job"),

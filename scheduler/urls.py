@@ -8,7 +8,7 @@ from scheduler.files.views import download
 from scheduler.lifecycle import views as lifecycle_views
 from scheduler.releases import views as release_views
 from scheduler.rpc import master_page
-from scheduler.submission import draft_views, rest
+from scheduler.submission import draft_views, file_rest, rest
 from scheduler.submission import views as submission_views
 
 urlpatterns: list[URLPattern | URLResolver] = [
@@ -39,6 +39,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/batches/<int:pk>/retire/", rest.RetireView.as_view(), name="api_retire_batch"),
     path("api/v1/batches/<int:pk>/outputs/", rest.OutputsView.as_view(), name="api_outputs"),
     path("api/v1/batches/<int:pk>/outputs/<int:output>/", rest.OutputView.as_view(), name="api_output"),
+    path("api/v1/files/", file_rest.FilesView.as_view(), name="api_files"),
+    path("api/v1/files/<str:name>/", file_rest.FileView.as_view(), name="api_file"),
 ]
 if "account_manager" not in settings.ROOMS:
     urlpatterns += [

@@ -18,12 +18,12 @@ from django.db import connection, transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 
-from credit.engine.states import FileDeleteState
 from credit.models import Batch
 from extras.remote_jobs.models import StagedFile
 from portal.models import User
 from portal.object_storage.errors import StorageUnreachable
 from scheduler.engine.limits import is_job_name
+from scheduler.files import sql
 from scheduler.files.store import StoringError, store_file
 from scheduler.models import StoredFile
 
@@ -37,10 +37,6 @@ ASKED_FOR: Final = dt.timedelta(hours=1)
 """Who was told that a file is here may submit jobs of it for this long, in whatever batch."""
 _MD5_NAME: Final = re.compile(r"(?:jf_)?([0-9a-f]{32})(?![0-9A-Za-z])")
 _AT_ONCE: Final = 1000
-_USED_NAMES: Final = f"""
-SELECT DISTINCT file->>'name' FROM credit_workunit CROSS JOIN jsonb_array_elements(input_files) AS file
- WHERE file_delete_state < {FileDeleteState.DONE} AND file->>'name' = ANY(%s)
-"""
 
 
 class StagingError(Exception):
@@ -121,7 +117,7 @@ def _unneeded(now: dt.datetime) -> QuerySet[StagedFile]:
 def _used_names(names: Sequence[str]) -> set[str]:
     """Those that unfinished jobs have, however these were submitted: also over REST, or as failed jobs again."""
     with connection.cursor() as cursor:
-        cursor.execute(_USED_NAMES, [list(names)])
+        cursor.execute(sql.USED_NAMES, [list(names)])
         return {name for (name,) in cursor.fetchall()}
 
 

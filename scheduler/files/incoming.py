@@ -106,9 +106,9 @@ class IncomingFile:
             _remove(self._path)  # left by a server that died just then
             return False
         self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        _delete_abandoned(self._path.parent)
-        self._file = file = _open(self._path)
-        _lock(self._path, file)
+        delete_abandoned(self._path.parent)
+        self._file = file = open_file(self._path)
+        lock_file(self._path, file)
         if not _note(place, asked):
             _remove(self._path)
             raise UploadError(TRY_AGAIN, uploads.JUST_OVER)
@@ -143,7 +143,7 @@ class IncomingFile:
                 raise UploadError(TRY_AGAIN, uploads.SEND_AGAIN)
             raise UploadError(REFUSED, uploads.WRONG_MD5)
         if self._place is not None and self._place.is_packed:
-            self._plain = unpack(file, self._path, self._place.max_nbytes, _check_spare)
+            self._plain = unpack(file, self._path, self._place.max_nbytes, check_spare)
         where = f"{uploads.stored_path(asked.name)}.{secrets.token_hex(8)}"
         self._pending = PendingFile.objects.create(path=where)
 
@@ -153,7 +153,7 @@ class IncomingFile:
         path, file, content = self._path, self._file, storage.ContentDigest(self._asked.nbytes, self._asked.md5)
         if self._plain is not None:
             path, file, content = self._plain.path, self._plain.file, self._plain.content
-        with _offered(path, file) as offered:
+        with offered_file(path, file) as offered:
             storage.keep(self._pending.path, offered, content)
 
     def complete(self) -> None:
@@ -206,12 +206,12 @@ def _remove(path: Path) -> None:
     path.unlink(missing_ok=True)
 
 
-def _open(path: Path) -> FileIO:
+def open_file(path: Path) -> FileIO:
     """Open for reading and writing, without a buffer, so that nothing is lost when the file is closed at once."""
     return FileIO(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600), "r+")
 
 
-def _lock(path: Path, file: FileIO) -> None:
+def lock_file(path: Path, file: FileIO) -> None:
     """Lock the file until it is closed. UploadError if another upload has it."""
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -222,7 +222,7 @@ def _lock(path: Path, file: FileIO) -> None:
         raise UploadError(TRY_AGAIN, uploads.GOING_ON)
 
 
-def _delete_abandoned(folder: Path) -> None:
+def delete_abandoned(folder: Path) -> None:
     """Delete the files in it that nobody goes on with. Each upload looks into one folder, so it takes no time."""
     before = time.time() - settings.UPLOADS_KEPT_DAYS * _DAY_SECS
     for path in folder.iterdir():
@@ -258,13 +258,13 @@ def _check_room(asked: FileUpload) -> None:
         raise UploadError(TRY_AGAIN, uploads.DISK_FULL)
 
 
-def _check_spare() -> None:
+def check_spare() -> None:
     if shutil.disk_usage(settings.UPLOADS_DIR).free < SPARE_NBYTES:
         raise UploadError(TRY_AGAIN, uploads.DISK_FULL)
 
 
 @contextmanager
-def _offered(path: Path, file: FileIO) -> Iterator[File[bytes]]:
+def offered_file(path: Path, file: FileIO) -> Iterator[File[bytes]]:
     """The whole file for the storage: by a second name on the same disk, else to be copied.
 
     Django would copy a file that it is given by name without noticing that the other disk is full.

@@ -18,3 +18,8 @@ LOCK_WORKUNIT: Final = f"""
 SELECT 1 FROM credit_workunit WHERE id = %s AND file_delete_state <> {FileDeleteState.DONE} FOR SHARE
 """
 """Waits for a file deleter that has the workunit, and sees what it did. Until the transaction ends, others skip it."""
+USED_NAMES: Final = f"""
+SELECT DISTINCT file->>'name' FROM credit_workunit CROSS JOIN jsonb_array_elements(input_files) AS file
+ WHERE file_delete_state < {FileDeleteState.DONE} AND file->>'name' = ANY(%s)
+"""
+"""Those of these names of files that unfinished jobs have, however these were submitted. Locks nothing."""

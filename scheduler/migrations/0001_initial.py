@@ -211,6 +211,54 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name="StoredFile",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
+                (
+                    "name",
+                    models.CharField(
+                        max_length=200,
+                        unique=True,
+                        validators=[
+                            django.core.validators.RegexValidator(
+                                "^[A-Za-z0-9_.#@][A-Za-z0-9_.#@-]*$",
+                                "Letters, digits, _ . # @ and - only, - not first.",
+                            )
+                        ],
+                    ),
+                ),
+                ("path", models.CharField(max_length=255)),
+                ("nbytes", models.BigIntegerField()),
+                ("md5", models.CharField(max_length=32)),
+                ("signature", models.TextField(blank=True)),
+                ("is_executable", models.BooleanField(default=False)),
+                (
+                    "batch",
+                    models.ForeignKey(
+                        blank=True,
+                        db_index=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="files",
+                        to="credit.batch",
+                    ),
+                ),
+                ("created_at", models.DateTimeField(default=django.utils.timezone.now, editable=False)),
+                ("deleted_at", models.DateTimeField(blank=True, null=True)),
+            ],
+            options={
+                "ordering": ["name"],
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("batch__isnull", False)), fields=["batch"], name="storedfile_batch"
+                    )
+                ],
+                "constraints": [
+                    models.CheckConstraint(condition=models.Q(("nbytes__gte", 0)), name="storedfile_nbytes_range")
+                ],
+            },
+        ),
+        migrations.CreateModel(
             name="JobLease",
             fields=[
                 ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
@@ -506,54 +554,6 @@ class Migration(migrations.Migration):
             options={
                 "indexes": [models.Index(fields=["batch"], name="stickyfile_batch")],
                 "constraints": [models.UniqueConstraint(fields=("name", "batch"), name="stickyfile_once")],
-            },
-        ),
-        migrations.CreateModel(
-            name="StoredFile",
-            fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
-                (
-                    "name",
-                    models.CharField(
-                        max_length=200,
-                        unique=True,
-                        validators=[
-                            django.core.validators.RegexValidator(
-                                "^[A-Za-z0-9_.#@][A-Za-z0-9_.#@-]*$",
-                                "Letters, digits, _ . # @ and - only, - not first.",
-                            )
-                        ],
-                    ),
-                ),
-                ("path", models.CharField(max_length=255)),
-                ("nbytes", models.BigIntegerField()),
-                ("md5", models.CharField(max_length=32)),
-                ("signature", models.TextField(blank=True)),
-                ("is_executable", models.BooleanField(default=False)),
-                (
-                    "batch",
-                    models.ForeignKey(
-                        blank=True,
-                        db_index=False,
-                        null=True,
-                        on_delete=django.db.models.deletion.PROTECT,
-                        related_name="files",
-                        to="credit.batch",
-                    ),
-                ),
-                ("created_at", models.DateTimeField(default=django.utils.timezone.now, editable=False)),
-                ("deleted_at", models.DateTimeField(blank=True, null=True)),
-            ],
-            options={
-                "ordering": ["name"],
-                "indexes": [
-                    models.Index(
-                        condition=models.Q(("batch__isnull", False)), fields=["batch"], name="storedfile_batch"
-                    )
-                ],
-                "constraints": [
-                    models.CheckConstraint(condition=models.Q(("nbytes__gte", 0)), name="storedfile_nbytes_range")
-                ],
             },
         ),
         migrations.CreateModel(
@@ -897,6 +897,36 @@ class Migration(migrations.Migration):
             ],
             options={
                 "constraints": [models.UniqueConstraint(fields=("result", "number"), name="formeroutput_once")],
+            },
+        ),
+        migrations.CreateModel(
+            name="InputUpload",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
+                (
+                    "owner",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="+", to=settings.AUTH_USER_MODEL
+                    ),
+                ),
+                ("name", models.CharField(max_length=200, unique=True)),
+                ("nbytes", models.BigIntegerField()),
+                ("md5", models.CharField(max_length=32)),
+                ("continued_at", models.DateTimeField(default=django.utils.timezone.now)),
+                (
+                    "file",
+                    models.OneToOneField(
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="scheduler.storedfile",
+                    ),
+                ),
+            ],
+            options={
+                "constraints": [
+                    models.CheckConstraint(condition=models.Q(("nbytes__gte", 0)), name="inputupload_nbytes_range")
+                ],
             },
         ),
         migrations.CreateModel(

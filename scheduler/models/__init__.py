@@ -8,6 +8,7 @@ from scheduler.models.archive import ArchivedTask, ArchivedWorkunit
 from scheduler.models.files import (
     FormerOutput,
     FormerUploadKey,
+    InputUpload,
     KeptOutput,
     PendingFile,
     StickyFile,
@@ -31,6 +32,7 @@ __all__ = [
     "FormerUploadKey",
     "Generation",
     "HostRecord",
+    "InputUpload",
     "JobLease",
     "KeptOutput",
     "KeyChange",

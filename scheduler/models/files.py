@@ -9,6 +9,7 @@ from django.utils.translation import gettext_lazy as _
 
 from credit.models import JOB_NAME, AppVersion, Batch, Result
 from credit.models.work import MAX_WORKUNIT_NAME_CHARS
+from portal.models import User
 from scheduler.engine.limits import MAX_FORMER_NAME_CHARS, MAX_NAME_CHARS, MAX_UPLOAD_NAME_CHARS
 
 
@@ -110,6 +111,28 @@ class Upload(models.Model):
     def as_sent(self) -> tuple[int, str]:
         """Size and MD5 that the client announced."""
         return (self.nbytes, self.md5) if self.sent_nbytes is None else (self.sent_nbytes, self.sent_md5)
+
+
+class InputUpload(models.Model):
+    """An input that somebody uploads over the REST API, piece by piece; ``file``: once it is stored.
+
+    What has arrived lies on the disk of one web server (`scheduler.files.inputs`).
+    """
+
+    owner = models.ForeignKey(User, models.CASCADE, related_name="+", verbose_name=_("owner"))
+    name = models.CharField(_("name"), max_length=MAX_NAME_CHARS, unique=True)
+    nbytes = models.BigIntegerField(_("size (bytes)"))
+    md5 = models.CharField(_("MD5"), max_length=32)
+    continued_at = models.DateTimeField(_("continued"), default=timezone.now)
+    file = models.OneToOneField(StoredFile, models.PROTECT, null=True, related_name="+", verbose_name=_("stored file"))
+
+    class Meta:
+        verbose_name = _("upload of an input")
+        verbose_name_plural = _("uploads of inputs")
+        constraints = [CheckConstraint(condition=Q(nbytes__gte=0), name="inputupload_nbytes_range")]
+
+    def __str__(self) -> str:
+        return self.name
 
 
 class FormerUploadKey(models.Model):

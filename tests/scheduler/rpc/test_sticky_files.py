@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from django.core.files.base import ContentFile
 from django.utils import timezone
+from pytest_django import Settings
 
 from credit.engine.states import FileDeleteState
 from credit.models import App, ServerState, Workunit
@@ -106,7 +107,10 @@ def test_an_output_is_kept_as_long_as_its_task_is_here(app: App, alice: User) ->
     assert sorted(deleted(computer.ask(extra=kept))) == [f"{result.name}_0", f"{result.name}_12"]
 
 
-def test_a_file_of_another_server_is_kept_until_the_last_batch_with_jobs_of_it_is_done(app: App, alice: User) -> None:
+def test_a_file_of_another_server_is_kept_until_the_last_batch_with_jobs_of_it_is_done(
+    app: App, alice: User, settings: Settings
+) -> None:
+    settings.REMOTE_INPUT_HOSTS = ["*.example.org"]
     defaults = {"fpops_est": 1e12, "output_files": [{"open_name": "o", "max_nbytes": 1}], "input_files": [REMOTE]}
     batches = [submit(app, defaults, [{}, {}], owner=None, now=NOON)[0] for _ in range(2)]
     name = f"jf_{REMOTE['md5']}"

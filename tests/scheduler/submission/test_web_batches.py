@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import tracemalloc
 import zipfile
 from collections.abc import Callable, Iterator
@@ -403,9 +404,11 @@ def test_an_input_that_many_jobs_share_is_stored_in_the_admin(client: Client, op
     sign_in_lately(client, operator)
     address = "/admin/scheduler/storedfile/add/"
     for _ in range(2):
-        reply = client.post(address, {"file": SimpleUploadedFile("table.csv", b"1 2\n")})
+        reply = client.post(address, {"file": SimpleUploadedFile("table.csv", b"1 2\n"), "is_gzipped": "on"})
         assert reply.status_code == 302, reply.content.decode()
-    stored = StoredFile.objects.get()
+    stored, packed = StoredFile.objects.order_by("name")
+    with default_storage.open(packed.path) as file:
+        assert (packed.name, gzip.decompress(file.read())) == ("table.csv.gz", b"1 2\n")
     assert (stored.name, stored.nbytes, stored.batch, stored.is_executable) == ("table.csv", 4, None, False)
     again = client.post(address, {"file": SimpleUploadedFile("x", b"3\n"), "stored_name": "table.csv"})
     assert "was stored before, with other content" in text(again)

@@ -1,0 +1,218 @@
+"""Inputs that submitters upload over the REST API: announced, sent in pieces that may break off, then stored.
+
+What has arrived of a file lies in ``settings.UPLOADS_DIR/inputs`` of one web server, and its length says how much.
+Memory holds a chunk of it, however long the file is. A piece that breaks off has added what came of it. The last step
+reads the whole file twice, once for its MD5 and once to compare what the storage has. It may outlast the request: a
+request that comes meanwhile is told so, and a later one that the file is stored.
+
+Locks: the file on the disk (never waited for); the owner's account when a file is announced; the rows of the pending
+file, the upload and the stored file at the end.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import os
+import secrets
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from io import FileIO
+from pathlib import Path
+from typing import Final
+
+from django.conf import settings
+from django.core.files.storage import default_storage
+from django.db import connection, transaction
+from django.db.models import Sum
+from django.utils import timezone
+
+from portal.models import User
+from portal.object_storage import storage
+from scheduler.files import incoming, sql, uploads
+from scheduler.files.uploads import UploadError
+from scheduler.models import InputUpload, PendingFile, StoredFile
+
+MAX_PIECE_NBYTES: Final = 64 * 1024 * 1024
+MAX_FILES: Final = 100_000
+"""Of one person."""
+CHUNK_NBYTES: Final = 256 * 1024
+
+
+class InputError(Exception):
+    """Something is wrong with what is asked: ``field`` and a sentence."""
+
+    def __init__(self, field: str, text: str) -> None:
+        super().__init__(text)
+        self.field = field
+
+
+class InputConflict(InputError):
+    """It does not go with what is here."""
+
+
+@transaction.atomic
+def announce(owner: User, name: str, nbytes: int, md5: str, now: dt.datetime) -> tuple[InputUpload, bool]:
+    """The upload under this name, and whether it is new. Safe to repeat; of an unfinished one, another size or MD5
+    begins again. Raises InputError.
+    """
+    if nbytes > settings.INPUT_FILE_MAX_BYTES:
+        raise InputError("nbytes", f"{nbytes} bytes; the limit is {settings.INPUT_FILE_MAX_BYTES}.")
+    User.objects.select_for_update(no_key=True).get(pk=owner.pk)
+    kept = dt.timedelta(days=settings.UPLOADS_KEPT_DAYS)
+    InputUpload.objects.filter(file=None, continued_at__lt=now - kept).delete()
+    stored = StoredFile.objects.filter(name=name).first()
+    is_same = stored is None or (stored.md5, stored.nbytes, stored.batch_id) == (md5, nbytes, None)
+    if stored is not None and (not is_same or stored.signature):
+        raise InputConflict("name", "Another file was stored under this name. Names are used once: choose another one.")
+    found = InputUpload.objects.filter(name=name).first()
+    if found is not None and found.owner_id != owner.pk:
+        raise InputConflict("name", "Somebody else uploads a file under this name. Choose another one.")
+    if found is None and stored is not None and stored.deleted_at is None:
+        # Not the asker's, who could delete it otherwise.
+        raise InputConflict("name", "This very file is stored already, by somebody else. Your jobs can name it.")
+    _check_quota(owner, nbytes, found)
+    values = {"owner": owner, "nbytes": nbytes, "md5": md5, "continued_at": now}
+    return InputUpload.objects.update_or_create(name=name, defaults=values)
+
+
+def _check_quota(owner: User, nbytes: int, before: InputUpload | None) -> None:
+    files = InputUpload.objects.filter(owner=owner).exclude(pk=before.pk if before is not None else 0)
+    if files.count() >= MAX_FILES:
+        raise InputError("name", f"You have {MAX_FILES} files here, which is the limit; delete some.")
+    total, most = (files.aggregate(total=Sum("nbytes"))["total"] or 0) + nbytes, settings.INPUT_FILES_MAX_BYTES
+    if total > most:
+        raise InputError("nbytes", f"Your files here would have {total} bytes; the limit is {most}. Delete some.")
+
+
+def received_nbytes(upload: InputUpload) -> int:
+    """How much has arrived at this server."""
+    if upload.file_id is not None:
+        return upload.nbytes
+    try:
+        return min(_path(upload).stat().st_size, upload.nbytes)
+    except FileNotFoundError:
+        return 0
+
+
+def receive(upload: InputUpload, offset: int, nbytes: int, read: Callable[[int], bytes]) -> InputUpload:
+    """Take a piece of ``nbytes`` from ``offset`` on, and store the file if it was the last one. Safe to repeat: what
+    is here already is not taken again. Raises InputError.
+    """
+    if upload.file_id is not None:
+        return upload
+    if offset + nbytes > upload.nbytes:
+        raise InputError("Upload-Offset", f"The piece would end at byte {offset + nbytes} of {upload.nbytes}.")
+    with _locked(upload) as file:
+        here = os.fstat(file.fileno()).st_size
+        if offset > here or (offset < here and offset + nbytes > here):
+            raise InputConflict("Upload-Offset", f"{here} bytes are here: go on there.")
+        _check_room(upload, here)
+        if offset == here:
+            file.seek(here)
+            _write(file, nbytes, read)
+        InputUpload.objects.filter(pk=upload.pk).update(continued_at=timezone.now())
+        if os.fstat(file.fileno()).st_size == upload.nbytes:
+            _store(upload, file)
+            _path(upload).unlink(missing_ok=True)
+    upload.refresh_from_db()
+    return upload
+
+
+def _write(file: FileIO, nbytes: int, read: Callable[[int], bytes]) -> None:
+    while nbytes and (chunk := read(min(CHUNK_NBYTES, nbytes))):
+        nbytes -= len(chunk)
+        rest = memoryview(chunk)
+        while rest:
+            rest = rest[file.write(rest) :]
+
+
+def _store(upload: InputUpload, file: FileIO) -> None:
+    content = _digest(file)
+    if content.md5 != upload.md5:
+        file.truncate(0)
+        raise InputError("md5", f"What has arrived has the MD5 {content.md5}. It is deleted: send the file again.")
+    where = f"files/{uploads.shard(upload.name)}/{upload.name}.{secrets.token_hex(8)}"
+    pending = PendingFile.objects.create(path=where)
+    # Takes long: no transaction is open meanwhile.
+    with incoming.offered_file(_path(upload), file) as offered:
+        storage.keep(where, offered, content)
+    with transaction.atomic():
+        is_there, _ = PendingFile.objects.filter(pk=pending.pk).delete()
+        announced = InputUpload.objects.filter(pk=upload.pk, md5=upload.md5, nbytes=upload.nbytes, file=None)
+        values = {"path": where, "nbytes": content.nbytes, "md5": content.md5}
+        stored, is_new = StoredFile.objects.get_or_create(name=upload.name, defaults=values)
+        stored = StoredFile.objects.select_for_update(no_key=True, of=("self",)).get(pk=stored.pk)
+        is_same = (stored.md5, stored.nbytes, stored.batch_id) == (content.md5, content.nbytes, None)
+        is_done = bool(is_there and is_same and announced.update(file=stored))
+        if is_done and stored.deleted_at is not None:
+            stored.path, stored.deleted_at = where, None
+            stored.save(update_fields=["path", "deleted_at"])
+        if not is_done or stored.path != where:
+            # The pending file goes on naming what nobody needs.
+            PendingFile.objects.get_or_create(path=where)
+        if not is_done and is_new:
+            stored.delete()
+    if not is_done:
+        raise InputConflict("name", "The file was deleted or announced in another way meanwhile.")
+
+
+def _digest(file: FileIO) -> storage.ContentDigest:
+    file.seek(0)
+    md5 = hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
+    return storage.ContentDigest(os.fstat(file.fileno()).st_size, md5)
+
+
+@transaction.atomic
+def delete(upload: InputUpload, now: dt.datetime) -> None:
+    """Delete the file. Raises InputConflict while jobs that are not over need it."""
+    upload = InputUpload.objects.select_for_update(no_key=True, of=("self",)).get(pk=upload.pk)
+    if upload.file_id is not None:
+        stored = StoredFile.objects.select_for_update(of=("self",)).get(pk=upload.file_id)
+        with connection.cursor() as cursor:
+            # NAME.gz goes with NAME.
+            cursor.execute(sql.USED_NAMES, [[stored.name, stored.name.removesuffix(".gz")]])
+            if cursor.fetchone() is not None:
+                raise InputConflict("name", "Jobs that are not over need this file. Cancel them, or wait.")
+        if stored.deleted_at is None:
+            default_storage.delete(stored.path)
+            StoredFile.objects.filter(pk=stored.pk).update(deleted_at=now)
+    _path(upload).unlink(missing_ok=True)
+    upload.delete()
+
+
+def _path(upload: InputUpload) -> Path:
+    # Not by its name alone, which could be that of another file with ".whole", or announced with another content.
+    name = hashlib.md5(f"{upload.name} {upload.md5} {upload.nbytes}".encode(), usedforsecurity=False).hexdigest()
+    return Path(settings.UPLOADS_DIR) / "inputs" / name[:2] / name
+
+
+@contextmanager
+def _locked(upload: InputUpload) -> Iterator[FileIO]:
+    path = _path(upload)
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    incoming.delete_abandoned(path.parent)
+    file = incoming.open_file(path)
+    try:
+        incoming.lock_file(path, file)
+        yield file
+    except OSError as error:
+        if error.errno in storage.FULL:
+            raise InputError("nbytes", "The disk of this site is full. Try again later.") from error
+        raise
+    except UploadError as error:
+        raise InputConflict("name", "Another piece of this file is just coming, or it is being stored.") from error
+    finally:
+        file.close()
+
+
+def _check_room(upload: InputUpload, here: int) -> None:
+    folder, kept = Path(settings.UPLOADS_DIR), storage.folder()
+    needed = {folder: upload.nbytes - here}
+    if kept is not None and kept.stat().st_dev != folder.stat().st_dev:
+        needed[kept] = upload.nbytes
+    for place, nbytes in needed.items():
+        free = shutil.disk_usage(place).free - incoming.SPARE_NBYTES
+        if free < nbytes:
+            raise InputError("nbytes", f"The site has room for {max(free, 0)} bytes, and {nbytes} are missing.")
