@@ -104,7 +104,8 @@ class Computer:
     """The computer that asks. ``ncpus``: the processors that BOINC may use. ``availability``: the part of the time in
     which it computes, on CPUs and on GPUs.
 
-    ``containers``: those that BOINC can use there (`containers.usable`).
+    ``containers``: those that BOINC can use there (`containers.usable`). ``max_threads``: the most processors that a
+    job may use, by the volunteer's preferences for the project; ``is_limited``: these leave out some processors.
     """
 
     ncpus: int
@@ -116,6 +117,8 @@ class Computer:
     cpu_availability: float = 1.0
     gpu_availability: float = 1.0
     containers: frozenset[str] = frozenset()
+    max_threads: int | None = None
+    is_limited: bool = False
 
     def instances(self, processor_type: str) -> int:
         gpu = self.gpus.get(processor_type)

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from hashlib import blake2b
+from math import inf
 from typing import Final
 
 from credit.engine import probation
@@ -54,8 +55,12 @@ def usage_of(
             return None
         ncpus, ngpus = plan_class.avg_ncpus, plan_class.gpu_usage or version.gpu_usage
         if plan_class.max_ncpus > 1:
-            ncpus = float(min(computer.ncpus, plan_class.max_ncpus))
+            ncpus = float(min(computer.ncpus, plan_class.max_ncpus, computer.max_threads or computer.ncpus))
+            if ncpus < plan_class.min_ncpus:
+                return None
         min_ram = max(min_ram, plan_class.min_gpu_ram_bytes)
+    if computer.max_threads is not None and ncpus > max(1, computer.max_threads):
+        return None
     if version.processor_type == CPU:
         return Usage(ncpus, 0.0, peak_flops(ncpus, computer.p_fpops, (), ceilings))
     gpu = computer.gpus.get(version.processor_type)
@@ -150,7 +155,7 @@ def choose(
         plan_class = plan_classes.get(version.plan_class)
         usage = usage_of(version, plan_class, computer, ceilings)
         if usage is None or usage.peak_flops <= 0:
-            reasons.add(_why_not(plan_class, computer))
+            reasons.add(_why_not(version, plan_class, computer))
             continue
         key = RecordKey(app.id, version.id, version.processor_type)
         record = records.get(key)
@@ -186,7 +191,11 @@ def pick(contenders: Sequence[Contender], seed: str) -> Contender:
     return other if lot < part / (TRIED_AT_FIRST + other.nsamples) else best
 
 
-def _why_not(plan_class: PlanClassRules | None, computer: Computer) -> Reason:
+def _why_not(version: Version, plan_class: PlanClassRules | None, computer: Computer) -> Reason:
+    is_many = plan_class is not None and plan_class.max_ncpus > 1
+    least = max(plan_class.min_ncpus, 0.0 if is_many else plan_class.avg_ncpus) if plan_class else version.avg_ncpus
+    if (computer.is_limited and computer.ncpus < least) or (computer.max_threads or inf) < least:
+        return Reason.FEW_CPUS
     lacking = plan_class.needs_containers - computer.containers if plan_class is not None else frozenset()
     return Reason.DOCKER if DOCKER in lacking else Reason.WSL if lacking else Reason.PLAN_CLASS
 

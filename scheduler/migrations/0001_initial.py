@@ -622,8 +622,9 @@ class Migration(migrations.Migration):
                         to=settings.AUTH_USER_MODEL,
                     ),
                 ),
-                ("mod_time", models.FloatField()),
-                ("text", models.TextField()),
+                ("mod_time", models.FloatField(db_default=0, default=0)),
+                ("text", models.TextField(blank=True, db_default="")),
+                ("of_project", models.JSONField(blank=True, db_default={}, default=dict)),
             ],
         ),
         migrations.CreateModel(

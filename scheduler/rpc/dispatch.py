@@ -20,6 +20,7 @@ from portal.clients.database.settings_cache import cached_setting
 from scheduler.engine import containers, keywords, versions
 from scheduler.engine.facts import AppFacts, Choice, Computer, JobQuery, RecordKey, Records, Usage, Version
 from scheduler.engine.needs import Needs
+from scheduler.engine.project_preferences import NOTHING_CHOSEN, ProjectPreferences
 from scheduler.engine.reasons import Reason, sentence
 from scheduler.engine.request import CPU, GPU_TYPES, SchedulerRequest
 from scheduler.engine.selection import Limits, Selection, jobs_by_app_weight, jobs_wanted
@@ -30,6 +31,8 @@ from scheduler.rpc.rows import KnownResult, Waiting
 from scheduler.rpc.store import Account
 
 NO_LIMIT: Final = 1e300
+CHOSEN_SCORE: Final = 10_000
+"""More than an app has keywords."""
 
 
 @dataclass(slots=True)
@@ -51,14 +54,15 @@ class Dispatch:
     ties: list[int] = field(default_factory=list)
 
 
-def computer_of(request: SchedulerRequest) -> Computer:
-    """The computer as its client describes it at this request."""
+def computer_of(request: SchedulerRequest, preferences: ProjectPreferences = NOTHING_CHOSEN) -> Computer:
+    """The computer as its client describes it at this request, as far as its owner lets this project use it."""
+    ncpus = min(request.usable_ncpus, settings.AM_MAX_NCPUS)
     host = request.host
     on, active, gpu_active = request.available_fractions
     disk, used = request.disk_usage.get("d_project_share"), request.disk_usage.get("d_boinc_used_project", 0.0)
     free = host.d_free if disk is None or disk <= 0 else max(0.0, disk - max(used, 0.0))
     return Computer(
-        ncpus=min(request.usable_ncpus, settings.AM_MAX_NCPUS),
+        ncpus=min(ncpus, preferences.max_cpus or ncpus),
         p_fpops=host.p_fpops,
         gpus={
             gpu.type: replace(gpu, count=min(gpu.count, settings.AM_MAX_GPUS))
@@ -71,6 +75,8 @@ def computer_of(request: SchedulerRequest) -> Computer:
         cpu_availability=on * active,
         gpu_availability=on * gpu_active,
         containers=containers.usable(host.containers, host.os_name, request.client_version, request.refused_containers),
+        max_threads=preferences.max_threads,
+        is_limited=(preferences.max_cpus or ncpus) < ncpus,
     )
 
 
@@ -94,9 +100,11 @@ def begin(
     draw: random.Random,
 ) -> Dispatch:
     """Choose the versions for the wanted work. ``in_progress``: jobs that stay on the computer."""
-    computer = computer_of(request)
+    preferences = account.project_preferences or NOTHING_CHOSEN
+    computer = computer_of(request, preferences)
     is_too_soon = asks_too_soon(request, account, now)
-    wanted_types = {type_: work for type_, work in request.work_requests.items() if type_ not in request.refused_types}
+    refused = request.refused_types.union(preferences.refused_types)
+    wanted_types = {type_: work for type_, work in request.work_requests.items() if type_ not in refused}
     needs = Needs({} if request.sends_no_work or is_too_soon else wanted_types, computer)
     counts = Counter([(known.app_id, known.processor_type != CPU) for known in in_progress])
     selection = Selection(
@@ -110,6 +118,7 @@ def begin(
         counts,
         disk_bytes=computer.disk_bytes,
         draw=draw,
+        own_limit=preferences.max_jobs,
     )
     wanted = needs.wanted()
     if request.sends_no_work:
@@ -122,7 +131,7 @@ def begin(
     ties = ties_of(account.user_id, request.address, request.host.host_cpid, key_age_secs, settings.SECRET_KEY)
     work = Dispatch(catalogue, computer, selection, ties=ties)
     if wanted:
-        selection.choices = _choices(request, account.user_id, work, wanted)
+        selection.choices = _choices(request, account.user_id, work, wanted, preferences)
     return work
 
 
@@ -133,22 +142,32 @@ def asks_too_soon(request: SchedulerRequest, account: Account, now: dt.datetime)
     return 0 <= now.timestamp() - account.host.work_asked_at < settings.MIN_SENDWORK_INTERVAL_SECS
 
 
-def _choices(request: SchedulerRequest, user_id: int, work: Dispatch, wanted: list[str]) -> dict[int, Choices]:
+def _choices(
+    request: SchedulerRequest, user_id: int, work: Dispatch, wanted: list[str], preferences: ProjectPreferences
+) -> dict[int, Choices]:
     """The best versions of each app, by app and processor type."""
     catalogue, selection = work.catalogue, work.selection
     chosen: dict[int, Choices] = {}
     any_version = any_paused = False
     most = ceilings()
+    # Nobody with this number tests anything.
+    tester_id = user_id if preferences.tests else 0
     for app in catalogue.apps.values():
         if app.is_paused:
             any_paused = any_paused or _has_version(app, request, user_id, catalogue)
+            continue
+        if not preferences.may_have_app(app.id):
+            if _has_version(app, request, user_id, catalogue):
+                any_version = True
+                selection.reasons.add(Reason.NOT_CHOSEN)
             continue
         liking = keywords.score(app, request)
         if liking is None:
             any_version = True
             selection.reasons.add(Reason.KEYWORDS)
             continue
-        work.scores[app.id] = liking
+        # What was chosen for this project goes before what is liked in general.
+        work.scores[app.id] = liking + CHOSEN_SCORE * preferences.wants_app(app.id)
         if app.is_non_cpu_intensive and selection.is_busy_with(app):
             any_version = True
             selection.reasons.add(Reason.IN_PROGRESS)
@@ -159,7 +178,7 @@ def _choices(request: SchedulerRequest, user_id: int, work: Dispatch, wanted: li
                 app, request.client_versions, selection.computer, wanted, selection.records, selection.today, most
             )
         else:
-            usable = versions.newest(catalogue.versions_by_app.get(app.id, ()), request.platforms, user_id)
+            usable = versions.newest(catalogue.versions_by_app.get(app.id, ()), request.platforms, tester_id)
             any_version = any_version or bool(usable)
             for version in usable:
                 _inherit(work, version)
@@ -244,12 +263,12 @@ def job_queries(dispatch: Dispatch, draw: random.Random) -> list[JobQuery]:
     apps = [dispatch.catalogue.apps[app_id] for app_id in selection.choices]
     wanted = jobs_wanted(selection, apps)
     if apps and not any(wanted.values()):
-        selection.reasons.add(Reason.IN_PROGRESS)
+        selection.reasons.add(selection.full)
     most: Counter[int] = Counter()
     for type_, njobs in wanted.items():
         rooms = {app.id: selection.room_of_app(app, type_) for app in apps if type_ in selection.choices[app.id]}
         if not all(rooms.values()):
-            selection.reasons.add(Reason.IN_PROGRESS)
+            selection.reasons.add(selection.full)
         liked = keywords.most_liked([app for app in apps if rooms.get(app.id)], dispatch.scores)
         drawn = jobs_by_app_weight(liked, njobs, draw)
         most.update({app_id: min(count, rooms[app_id]) for app_id, count in drawn.items()})

@@ -23,6 +23,7 @@ SELECT row_to_json(reading)::text
            date_part('epoch', s.named_jobs_until) AS named_jobs_until, s.repeated_seqno, s.repeated_times,
            date_part('epoch', s.work_asked_at) AS work_asked_at,
            p.mod_time AS preferences_at, CASE WHEN p.mod_time > q.preferences_at THEN p.text END AS preferences,
+           coalesce(p.of_project -> h.venue, p.of_project -> '') AS project_preferences,
            (SELECT json_agg(record) FROM (
               SELECT v.id, v.app_id, coalesce(v.app_version_id, 0) AS version_id, v.processor_type, v.et_n, v.et_avg,
                      v.scale_probation, date_part('epoch', v.host_scale_at) AS host_scale_at, v.error_rate,

@@ -16,6 +16,7 @@ from portal.clients.database.settings_cache import cached_setting
 from portal.wire.credentials import external_cpid
 from scheduler.engine.facts import Choice, Job
 from scheduler.engine.outputs import upload_name
+from scheduler.engine.project_preferences import elements
 from scheduler.engine.request import ANONYMOUS, CPU, SchedulerRequest
 from scheduler.files import addresses
 from scheduler.files.certificates import size_key, upload_certificate
@@ -76,6 +77,7 @@ def reply_to(
         ),
         notices=[Notice(f"No tasks sent: {text[0].lower()}{text[1:]}") for text in reasons_given],
         preferences=account.preferences,
+        project_preferences="" if account.project_preferences is None else elements(account.project_preferences),
         result_acks=list(dict.fromkeys(result.name for result in request.results)),
     )
 

@@ -11,6 +11,7 @@ from credit.engine.averages import Average, AverageWithVariance
 from credit.engine.facts import HostVersionFacts
 from portal.clients.database.json_rows import JsonRow
 from scheduler.engine.facts import Job, RecordKey
+from scheduler.engine.project_preferences import ProjectPreferences
 
 
 class UploadRow(JsonRow):
@@ -125,6 +126,7 @@ class ReadRow(JsonRow):
     work_asked_at: float | None
     preferences_at: float | None
     preferences: str | None
+    project_preferences: ProjectPreferences | None
     records: list[RecordRow] | None
     results: list[KnownResult] | None
 

@@ -21,6 +21,7 @@ from portal.clients.database.json_rows import decode
 from portal.clients.effects import Query, Row, Step, fetch
 from scheduler.engine.copies import Repeats
 from scheduler.engine.facts import RecordKey, Records
+from scheduler.engine.project_preferences import ProjectPreferences
 from scheduler.rpc import sql as rpc_sql
 from scheduler.rpc.rows import READ, REPORT, KnownResult, ReadRow, RecordRow
 
@@ -84,7 +85,8 @@ class Account:
     """All data read for one request; ``host`` None: the client's number belongs to no computer of this person.
 
     ``preferences_at``: when the newest general preferences were saved that one of this person's clients sent, 0 if none
-    did; ``preferences``: these, if they are newer than the client's own, else empty.
+    did; ``preferences``: these, if they are newer than the client's own, else empty. ``project_preferences``: those
+    that hold for the computer; None: nothing was ever chosen.
     """
 
     user_id: int
@@ -102,6 +104,7 @@ class Account:
     jobs_of_day: JobsOfDay = field(default_factory=JobsOfDay)
     preferences_at: float = 0.0
     preferences: str = ""
+    project_preferences: ProjectPreferences | None = None
 
     @property
     def email_hash(self) -> str:
@@ -192,6 +195,7 @@ def _account(row: ReadRow) -> Account:
         jobs_of_day=jobs_of_day,
         preferences_at=row.preferences_at or 0.0,
         preferences=row.preferences or "",
+        project_preferences=row.project_preferences,
     )
 
 

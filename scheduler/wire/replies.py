@@ -134,7 +134,8 @@ class SchedulerReply:
 
     ``master_url``: empty if the client is to stay with the address that it has. ``next_rpc_secs``: the client asks
     again after this long at the latest; 0: when it has a reason. ``preferences``: the elements of newer general
-    preferences. ``signed_anew_xml``: if the key changes, files that the client may still be
+    preferences; ``project_preferences``: those for this project, in each reply or, if the client is to keep what it
+    has, in none. ``signed_anew_xml``: if the key changes, files that the client may still be
     fetching, signed with the new one.
     """
 
@@ -152,6 +153,7 @@ class SchedulerReply:
     aborts_if_not_started: list[str] = field(default_factory=list)
     acks_messages: bool = False
     preferences: str = ""
+    project_preferences: str = ""
     about_project_xml: str = ""
     code_sign_key_xml: str = ""
     signed_anew_xml: list[str] = field(default_factory=list)
@@ -193,6 +195,8 @@ def render_reply(reply: SchedulerReply) -> bytes:
         parts.append(f"<next_rpc_delay>{reply.next_rpc_secs}</next_rpc_delay>\n")
     if reply.preferences:
         parts.append(f"<global_preferences>\n{reply.preferences}\n</global_preferences>\n")
+    if reply.project_preferences:
+        parts.append(f"<project_preferences>\n{reply.project_preferences}\n</project_preferences>\n")
     parts.append(reply.about_project_xml)
     if reply.acks_messages:
         parts.append("<message_ack/>\n")

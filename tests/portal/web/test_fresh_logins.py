@@ -74,7 +74,8 @@ NONE_NEEDED: Final = {
         computers/<int:pk>/projects/ computers/<int:pk>/retire/ computers/<int:pk>/unretire/ computers/<int:pk>/split/
         computers/<int:pk>/merge/ history/files/make/ history/certificates/new/ history/certificates/<int:pk>/change/
         computers/joining/request/
-        project/statistics/ project/teams/new/ project/teams/<int:pk>/change/ project/top/choice/ project/testing/""",
+        project/statistics/ project/teams/new/ project/teams/<int:pk>/change/ project/top/choice/ project/testing/
+        project/preferences/""",
     "It is about one's own experiments.": """
         laboratory/new/ laboratory/<int:pk>/share/ laboratory/<int:pk>/delete/ emulator/new/json/
         emulator/new/blank/ emulator/<int:pk>/edit/
