@@ -19,7 +19,17 @@ from portal.admin import ReadOnlyAdmin
 from portal.audit.admin import AuditedAdmin, AuditedForm
 from portal.languages.sentences import sentence
 from scheduler.files.store import StoringError, store_file
-from scheduler.models import AppKeyword, KeyChange, PlanClass, ReleaseDraft, RetryEntry, StoredFile, Submitter, Trickle
+from scheduler.models import (
+    AppKeyword,
+    KeyChange,
+    PlanClass,
+    ReleaseDraft,
+    RetryEntry,
+    StoredFile,
+    Submitter,
+    Trickle,
+    TrickleDown,
+)
 from scheduler.releases.admin import ReleasePages
 from scheduler.releases.key_pages import KeyPages
 from scheduler.submission.drafts import MAX_UPLOAD_NBYTES
@@ -286,6 +296,18 @@ class TrickleAdmin(ReadOnlyAdmin):
     @admin.display(description=_("reason for the failure"), ordering="fault")
     def shown_fault(self, row: Trickle) -> str:
         return sentence(row.fault)
+
+
+@admin.register(TrickleDown)
+class TrickleDownAdmin(ReadOnlyAdmin):
+    """Messages to running jobs; those that are not acknowledged go out with each reply."""
+
+    list_display = ("result", "created_at", "told_deadline_at", "acknowledged_at")
+    list_filter = (("acknowledged_at", admin.EmptyFieldListFilter),)
+    list_select_related = ("result",)
+    search_fields = ("=result__name",)
+    show_full_result_count = False
+    fields = ("result", "text", "created_at", "told_deadline_at", "acknowledged_at")
 
 
 @admin.register(KeyChange)

@@ -39,6 +39,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/batches/", rest.BatchesView.as_view(), name="api_batches"),
     path("api/v1/batches/<int:pk>/", rest.BatchView.as_view(), name="api_batch"),
     path("api/v1/batches/<int:pk>/forecast/", rest.ForecastView.as_view(), name="api_batch_forecast"),
+    path("api/v1/batches/<int:pk>/messages/", rest.JobMessagesView.as_view(), name="api_job_messages"),
     path("api/v1/batches/<int:pk>/cancel/", rest.CancelView.as_view(), name="api_cancel_batch"),
     path("api/v1/batches/<int:pk>/retire/", rest.RetireView.as_view(), name="api_retire_batch"),
     path("api/v1/batches/<int:pk>/outputs/", rest.OutputsView.as_view(), name="api_outputs"),

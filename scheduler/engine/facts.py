@@ -40,6 +40,9 @@ class AppFacts:
     max_jobs_in_progress: int | None = None
     max_gpu_jobs_in_progress: int | None = None
     max_jobs_per_rpc: int | None = None
+    # `trickle_downs.extended`
+    deadline_extension_secs: int = 0
+    max_extended_secs: int | None = None
     typical_fpops: float | None = None
     keywords: frozenset[int] = frozenset()
     # Places of the jobs of the highest priority that wait: first and last

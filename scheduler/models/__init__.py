@@ -17,7 +17,16 @@ from scheduler.models.files import (
 from scheduler.models.hosts import HostRecord, UserPreferences
 from scheduler.models.programs import BetaTest, BetaTester, DraftFile, KeyChange, PlanClass, ReleaseDraft
 from scheduler.models.submitters import Submitter, SubmitterPlace
-from scheduler.models.work import Generation, JobLease, RetryEntry, Step, SubmissionDraft, Trickle, new_request_id
+from scheduler.models.work import (
+    Generation,
+    JobLease,
+    RetryEntry,
+    Step,
+    SubmissionDraft,
+    Trickle,
+    TrickleDown,
+    new_request_id,
+)
 
 __all__ = [
     "AppKeyword",
@@ -43,6 +52,7 @@ __all__ = [
     "Submitter",
     "SubmitterPlace",
     "Trickle",
+    "TrickleDown",
     "Upload",
     "UserPreferences",
     "VersionFile",

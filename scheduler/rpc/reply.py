@@ -18,6 +18,7 @@ from scheduler.engine.facts import Choice, Job
 from scheduler.engine.outputs import upload_name
 from scheduler.engine.project_preferences import elements
 from scheduler.engine.request import ANONYMOUS, CPU, SchedulerRequest
+from scheduler.engine.trickle_downs import Telling, element
 from scheduler.files import addresses
 from scheduler.files.certificates import size_key, upload_certificate
 from scheduler.programs.catalogue import Catalogue
@@ -105,6 +106,12 @@ def acknowledge_messages(reply: SchedulerReply, request: SchedulerRequest, host_
     if has_dropped:
         log.warning("trickles_dropped", host=host_id, nmessages=len(request.trickles))
         reply.notices.append(Notice(SOME_DROPPED, is_notice=True))
+
+
+def tell(reply: SchedulerReply, telling: Telling) -> None:
+    """Messages to running jobs, and the later deadlines of jobs that the client has."""
+    reply.trickle_downs_xml = [element(name, message) for name, message in telling.said]
+    reply.later_deadlines = telling.later
 
 
 def add_jobs(reply: SchedulerReply, work: Dispatch, sent: Mapping[int, str], now: dt.datetime) -> None:

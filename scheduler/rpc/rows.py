@@ -12,6 +12,7 @@ from credit.engine.facts import HostVersionFacts
 from portal.clients.database.json_rows import JsonRow
 from scheduler.engine.facts import Job, RecordKey
 from scheduler.engine.project_preferences import ProjectPreferences
+from scheduler.engine.trickle_downs import Message
 
 
 class UploadRow(JsonRow):
@@ -129,6 +130,7 @@ class ReadRow(JsonRow):
     project_preferences: ProjectPreferences | None
     records: list[RecordRow] | None
     results: list[KnownResult] | None
+    trickle_downs: list[Message] | None
 
 
 class ReportRow(JsonRow):

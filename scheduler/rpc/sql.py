@@ -46,7 +46,19 @@ DIAGNOSE: Final = statement(__file__, "diagnose", WINDOW=WINDOW, **_STATES)
 RESERVE: Final = statement(__file__, "reserve", **_STATES)
 RESERVE_JOBS: Final = statement(__file__, "reserve_jobs", **_STATES)
 
-_PARTS: Final = ("sent", "replicated", "begun", "judged", "added", "trickles", "first_record", "described")
+_PARTS: Final = (
+    "sent",
+    "replicated",
+    "begun",
+    "judged",
+    "added",
+    "trickles",
+    "extended",
+    "told",
+    "acknowledged",
+    "first_record",
+    "described",
+)
 
 
 @cache

@@ -22,6 +22,7 @@ from portal.clients.effects import Query, Row, Step, fetch
 from scheduler.engine.copies import Repeats
 from scheduler.engine.facts import RecordKey, Records
 from scheduler.engine.project_preferences import ProjectPreferences
+from scheduler.engine.trickle_downs import Message
 from scheduler.rpc import sql as rpc_sql
 from scheduler.rpc.rows import READ, REPORT, KnownResult, ReadRow, RecordRow
 
@@ -105,6 +106,7 @@ class Account:
     preferences_at: float = 0.0
     preferences: str = ""
     project_preferences: ProjectPreferences | None = None
+    trickle_downs: list[Message] = field(default_factory=list)
 
     @property
     def email_hash(self) -> str:
@@ -196,6 +198,7 @@ def _account(row: ReadRow) -> Account:
         preferences_at=row.preferences_at or 0.0,
         preferences=row.preferences or "",
         project_preferences=row.project_preferences,
+        trickle_downs=row.trickle_downs or [],
     )
 
 

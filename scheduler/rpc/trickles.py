@@ -11,7 +11,7 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from math import inf
 from time import monotonic
@@ -24,11 +24,16 @@ from django.db import InterfaceError, OperationalError, connection, transaction
 from django.db.models import Q
 
 from credit import functions
-from credit.models import App
+from credit.engine.states import ServerState
+from credit.models import App, Result
 from credit.validator import partial_grants
 from portal.languages.messages import Message, MessageError
+from scheduler.engine import trickle_downs
+from scheduler.engine.facts import AppFacts
 from scheduler.engine.request import SchedulerRequest
-from scheduler.models import Trickle
+from scheduler.engine.trickle_downs import RunningJob, Telling
+from scheduler.models import Trickle, TrickleDown
+from scheduler.rpc.rows import KnownResult
 from scheduler.rpc.store import Account
 
 log = structlog.get_logger("scheduler")
@@ -86,6 +91,55 @@ def rows(request: SchedulerRequest, account: Account, host_id: int) -> list[dict
             }
         )
     return found
+
+
+def telling(
+    request: SchedulerRequest,
+    account: Account,
+    stays: Iterable[KnownResult],
+    apps: Mapping[int, AppFacts],
+    now: dt.datetime,
+) -> Telling:
+    """What the reply tells the jobs that stay on the computer; those that sent a message now may get more time."""
+    reporting = {message.result_name for message in request.trickles}
+    if not (reporting or account.trickle_downs or request.named_deadlines):
+        return Telling()
+    jobs = []
+    for known in stays:
+        if known.deadline_at is None:
+            continue
+        app, later = apps.get(known.app_id), None
+        if app is not None and known.name in reporting and known.sent_at is not None:
+            later = trickle_downs.extended(
+                known.deadline_at,
+                known.sent_at,
+                now.timestamp(),
+                app.deadline_extension_secs,
+                app.max_extended_secs,
+            )
+        named_at = request.named_deadlines.get(known.name)
+        jobs.append(RunningJob(known.id, known.name, known.deadline_at, named_at, known.name in reporting, later))
+    return trickle_downs.tell(jobs, account.trickle_downs)
+
+
+@transaction.atomic
+def send_down(result_id: int, text: str, now: dt.datetime) -> TrickleDown:
+    """Send a running job a message, for functions of apps and owners of batches. Raises TrickleError; locks the result.
+
+    It goes out with replies until the computer is known to have had it; the program sees it once. Repeated while it
+    waits, it is the same message.
+    """
+    if not trickle_downs.is_acceptable(text):
+        raise TrickleError(Message("trickle_down_text", nbytes=trickle_downs.MAX_TEXT_NBYTES))
+    result = Result.objects.select_for_update(no_key=True).filter(pk=result_id).first()
+    if result is None or result.server_state != ServerState.IN_PROGRESS:
+        raise TrickleError(Message("trickle_down_not_running"))
+    waiting = list(TrickleDown.objects.filter(result=result, acknowledged_at=None))
+    if same := next((each for each in waiting if each.text == text), None):
+        return same
+    if len(waiting) >= trickle_downs.MAX_WAITING:
+        raise TrickleError(Message("trickle_down_limit", number=trickle_downs.MAX_WAITING))
+    return TrickleDown.objects.create(result=result, text=text, created_at=now)
 
 
 def handle_waiting(now: dt.datetime, until: float = inf) -> int:

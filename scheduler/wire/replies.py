@@ -136,7 +136,7 @@ class SchedulerReply:
     again after this long at the latest; 0: when it has a reason. ``preferences``: the elements of newer general
     preferences; ``project_preferences``: those for this project, in each reply or, if the client is to keep what it
     has, in none. ``signed_anew_xml``: if the key changes, files that the client may still be
-    fetching, signed with the new one.
+    fetching, signed with the new one. ``later_deadlines``: of jobs that the client has, by name.
     """
 
     project_name: str
@@ -160,6 +160,8 @@ class SchedulerReply:
     apps_xml: list[str] = field(default_factory=list)
     versions: list[VersionCard] = field(default_factory=list)
     jobs: list[JobCard] = field(default_factory=list)
+    trickle_downs_xml: list[str] = field(default_factory=list)
+    later_deadlines: list[tuple[str, float]] = field(default_factory=list)
 
 
 def render_reply(reply: SchedulerReply) -> bytes:
@@ -205,6 +207,12 @@ def render_reply(reply: SchedulerReply) -> bytes:
         parts += reply.signed_anew_xml
     parts += reply.apps_xml
     parts += [_version(version) for version in reply.versions]
+    parts += reply.trickle_downs_xml
+    # A client that has the job takes the deadline, and nothing else of it.
+    parts += [
+        f"<result>\n<name>{name}</name>\n<report_deadline>{deadline_at:.0f}</report_deadline>\n</result>\n"
+        for name, deadline_at in reply.later_deadlines
+    ]
     file_names: set[str] = set()
     for job in reply.jobs:
         _add_job(parts, job, reply, file_names)

@@ -92,6 +92,7 @@ NONE_NEEDED: Final = {
         ^project/+submit_rpc_handler\\.php$ ^project/+job_file\\.php$ ^project/+get_output2\\.php$
         server_status.php project/server_status.php
         api/v1/experiments/ api/v1/experiments/<int:pk>/ api/v1/batches/ api/v1/batches/<int:pk>/cancel/
+        api/v1/batches/<int:pk>/messages/
         api/v1/batches/<int:pk>/retire/ api/v1/scripts/<slug:name>/ api/v1/scripts/<slug:name>/use/""",
     "Anybody may, without a login.": """
         language/ look-around/ look-around/leave/ mails/end/<str:token>/ healthz readyz metrics notices.rss
