@@ -32,7 +32,7 @@ MESSAGES: Final = declare(
             "the claim is too uncertain before the final report."
         ),
         "trickle_failed": _("The function that takes this app’s messages failed; see the log."),
-        # Why a running job cannot be sent a message (scheduler/rpc/trickles.py)
+        # Why a running job cannot be sent a message (scheduler/submission/job_messages.py)
         "trickle_down_text": _(
             "not a text of 1 to %(nbytes)s bytes without <trickle_down>, </trickle_down>, <result_name> and <time>"
         ),
@@ -105,13 +105,33 @@ MESSAGES: Final = declare(
         "less_than": _("%(value)s is less than %(name)s, %(least)s"),
         "no_table_of_fields": _("not a table of fields"),
         "no_number_of_flops": _("not a number from 1 to below %(most)s"),
+        "one_computer": _("more than 1, but the job is for one computer alone, and nobody else can confirm its result"),
+        "target_given": _("%(name)s is given, too; a job has one target"),
+        "no_target": _("there is no %(kind)s of the number %(number)s"),
+        "target_computer": _("computer"),
+        "target_person": _("volunteer"),
+        "target_team": _("team"),
+        "no_such_version": _("the app has no version of the number %(number)s that computers get"),
+        "nobody_to_reach": _("no computer of this target has asked for work within %(days)s days"),
+        "too_many_made": _("one for each computer makes %(number)s jobs; the limit is %(most)s"),
         "no_credit": _("not a number from 0 to %(most)s"),
         "no_command_line": _("not a line of at most 2000 characters"),
         "no_name": _("not a name of %(rule)s"),
         "no_whole_number": _("not a whole number from %(low)s to %(high)s"),
         "no_list_of_files": _("not a list of at most %(number)s files"),
         "no_table_of": _("not a table of %(names)s"),
-        "no_file_url": _("not an http or https address of at most %(number)s characters without & and quotes"),
+        "no_file_url": _(
+            "not an http or https address of at most %(number)s characters without user, & and quotes, or a list of at "
+            "most %(most)s"
+        ),
+        "only_with_name": _("only for a stored file"),
+        "only_with_url": _("only for a file that has a url"),
+        "host_not_allowed": _(
+            "computers may not fetch files from %(host)s; an operator can add it to REMOTE_INPUT_HOSTS"
+        ),
+        "open_name_twice": _("%(name)s: the job has the file %(other)s, and only one of them could be there"),
+        "open_name_taken": _("%(name)s: BOINC has a file of this name there itself"),
+        "disk_bound_limit": _("%(nbytes)s bytes, but the input files alone have %(inputs_nbytes)s"),
         "no_md5": _("not 32 lower-case hexadecimal digits"),
         "name_or_content": _("give either the name of a stored file, a content, or a url"),
         "no_text": _("not a text of at most %(number)s characters"),

@@ -10,11 +10,12 @@ from scheduler.models.files import (
     FormerUploadKey,
     KeptOutput,
     PendingFile,
+    StickyFile,
     StoredFile,
     Upload,
     VersionFile,
 )
-from scheduler.models.hosts import HostRecord, UserPreferences
+from scheduler.models.hosts import HostRecord, UserPreferences, WorkBlock
 from scheduler.models.programs import BetaTest, BetaTester, DraftFile, KeyChange, PlanClass, ReleaseDraft
 from scheduler.models.submitters import Submitter, SubmitterPlace
 from scheduler.models.work import (
@@ -47,6 +48,7 @@ __all__ = [
     "ReleaseDraft",
     "RetryEntry",
     "Step",
+    "StickyFile",
     "StoredFile",
     "SubmissionDraft",
     "Submitter",
@@ -56,5 +58,6 @@ __all__ = [
     "Upload",
     "UserPreferences",
     "VersionFile",
+    "WorkBlock",
     "new_request_id",
 ]

@@ -16,12 +16,13 @@ from scheduler.engine.trickle_downs import Message
 
 
 class UploadRow(JsonRow):
-    """An output that is here (`outputs.Uploaded`)."""
+    """An output that is here (`outputs.Uploaded`). ``sent_md5``: as its computer knows it, if it came packed."""
 
     name: str
     path: str
     nbytes: int
     md5: str
+    sent_md5: str
     is_complete: bool = True
 
 
@@ -128,6 +129,7 @@ class ReadRow(JsonRow):
     preferences_at: float | None
     preferences: str | None
     project_preferences: ProjectPreferences | None
+    unneeded_files: list[str] | None
     records: list[RecordRow] | None
     results: list[KnownResult] | None
     trickle_downs: list[Message] | None
@@ -141,11 +143,11 @@ class ReportRow(JsonRow):
 
 
 class PickedJob(JsonRow):
-    """A job from the head of its app's queue, and where that begins now."""
+    """A job from the head of its app's queue, and where that begins now; None if only lanes have jobs."""
 
     job: Job
-    rank: int
-    place: int
+    rank: int | None
+    place: int | None
 
 
 class Waiting(JsonRow):

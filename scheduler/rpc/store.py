@@ -88,6 +88,8 @@ class Account:
     ``preferences_at``: when the newest general preferences were saved that one of this person's clients sent, 0 if none
     did; ``preferences``: these, if they are newer than the client's own, else empty. ``project_preferences``: those
     that hold for the computer; None: nothing was ever chosen.
+    did; ``preferences``: these, if they are newer than the client's own, else empty.
+    ``unneeded_files``: of those that the computer keeps, the ones that no job needs any more.
     """
 
     user_id: int
@@ -107,6 +109,7 @@ class Account:
     preferences: str = ""
     project_preferences: ProjectPreferences | None = None
     trickle_downs: list[Message] = field(default_factory=list)
+    unneeded_files: list[str] = field(default_factory=list)
 
     @property
     def email_hash(self) -> str:
@@ -131,7 +134,7 @@ class ReadQuery(Query["ReadRow | None"]):
 
     @property
     def is_slow(self) -> bool:
-        return len(self.asker["names"]) > FEW_NAMES
+        return len(self.asker["names"]) > FEW_NAMES or len(self.asker["held_files"]) > FEW_NAMES
 
     @staticmethod
     def steps(several: Sequence[ReadQuery], *, alone: bool) -> list[Step]:
@@ -151,10 +154,13 @@ async def read(
     names: Iterable[str],
     reported: Sequence[str],
     preferences_at: float,
+    held_files: Sequence[str] = (),
     *,
     locks: bool,
 ) -> Account | None:
     """Read the data of the key's account for the request; None if the key is not valid.
+
+    ``held_files``: names of files that the computer keeps.
 
     With ``locks`` the computer is locked before, so that no other request of it is answered until the transaction ends.
 
@@ -167,6 +173,7 @@ async def read(
             "names": [*reported, *names],
             "reported": reported,
             "preferences_at": preferences_at,
+            "held_files": held_files,
         }
     )
     if locks and host_id:
@@ -199,6 +206,7 @@ def _account(row: ReadRow) -> Account:
         preferences=row.preferences or "",
         project_preferences=row.project_preferences,
         trickle_downs=row.trickle_downs or [],
+        unneeded_files=row.unneeded_files or [],
     )
 
 

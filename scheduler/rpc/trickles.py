@@ -24,15 +24,14 @@ from django.db import InterfaceError, OperationalError, connection, transaction
 from django.db.models import Q
 
 from credit import functions
-from credit.engine.states import ServerState
-from credit.models import App, Result
+from credit.models import App
 from credit.validator import partial_grants
 from portal.languages.messages import Message, MessageError
 from scheduler.engine import trickle_downs
 from scheduler.engine.facts import AppFacts
 from scheduler.engine.request import SchedulerRequest
 from scheduler.engine.trickle_downs import RunningJob, Telling
-from scheduler.models import Trickle, TrickleDown
+from scheduler.models import Trickle
 from scheduler.rpc.rows import KnownResult
 from scheduler.rpc.store import Account
 
@@ -73,24 +72,24 @@ def rows(request: SchedulerRequest, account: Account, host_id: int) -> list[dict
     The others are acknowledged too; otherwise the client would send them for ever. The statement takes as many as a
     job may send in a day (`scheduler.rpc.sql.write`); the rest is dropped.
     """
-    found: list[dict[str, Any]] = []
+    messages: list[dict[str, Any]] = []
     for message in request.trickles:
-        known = account.results.get(message.result_name)
-        if known is None or known.host_id != host_id:
+        result = account.results.get(message.result_name)
+        if result is None or result.host_id != host_id:
             continue
-        said = "\n".join((message.result_name, repr(message.written_at), message.variety, message.text))
-        found.append(
+        text = "\n".join((message.result_name, repr(message.written_at), message.variety, message.text))
+        messages.append(
             {
-                "result_id": known.id,
+                "result_id": result.id,
                 "variety": message.variety,
                 "text": message.text,
-                "digest": hashlib.md5(said.encode(), usedforsecurity=False).hexdigest(),
+                "digest": hashlib.md5(text.encode(), usedforsecurity=False).hexdigest(),
                 "written_at": dt.datetime.fromtimestamp(message.written_at, dt.UTC).isoformat(),
-                "number": len(found),
+                "number": len(messages),
                 "most_nbytes": settings.TRICKLE_BYTES_PER_JOB_DAY,
             }
         )
-    return found
+    return messages
 
 
 def telling(
@@ -120,26 +119,6 @@ def telling(
         named_at = request.named_deadlines.get(known.name)
         jobs.append(RunningJob(known.id, known.name, known.deadline_at, named_at, known.name in reporting, later))
     return trickle_downs.tell(jobs, account.trickle_downs)
-
-
-@transaction.atomic
-def send_down(result_id: int, text: str, now: dt.datetime) -> TrickleDown:
-    """Send a running job a message, for functions of apps and owners of batches. Raises TrickleError; locks the result.
-
-    It goes out with replies until the computer is known to have had it; the program sees it once. Repeated while it
-    waits, it is the same message.
-    """
-    if not trickle_downs.is_acceptable(text):
-        raise TrickleError(Message("trickle_down_text", nbytes=trickle_downs.MAX_TEXT_NBYTES))
-    result = Result.objects.select_for_update(no_key=True).filter(pk=result_id).first()
-    if result is None or result.server_state != ServerState.IN_PROGRESS:
-        raise TrickleError(Message("trickle_down_not_running"))
-    waiting = list(TrickleDown.objects.filter(result=result, acknowledged_at=None))
-    if same := next((each for each in waiting if each.text == text), None):
-        return same
-    if len(waiting) >= trickle_downs.MAX_WAITING:
-        raise TrickleError(Message("trickle_down_limit", number=trickle_downs.MAX_WAITING))
-    return TrickleDown.objects.create(result=result, text=text, created_at=now)
 
 
 def handle_waiting(now: dt.datetime, until: float = inf) -> int:

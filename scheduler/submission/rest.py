@@ -26,9 +26,9 @@ from portal.rest.views import ApiView, ListQuery, page_of, unless_known
 from scheduler.engine.trickle_downs import MAX_TEXT_NBYTES
 from scheduler.files.views import send
 from scheduler.models import KeptOutput, TrickleDown
-from scheduler.rpc.trickles import TrickleError, send_down
 from scheduler.submission import batches
 from scheduler.submission.forecasts import read_forecast
+from scheduler.submission.job_messages import SendingError, send_down
 from scheduler.submission.submit import RequestIdUsed, submit
 from scheduler.wire.job_fields import JobError
 
@@ -238,7 +238,7 @@ class JobMessagesView(JobsView):
             raise serializers.ValidationError({"task": ["This batch has no task of this name."]})
         try:
             message = send_down(result.pk, given["text"], timezone.now())
-        except TrickleError as error:
+        except SendingError as error:
             raise serializers.ValidationError({"text": [str(error.message)]}) from error
         return Response(_message_result(message), status=201)
 
@@ -311,10 +311,10 @@ class OutputView(JobsView):
     @extend_schema(operation_id="outputs_retrieve", responses={(200, "application/octet-stream"): OpenApiTypes.BINARY})
     def get(self, request: Request, pk: int, output: int) -> HttpResponseBase:
         self.query()
-        kept = get_object_or_404(KeptOutput, batch=self.batch(pk), pk=output)
-        if (known := unless_known(request, f'"{kept.md5}"')) is not None:
-            return known
-        return send(request, kept.path, f"{kept.workunit_name}_{kept.name}", kept.nbytes, kept.md5)
+        stored = get_object_or_404(KeptOutput, batch=self.batch(pk), pk=output)
+        if (unchanged := unless_known(request, f'"{stored.md5}"')) is not None:
+            return unchanged
+        return send(request, stored.path, f"{stored.workunit_name}_{stored.name}", stored.nbytes, stored.md5)
 
 
 def _batch_result(batch: Batch, progress: batches.Progress) -> dict[str, Any]:

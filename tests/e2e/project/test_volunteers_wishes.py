@@ -13,7 +13,7 @@ from portal.models import User
 from scheduler.engine.project_preferences import bounded
 from scheduler.models import KeptOutput, PlanClass, Trickle, TrickleDown
 from scheduler.project_preferences.save import save
-from scheduler.rpc import trickles
+from scheduler.submission.job_messages import send_down
 from tests.support.boinc_client import GLOBAL_PREFERENCES, BoincClient
 from tests.support.own_project import Manage, ask_until, attach
 from tests.support.site_process import Site
@@ -90,7 +90,7 @@ def test_a_message_reaches_a_running_program_once_and_the_client_takes_a_later_d
     ask_until(sent.exists, "the job to be sent", [boinc_client], project, site)
     result = sent.get()
     first_deadline_at = result.deadline_at
-    trickles.send_down(result.pk, "Go on until 12 < 13.\n", timezone.now())
+    send_down(result.pk, "Go on until 12 < 13.\n", timezone.now())
     ask_until(Trickle.objects.exists, "the program to report", [boinc_client], project, site)
 
     def is_acknowledged() -> bool:

@@ -13,7 +13,7 @@ from portal.models import User
 from scheduler.engine.trickle_downs import MAX_WAITING
 from scheduler.models import TrickleDown
 from scheduler.programs import catalogue
-from scheduler.rpc.trickles import TrickleError, send_down
+from scheduler.submission.job_messages import SendingError, send_down
 from tests.support.credit_factories import make_app, make_result, make_version, make_workunit
 from tests.support.rest_api import bearer, call, errors_of
 from tests.support.scheduler_clients import Computer, computer_of, result_xml
@@ -114,20 +114,20 @@ def test_messages_of_a_job_that_is_over_are_dropped(computer: Computer, result: 
     send_down(result.pk, "go on", at(1))
     assert "<trickle_down>" not in computer.ask(results=result_xml(result.name, state=3, exit_status=1), now=at(2))
     assert "<trickle_down>" not in computer.ask(now=at(3))
-    with pytest.raises(TrickleError, match="not in progress"):
+    with pytest.raises(SendingError, match="not in progress"):
         send_down(result.pk, "too late", at(3))
 
 
 @pytest.mark.parametrize("text", ["", "</trickle_down>", "x" * 65_537])
 def test_a_text_that_no_client_could_read_is_refused(result: Result, text: str) -> None:
-    with pytest.raises(TrickleError, match="without <trickle_down>"):
+    with pytest.raises(SendingError, match="without <trickle_down>"):
         send_down(result.pk, text, NOON)
 
 
 def test_few_messages_wait_at_a_time(result: Result) -> None:
     for number in range(MAX_WAITING):
         send_down(result.pk, f"number {number}", NOON)
-    with pytest.raises(TrickleError, match="wait already"):
+    with pytest.raises(SendingError, match="wait already"):
         send_down(result.pk, "one more", NOON)
 
 
