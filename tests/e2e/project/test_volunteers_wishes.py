@@ -34,7 +34,7 @@ def many_processors(tmp_path: Path) -> Iterator[BoincClient]:
 
 def told(site: Site, batch_output: KeptOutput) -> list[str]:
     text = (Path(site.environment["VAR_DIR"]) / "files" / batch_output.path).read_text()
-    return [line.strip() for line in text.splitlines()]
+    return [line.strip() for line in text.splitlines() if line.strip()]
 
 
 def test_programs_get_the_threads_and_the_preferences_that_their_owner_chose(
