@@ -239,6 +239,8 @@ class AppAdmin(SettingsAdmin):
                     "max_jobs_in_progress",
                     "max_gpu_jobs_in_progress",
                     "max_jobs_per_rpc",
+                    "deadline_extension_secs",
+                    "max_extended_secs",
                     "adaptive_replication",
                     "min_replication_chance",
                     "one_result_per_user",

@@ -36,6 +36,7 @@ from scheduler.models import (
     StoredFile,
     Submitter,
     Trickle,
+    TrickleDown,
     WorkBlock,
 )
 from scheduler.releases.admin import ReleasePages
@@ -419,6 +420,18 @@ class TrickleAdmin(ReadOnlyAdmin):
     @admin.display(description=_("reason for the failure"), ordering="fault")
     def shown_fault(self, row: Trickle) -> str:
         return sentence(row.fault)
+
+
+@admin.register(TrickleDown)
+class TrickleDownAdmin(ReadOnlyAdmin):
+    """Messages to running jobs; those that are not acknowledged go out with each reply."""
+
+    list_display = ("result", "created_at", "told_deadline_at", "acknowledged_at")
+    list_filter = (("acknowledged_at", admin.EmptyFieldListFilter),)
+    list_select_related = ("result",)
+    search_fields = ("=result__name",)
+    show_full_result_count = False
+    fields = ("result", "text", "created_at", "told_deadline_at", "acknowledged_at")
 
 
 @admin.register(KeyChange)

@@ -32,6 +32,12 @@ MESSAGES: Final = declare(
             "the claim is too uncertain before the final report."
         ),
         "trickle_failed": _("The function that takes this app’s messages failed; see the log."),
+        # Why a running job cannot be sent a message (scheduler/submission/job_messages.py)
+        "trickle_down_text": _(
+            "not a text of 1 to %(nbytes)s bytes without <trickle_down>, </trickle_down>, <result_name> and <time>"
+        ),
+        "trickle_down_not_running": _("the job is not in progress"),
+        "trickle_down_limit": _("%(number)s messages to this job wait already; its computer has not had them yet"),
         # Why a version cannot get another state (scheduler/engine/release_states.py, scheduler/releases/rollout.py)
         "test_not_possible": _("test is not possible: the state is %(state)s"),
         "release_not_possible": _("release is not possible: the state is %(state)s"),

@@ -6,6 +6,8 @@ from django.views.generic import RedirectView
 
 from scheduler.files.views import download
 from scheduler.lifecycle import views as lifecycle_views
+from scheduler.project_preferences import views as preference_views
+from scheduler.project_preferences.rest import PreferencesView
 from scheduler.releases import views as release_views
 from scheduler.rpc import master_page
 from scheduler.submission import draft_views, file_rest, rest
@@ -29,12 +31,15 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("project/batches/<int:pk>/outputs.zip", submission_views.output_zip, name="output_zip"),
     path("project/batches/<int:pk>/cancel/", submission_views.cancel_batch, name="cancel_batch"),
     path("project/batches/<int:pk>/outputs/<int:output_id>/", submission_views.output, name="output"),
+    path("project/preferences/", preference_views.project_preferences, name="project_preferences"),
     path("project/testing/", release_views.testing, name="testing"),
     path("tasks/archived/", lifecycle_views.archived_tasks, name="archived_tasks"),
     path("tasks/archived/<int:pk>/", lifecycle_views.archived_task, name="archived_task"),
+    path("api/v1/project-preferences/", PreferencesView.as_view(), name="api_project_preferences"),
     path("api/v1/batches/", rest.BatchesView.as_view(), name="api_batches"),
     path("api/v1/batches/<int:pk>/", rest.BatchView.as_view(), name="api_batch"),
     path("api/v1/batches/<int:pk>/forecast/", rest.ForecastView.as_view(), name="api_batch_forecast"),
+    path("api/v1/batches/<int:pk>/messages/", rest.JobMessagesView.as_view(), name="api_job_messages"),
     path("api/v1/batches/<int:pk>/cancel/", rest.CancelView.as_view(), name="api_cancel_batch"),
     path("api/v1/batches/<int:pk>/retire/", rest.RetireView.as_view(), name="api_retire_batch"),
     path("api/v1/batches/<int:pk>/outputs/", rest.OutputsView.as_view(), name="api_outputs"),

@@ -294,6 +294,23 @@ class Migration(migrations.Migration):
                         ],
                     ),
                 ),
+                (
+                    "deadline_extension_secs",
+                    models.PositiveIntegerField(
+                        db_default=0, default=0, validators=[django.core.validators.MaxValueValidator(316224000)]
+                    ),
+                ),
+                (
+                    "max_extended_secs",
+                    models.PositiveIntegerField(
+                        blank=True,
+                        null=True,
+                        validators=[
+                            django.core.validators.MinValueValidator(1),
+                            django.core.validators.MaxValueValidator(316224000),
+                        ],
+                    ),
+                ),
                 ("adaptive_replication", models.BooleanField(default=False)),
                 (
                     "min_replication_chance",
@@ -390,6 +407,16 @@ class Migration(migrations.Migration):
                     models.CheckConstraint(
                         condition=models.Q(("max_jobs_per_rpc__gte", 1), ("max_jobs_per_rpc__lte", 500)),
                         name="app_max_jobs_per_rpc_range",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("deadline_extension_secs__gte", 0), ("deadline_extension_secs__lte", 316224000)
+                        ),
+                        name="app_deadline_extension_secs_range",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("max_extended_secs__gte", 1), ("max_extended_secs__lte", 316224000)),
+                        name="app_max_extended_secs_range",
                     ),
                     models.CheckConstraint(
                         condition=models.Q(("host_avg_samples__gte", 1), ("host_avg_samples__lte", 10000)),

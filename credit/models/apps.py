@@ -126,6 +126,8 @@ def _job_limit(
     return models.PositiveIntegerField(name, null=True, blank=True, validators=validators, help_text=about)
 
 
+MAX_DEADLINE_SECS: Final = 10 * 366 * 86_400
+
 _APP_RANGES: Final = {
     "weight": (0, 1e6),
     "fixed_credit": (0, MAX_CREDIT),
@@ -138,6 +140,8 @@ _APP_RANGES: Final = {
     "max_jobs_per_day_init": (1, 100_000),
     "reliable_turnaround_secs": (60, 1e9),
     **JOB_LIMITS,
+    "deadline_extension_secs": (0, MAX_DEADLINE_SECS),
+    "max_extended_secs": (1, MAX_DEADLINE_SECS),
     **LIMITS,
 }
 # Not of rule sets: a name that is none grants nothing, as the passes of its app fail (`Rules.of`).
@@ -396,6 +400,23 @@ class App(models.Model):
             "Jobs of this app sent to a computer at once. The site’s limit over all apps (MAX_JOBS_PER_RPC) also "
             "applies. From 1 to 500. If empty, only the site’s limit applies."
         ),
+    )
+    deadline_extension_secs = models.PositiveIntegerField(
+        _("time that a job gets by a trickle-up message (seconds)"),
+        default=0,
+        db_default=0,
+        validators=[MaxValueValidator(MAX_DEADLINE_SECS)],
+        help_text=_(
+            "With each message a job’s deadline becomes at least this long from then, and its computer is told. For "
+            "jobs that run for months. 0: messages extend nothing."
+        ),
+    )
+    max_extended_secs = models.PositiveIntegerField(
+        _("the most that a job can get so (seconds since it was sent)"),
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(1), MaxValueValidator(MAX_DEADLINE_SECS)],
+        help_text=_("If empty, a job that keeps sending messages has no last deadline."),
     )
     adaptive_replication = models.BooleanField(
         _("single results from reliable computers"),

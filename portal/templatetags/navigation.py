@@ -57,7 +57,15 @@ def _links_of_apps(place: LinkPlace) -> list[Link]:
 
 
 _GROUPS: Final[tuple[tuple[LinkPlace, StrOrPromise, tuple[tuple[str, StrOrPromise], ...]], ...]] = (
-    (LinkPlace.COMPUTING, _("Computing"), (("preferences", _("Preferences")), ("testing", _("Testing")))),
+    (
+        LinkPlace.COMPUTING,
+        _("Computing"),
+        (
+            ("preferences", _("Preferences")),
+            ("project_preferences", _("This project")),
+            ("testing", _("Testing")),
+        ),
+    ),
     (LinkPlace.MESSAGES, _("Messages"), (("mail_preferences", _("E-mails")),)),
     (
         LinkPlace.PUBLIC,

@@ -43,6 +43,9 @@ class AppFacts:
     max_jobs_in_progress: int | None = None
     max_gpu_jobs_in_progress: int | None = None
     max_jobs_per_rpc: int | None = None
+    # `trickle_downs.extended`
+    deadline_extension_secs: int = 0
+    max_extended_secs: int | None = None
     typical_fpops: float | None = None
     keywords: frozenset[int] = frozenset()
     # Places of the jobs of the highest priority that wait: first and last
@@ -139,6 +142,8 @@ class Computer:
     """The computer that asks. ``ncpus``: the processors that BOINC may use. ``availability``: the part of the time in
     which it computes, on CPUs and on GPUs.
 
+    ``containers``: those that BOINC can use there (`containers.usable`). ``max_threads``: the most processors that a
+    job may use, by the volunteer's preferences for the project; ``is_limited``: these leave out some processors.
     ``containers``: those that BOINC can use there (`containers.usable`). ``platform``: the primary one. ``client``: the
     version of BOINC (8.2.4: 80204). ``virtualbox``: its version as the client tells it; ``allows_vms``: no virtual
     machine has failed there for want of the processor's help. ``texts``: of the system's version, and of the
@@ -154,6 +159,8 @@ class Computer:
     cpu_availability: float = 1.0
     gpu_availability: float = 1.0
     containers: frozenset[str] = frozenset()
+    max_threads: int | None = None
+    is_limited: bool = False
     # Its classes, by what may confirm what (`engine.hr_classes`)
     classes: Mapping[str, int] = field(default_factory=dict)
     platform: str = ""

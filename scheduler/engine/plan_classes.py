@@ -34,6 +34,8 @@ def missing(plan_class: PlanClassRules, platform: str, computer: Computer) -> Re
         return Reason.CLIENT
     if plan_class.needs_virtualbox and (lacks := _missing_for_vms(plan_class, platform, computer)):
         return lacks
+    if _lets_too_few(plan_class, computer):
+        return Reason.FEW_CPUS
     fits = (
         computer.ncpus >= plan_class.min_ncpus
         and plan_class.cpu_features <= computer.features
@@ -61,13 +63,20 @@ def _missing_for_vms(plan_class: PlanClassRules, platform: str, computer: Comput
     return None
 
 
+def _lets_too_few(plan_class: PlanClassRules, computer: Computer) -> bool:
+    """Whether the owner's preferences for the project leave fewer processors than a job needs."""
+    nthreads = plan_class.min_ncpus if plan_class.max_ncpus > 1 else plan_class.avg_ncpus
+    is_few = computer.is_limited and computer.ncpus < max(plan_class.min_ncpus, nthreads)
+    return is_few or nthreads > max(1, computer.max_threads or nthreads)
+
+
 def ncpus_of(plan_class: PlanClassRules, computer: Computer) -> float:
     """The processors that a job of this class uses. A virtual machine without acceleration can have but one."""
     if plan_class.max_ncpus <= 1:
         return plan_class.avg_ncpus
     if plan_class.needs_virtualbox and not has_acceleration(computer):
         return 1.0
-    return float(min(computer.ncpus, plan_class.max_ncpus))
+    return float(min(computer.ncpus, plan_class.max_ncpus, computer.max_threads or computer.ncpus))
 
 
 def gpu_ncpus(cpu_share: float, cpu_flops: float, gpu_flops: float) -> float:

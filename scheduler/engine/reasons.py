@@ -40,8 +40,11 @@ class Reason(StrEnum):
     CLIENT = "the applications need a newer or older version of BOINC"
     NO_TYPE = "this project has no application for the requested kind of processor"
     VARIANT = "the waiting tasks run in containers that are not made for this kind of processor"
+    NOT_CHOSEN = "your preferences for this project leave out the applications that your computer could run"
+    FEW_CPUS = "your preferences for this project allow fewer processors than its tasks need"
     KEYWORDS = "you excluded the subjects of the applications in your account manager"
     IN_PROGRESS = "this computer has reached its limit of tasks in progress"
+    OWN_LIMIT = "this computer has as many tasks as your preferences for this project allow"
     QUOTA = (
         "this computer has reached its daily limit of tasks; failed tasks lower this limit, successful ones raise it"
     )

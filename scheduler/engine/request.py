@@ -147,7 +147,7 @@ class SchedulerRequest:
     ``refused_containers``: "docker" and "wsl", as far as the client may not use them. ``keywords_yes`` and
     ``keywords_no``: the volunteer's, which the client has from its account manager. ``client_opaque``: the beginning
     of a note for projects, which BOINC's own server does not use either. ``address``: where the request came from, as
-    the server knows it; empty: not known.
+    the server knows it; empty: not known. ``named_deadlines``: those that the client names, by names of its jobs.
     """
 
     authenticator: str = ""
@@ -191,6 +191,7 @@ class SchedulerRequest:
     has_unread_trickles: bool = False
     client_versions: list[ClientVersion] = field(default_factory=list)
     other_results: frozenset[str] | None = None
+    named_deadlines: dict[str, float] = field(default_factory=dict)
 
     @property
     def usable_ncpus(self) -> int:

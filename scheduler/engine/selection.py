@@ -52,6 +52,7 @@ class Selection:
 
     ``in_progress``: how many jobs of an app the computer has or gets, on CPUs (False) and on GPUs (True).
     ``missing``: how many bytes of memory or disk space the smallest job lacks, of those that do not fit.
+    ``own_limit``: the most jobs at once, of all apps and types, by the volunteer's preferences; None: no such limit.
     ``explained``: the sentences of reasons that say more than is the same for all.
     ``choose_among``: the best versions of an app for a job that asks for certain ones, which are then remembered.
     """
@@ -71,6 +72,7 @@ class Selection:
     workunits: set[int] = field(default_factory=set)
     sent_by_key: dict[RecordKey, int] = field(default_factory=dict)
     draw: random.Random = field(default_factory=random.Random)
+    own_limit: int | None = None
     choose_among: Callable[[AppFacts, Requirement], Choices] = field(default=lambda _app, _requirement: {})
     restricted: dict[tuple[int, Requirement], Choices] = field(default_factory=dict)
     explained: dict[Reason, str] = field(default_factory=dict)
@@ -81,7 +83,16 @@ class Selection:
         limits = self.limits
         most = self._instances(is_gpu) * (limits.max_gpu_jobs_in_progress if is_gpu else limits.max_jobs_in_progress)
         njobs = sum(count for (_, on_gpu), count in self.in_progress.items() if on_gpu == is_gpu)
-        return max(0, min(most - njobs, limits.max_jobs_per_rpc - len(self.sent)))
+        left = limits.max_jobs_per_rpc - len(self.sent)
+        if self.own_limit is not None:
+            left = min(left, self.own_limit - self.in_progress.total())
+        return max(0, min(most - njobs, left))
+
+    @property
+    def full(self) -> Reason:
+        """Which limit of jobs in progress it is, where one is reached."""
+        is_own = self.own_limit is not None and self.in_progress.total() >= self.own_limit
+        return Reason.OWN_LIMIT if is_own else Reason.IN_PROGRESS
 
     def room_of_app(self, app: AppFacts, processor_type: str) -> int:
         """How many of these may be of this app."""
@@ -137,7 +148,7 @@ class Selection:
     def _unsuitable(self, job: Job, choice: Choice, app: AppFacts) -> Reason | None:
         ram, disk = self.computer.ram_bytes, self.disk_bytes
         if not self.room_of_app(app, choice.processor_type) or (app.is_non_cpu_intensive and self.is_busy_with(app)):
-            return Reason.IN_PROGRESS
+            return self.full
         left = versions.jobs_left(app, self.records.get(choice.key), self.computer, choice.processor_type, self.today)
         if left <= self.sent_by_key.get(choice.key, 0):
             return Reason.QUOTA

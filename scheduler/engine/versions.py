@@ -53,6 +53,8 @@ def usage_of(
             return None
         ncpus, ngpus = plan_classes.ncpus_of(plan_class, computer), plan_class.gpu_usage or version.gpu_usage
         min_ram = max(min_ram, plan_class.min_gpu_ram_bytes)
+    if computer.max_threads is not None and ncpus > max(1, computer.max_threads):
+        return None
     if version.processor_type == CPU:
         return Usage(ncpus, 0.0, peak_flops(ncpus, computer.p_fpops, (), ceilings))
     gpu = computer.gpus.get(version.processor_type)
@@ -166,7 +168,8 @@ def choose(
         usage = usage_of(version, plan_class, computer, ceilings)
         if usage is None or usage.peak_flops <= 0:
             lacking = plan_classes.missing(plan_class, version.platform, computer) if plan_class else None
-            reasons.add(lacking or Reason.PLAN_CLASS)
+            few = computer.max_threads is not None and version.avg_ncpus > computer.max_threads
+            reasons.add(lacking or (Reason.FEW_CPUS if few and plan_class is None else Reason.PLAN_CLASS))
             continue
         key = RecordKey(app.id, version.id, version.processor_type)
         record = records.get(key)

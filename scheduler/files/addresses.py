@@ -30,6 +30,7 @@ def gui_urls() -> list[tuple[str, str, str]]:
     """Links that the BOINC Manager shows beside the project: name, purpose, address."""
     links = [
         ("Your tasks", "What your computers got, and the credit for it", "tasks/"),
+        ("Your preferences", "Which tasks of this project your computers get", "project/preferences/"),
         ("Your account", "Your name, e-mail address and password", "account/profile/"),
     ]
     if "account_manager" in settings.ROOMS:

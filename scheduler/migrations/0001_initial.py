@@ -693,6 +693,43 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name="TrickleDown",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
+                (
+                    "result",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="trickle_downs",
+                        to="credit.result",
+                    ),
+                ),
+                ("text", models.TextField()),
+                ("created_at", models.DateTimeField(default=django.utils.timezone.now, editable=False)),
+                ("told_deadline_at", models.DateTimeField(blank=True, null=True)),
+                ("acknowledged_at", models.DateTimeField(blank=True, null=True)),
+            ],
+            options={
+                "indexes": [
+                    models.Index(fields=["result"], name="trickledown_result"),
+                    models.Index(
+                        condition=models.Q(("acknowledged_at__isnull", True)),
+                        fields=["result"],
+                        name="trickledown_to_tell",
+                    ),
+                ],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("acknowledged_at__isnull", True), ("told_deadline_at__isnull", False), _connector="OR"
+                        ),
+                        name="trickledown_told_before_acknowledged",
+                    )
+                ],
+            },
+        ),
+        migrations.CreateModel(
             name="Upload",
             fields=[
                 ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
@@ -730,8 +767,9 @@ class Migration(migrations.Migration):
                         to=settings.AUTH_USER_MODEL,
                     ),
                 ),
-                ("mod_time", models.FloatField()),
-                ("text", models.TextField()),
+                ("mod_time", models.FloatField(db_default=0, default=0)),
+                ("text", models.TextField(blank=True, db_default="")),
+                ("of_project", models.JSONField(blank=True, db_default={}, default=dict)),
             ],
         ),
         migrations.CreateModel(

@@ -19,7 +19,16 @@ from scheduler.models.files import (
 from scheduler.models.hosts import HostRecord, UserPreferences, WorkBlock
 from scheduler.models.programs import BetaTest, BetaTester, DraftFile, KeyChange, PlanClass, ReleaseDraft
 from scheduler.models.submitters import Submitter, SubmitterPlace
-from scheduler.models.work import Generation, JobLease, RetryEntry, Step, SubmissionDraft, Trickle, new_request_id
+from scheduler.models.work import (
+    Generation,
+    JobLease,
+    RetryEntry,
+    Step,
+    SubmissionDraft,
+    Trickle,
+    TrickleDown,
+    new_request_id,
+)
 
 __all__ = [
     "AppKeyword",
@@ -47,6 +56,7 @@ __all__ = [
     "Submitter",
     "SubmitterPlace",
     "Trickle",
+    "TrickleDown",
     "Upload",
     "UserPreferences",
     "VersionFile",

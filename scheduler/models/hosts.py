@@ -92,12 +92,16 @@ class WorkBlock(models.Model):
 
 
 class UserPreferences(models.Model):
-    """A volunteer's global preferences as the newest that one of their clients sent, handed on to the others."""
+    """What a volunteer prefers: in general, as the newest that one of their clients sent, handed on to the others; and
+    for this project, as saved on its page. One row, as each request reads it.
+    """
 
     user = models.OneToOneField(User, models.CASCADE, primary_key=True, related_name="scheduler_preferences")
     # When they were saved, by the site where they were: Unix seconds
-    mod_time = models.FloatField()
-    text = models.TextField(_("elements of <global_preferences>, as sent"))
+    mod_time = models.FloatField(default=0, db_default=0)
+    text = models.TextField(_("elements of <global_preferences>, as sent"), blank=True, db_default="")
+    # By place ("": those without their own), the stored form of `engine.project_preferences`; empty: never chosen
+    of_project = models.JSONField(_("for this project, by place"), default=dict, blank=True, db_default={})
 
     class Meta:
         verbose_name = _("preferences of a volunteer")

@@ -107,6 +107,36 @@ class Trickle(models.Model):
         return f"{self.host} · {self.variety}"
 
 
+class TrickleDown(models.Model):
+    """A message to a running job: in each reply until its computer is known to have had it (`engine.trickle_downs`)."""
+
+    result = models.ForeignKey(
+        Result, models.CASCADE, related_name="trickle_downs", db_index=False, verbose_name=_("result")
+    )
+    text = models.TextField(_("text"))
+    created_at = models.DateTimeField(_("created"), default=timezone.now, editable=False)
+    # That the first reply with the message told its computer; who names it has had it
+    told_deadline_at = models.DateTimeField(_("deadline told with it"), null=True, blank=True)
+    acknowledged_at = models.DateTimeField(_("acknowledged"), null=True, blank=True)
+
+    class Meta:
+        verbose_name = _("trickle-down message")
+        verbose_name_plural = _("trickle-down messages")
+        indexes = [
+            models.Index(fields=["result"], name="trickledown_result"),
+            models.Index(fields=["result"], condition=Q(acknowledged_at__isnull=True), name="trickledown_to_tell"),
+        ]
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(acknowledged_at__isnull=True) | Q(told_deadline_at__isnull=False),
+                name="trickledown_told_before_acknowledged",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.result} · {self.pk}"
+
+
 class Step(models.TextChoices):
     """What is done with a workunit in the background."""
 

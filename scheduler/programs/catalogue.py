@@ -191,6 +191,8 @@ def _app(app: App, typical: float | None, places: tuple[int, int], ranks: tuple[
         max_jobs_in_progress=app.max_jobs_in_progress,
         max_gpu_jobs_in_progress=app.max_gpu_jobs_in_progress,
         max_jobs_per_rpc=app.max_jobs_per_rpc,
+        deadline_extension_secs=app.deadline_extension_secs,
+        max_extended_secs=app.max_extended_secs,
         typical_fpops=typical,
         first_place=places[0],
         last_place=places[1],

@@ -151,11 +151,13 @@ async def _serve(
     sending = _send(work, chosen.jobs, account.jobs_of_day, now)
     reasons = await _reasons(request, key_step, work, queries, chosen.waiting)
 
+    telling = trickles.telling(request, account, stays, known.apps, now)
     changes = Changes(
         jobs=sending.rows,
         records=_record_changes(work, reports_taken, sending.began),
         trickles=trickles.rows(request, account, host.id),
         host=host_record.changes(request, account, host, reasons, now),
+        telling=telling,
     )
     ready = attempt.taken.keep({each.job.id for each in work.selection.sent})
     if attempt.is_locked:
@@ -170,6 +172,7 @@ async def _serve(
     answered.about_project_xml = known.gui_urls_xml if request.is_anonymous else known.about_project_xml
     reply.add_key(answered, key_step, stays, known, request.is_anonymous)
     reply.add_jobs(answered, work, written.sent or {}, now)
+    reply.tell(answered, telling)
     reply.acknowledge_messages(answered, request, host.id, has_dropped=written.has_dropped_trickles)
     answered.aborts, answered.aborts_if_not_started = reports.unneeded(account, host.id, request, known.generation, now)
     return _Served(account, answered)

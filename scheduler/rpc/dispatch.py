@@ -23,6 +23,7 @@ from scheduler.engine.facts import AppFacts, Choice, Computer, JobQuery, RecordK
 from scheduler.engine.hr_classes import Redundancy, class_of
 from scheduler.engine.lanes import ANY_VERSION, LaneKind, Requirement, has_targeted
 from scheduler.engine.needs import Needs
+from scheduler.engine.project_preferences import NOTHING_CHOSEN, ProjectPreferences
 from scheduler.engine.reasons import OF_PLAN_CLASSES, Reason, sentence
 from scheduler.engine.request import CPU, GPU_TYPES, SchedulerRequest
 from scheduler.engine.selection import Limits, Selection, jobs_by_app_weight, jobs_wanted
@@ -33,6 +34,8 @@ from scheduler.rpc.rows import KnownResult, Waiting
 from scheduler.rpc.store import Account
 
 NO_LIMIT: Final = 1e300
+CHOSEN_SCORE: Final = 10_000
+"""More than an app has keywords."""
 
 
 @dataclass(slots=True)
@@ -57,14 +60,15 @@ class Dispatch:
     held_files: list[str] = field(default_factory=list)
 
 
-def computer_of(request: SchedulerRequest) -> Computer:
-    """The computer as its client describes it at this request."""
+def computer_of(request: SchedulerRequest, preferences: ProjectPreferences = NOTHING_CHOSEN) -> Computer:
+    """The computer as its client describes it at this request, as far as its owner lets this project use it."""
+    ncpus = min(request.usable_ncpus, settings.AM_MAX_NCPUS)
     host = request.host
     on, active, gpu_active = request.available_fractions
     disk, used = request.disk_usage.get("d_project_share"), request.disk_usage.get("d_boinc_used_project", 0.0)
     free = host.d_free if disk is None or disk <= 0 else max(0.0, disk - max(used, 0.0))
     return Computer(
-        ncpus=min(request.usable_ncpus, settings.AM_MAX_NCPUS),
+        ncpus=min(ncpus, preferences.max_cpus or ncpus),
         p_fpops=host.p_fpops,
         gpus={
             gpu.type: replace(gpu, count=min(gpu.count, settings.AM_MAX_GPUS))
@@ -77,6 +81,8 @@ def computer_of(request: SchedulerRequest) -> Computer:
         cpu_availability=on * active,
         gpu_availability=on * gpu_active,
         containers=containers.usable(host.containers, host.os_name, request.client_version, request.refused_containers),
+        max_threads=preferences.max_threads,
+        is_limited=(preferences.max_cpus or ncpus) < ncpus,
         classes={
             redundancy: class_of(redundancy, host.os_name, host.p_vendor, host.p_model, host.p_features)
             for redundancy in (Redundancy.COARSE, Redundancy.FINE)
@@ -119,10 +125,12 @@ def begin(
     draw: random.Random,
 ) -> Dispatch:
     """Choose the versions for the wanted work. ``in_progress``: jobs that stay on the computer."""
-    computer = computer_of(request)
+    preferences = account.project_preferences or NOTHING_CHOSEN
+    computer = computer_of(request, preferences)
     is_too_soon = asks_too_soon(request, account, now)
     refusal = _refusal(request, account, catalogue, now)
-    wanted_types = {type_: work for type_, work in request.work_requests.items() if type_ not in request.refused_types}
+    refused_types = request.refused_types.union(preferences.refused_types)
+    wanted_types = {type_: work for type_, work in request.work_requests.items() if type_ not in refused_types}
     needs = Needs({} if request.sends_no_work or is_too_soon or refusal else wanted_types, computer)
     counts = Counter([(known.app_id, known.processor_type != CPU) for known in in_progress])
     selection = Selection(
@@ -136,6 +144,7 @@ def begin(
         counts,
         disk_bytes=computer.disk_bytes,
         draw=draw,
+        own_limit=preferences.max_jobs,
     )
     wanted = needs.wanted()
     if request.sends_no_work:
@@ -152,7 +161,7 @@ def begin(
     ties = ties_of(account.user_id, request.address, request.host.host_cpid, key_age_secs, settings.SECRET_KEY)
     work = Dispatch(catalogue, computer, selection, ties=ties, held_files=sorted(request.held_files))
     if wanted:
-        chooser = _Chooser(request, work, wanted, account.user_id)
+        chooser = _Chooser(request, work, wanted, account.user_id, preferences)
         selection.choose_among = chooser.choose
         selection.choices = _choices(chooser)
         targets = {
@@ -214,10 +223,16 @@ class _Chooser:
     work: Dispatch
     wanted: list[str]
     user_id: int
+    preferences: ProjectPreferences
+
+    @property
+    def tester_id(self) -> int:
+        """The volunteer as a tester; 0, who tests nothing, where they want no tests."""
+        return self.user_id if self.preferences.tests else 0
 
     @property
     def asker(self) -> versions.Asker:
-        return asker_of(self.request, self.user_id)
+        return asker_of(self.request, self.tester_id)
 
     def usable(self, app: AppFacts, requirement: Requirement = ANY_VERSION) -> list[Version]:
         return versions.newest(self.work.catalogue.versions_by_app.get(app.id, ()), self.asker, requirement)
@@ -260,10 +275,15 @@ def _choices(chooser: _Chooser) -> dict[int, Choices]:
     chosen: dict[int, Choices] = {}
     any_version = any_paused = False
     for app in chooser.work.catalogue.apps.values():
-        if app.testers is not None and chooser.user_id not in app.testers:
+        if app.testers is not None and chooser.tester_id not in app.testers:
             continue
         if app.is_paused:
             any_paused = any_paused or chooser.has_version(app)
+            continue
+        if not chooser.preferences.may_have_app(app.id):
+            if chooser.has_version(app):
+                any_version = True
+                selection.reasons.add(Reason.NOT_CHOSEN)
             continue
         liking = keywords.score(app, request)
         barrier = Reason.KEYWORDS if liking is None else _barrier(app, chooser)
@@ -271,7 +291,8 @@ def _choices(chooser: _Chooser) -> dict[int, Choices]:
             any_version = True
             selection.reasons.add(barrier)
             continue
-        chooser.work.scores[app.id] = liking or 0
+        # What was chosen for this project goes before what is liked in general.
+        chooser.work.scores[app.id] = (liking or 0) + CHOSEN_SCORE * chooser.preferences.wants_app(app.id)
         any_version = any_version or chooser.has_version(app)
         choices, reasons = chooser.choose_with_reasons(app)
         selection.reasons |= reasons
@@ -358,12 +379,12 @@ def job_queries(dispatch: Dispatch, draw: random.Random) -> list[JobQuery]:
     apps = [dispatch.catalogue.apps[app_id] for app_id in selection.choices]
     wanted = jobs_wanted(selection, apps)
     if apps and not any(wanted.values()):
-        selection.reasons.add(Reason.IN_PROGRESS)
+        selection.reasons.add(selection.full)
     most: Counter[int] = Counter()
     for type_, njobs in wanted.items():
         rooms = {app.id: selection.room_of_app(app, type_) for app in apps if type_ in selection.choices[app.id]}
         if not all(rooms.values()):
-            selection.reasons.add(Reason.IN_PROGRESS)
+            selection.reasons.add(selection.full)
         with_room = [app for app in apps if rooms.get(app.id)]
         # What waits for this computer, its owner or their team goes first, whatever else is liked.
         targeted = [app for app in with_room if has_targeted(dispatch.lanes.get(app.id, ()))]

@@ -23,6 +23,7 @@ SELECT row_to_json(reading)::text
            date_part('epoch', s.named_jobs_until) AS named_jobs_until, s.repeated_seqno, s.repeated_times,
            date_part('epoch', s.work_asked_at) AS work_asked_at,
            p.mod_time AS preferences_at, CASE WHEN p.mod_time > q.preferences_at THEN p.text END AS preferences,
+           coalesce(p.of_project -> h.venue, p.of_project -> '') AS project_preferences,
            -- A file that the computer keeps is needed as long as it is stored here, as a batch has open jobs of it, or as
            -- the task is here whose output it is.
            (SELECT json_agg(held.name) FROM unnest(q.held_files) AS held(name)
@@ -60,7 +61,14 @@ SELECT row_to_json(reading)::text
                        SELECT i.id FROM credit_result i
                         WHERE i.host_id = q.host_id AND i.server_state = :IN_PROGRESS
                         UNION ALL
-                       SELECT i.id FROM credit_result i WHERE i.name = ANY (q.names)))) result) AS results
+                       SELECT i.id FROM credit_result i WHERE i.name = ANY (q.names)))) result) AS results,
+           (SELECT json_agg(message ORDER BY message.id) FROM (
+              SELECT d.id, d.result_id, d.text, date_part('epoch', d.told_deadline_at) AS told_deadline_at,
+                     EXISTS (SELECT FROM scheduler_trickle t WHERE t.result_id = d.result_id) AS has_begun
+                FROM scheduler_trickledown d
+               WHERE d.acknowledged_at IS NULL AND d.result_id = ANY (ARRAY(
+                       SELECT i.id FROM credit_result i
+                        WHERE i.host_id = q.host_id AND i.server_state = :IN_PROGRESS))) message) AS trickle_downs
       FROM jsonb_to_recordset(%(askers)s::jsonb) AS q(n integer, key_hash bytea, weak_user bigint, weak_digest text,
            pepper text, host_id bigint, names text[], reported text[], preferences_at float8, held_files text[])
       JOIN portal_clientkey k ON k.id = ANY (

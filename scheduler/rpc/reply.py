@@ -18,7 +18,9 @@ from scheduler.engine import variants
 from scheduler.engine.client_versions import is_warned, number_of, warning
 from scheduler.engine.facts import Choice, Job
 from scheduler.engine.outputs import upload_name
+from scheduler.engine.project_preferences import elements
 from scheduler.engine.request import ANONYMOUS, CPU, SchedulerRequest
+from scheduler.engine.trickle_downs import Telling, element
 from scheduler.files import addresses
 from scheduler.files.certificates import size_key, upload_certificate
 from scheduler.programs.catalogue import Catalogue
@@ -86,6 +88,7 @@ def reply_to(
         ),
         notices=[_why_nothing(text, is_urgent) for text in reasons_given] + _client_warning(request, now),
         preferences=account.preferences,
+        project_preferences="" if account.project_preferences is None else elements(account.project_preferences),
         files_to_delete=account.unneeded_files,
         result_acks=list(dict.fromkeys(result.name for result in request.results)),
     )
@@ -125,6 +128,12 @@ def acknowledge_messages(reply: SchedulerReply, request: SchedulerRequest, host_
     if has_dropped:
         log.warning("trickles_dropped", host=host_id, nmessages=len(request.trickles))
         reply.notices.append(Notice(SOME_DROPPED, is_notice=True))
+
+
+def tell(reply: SchedulerReply, telling: Telling) -> None:
+    """Messages to running jobs, and the later deadlines of jobs that the client has."""
+    reply.trickle_downs_xml = [element(name, message) for name, message in telling.said]
+    reply.later_deadlines = telling.later
 
 
 def add_jobs(reply: SchedulerReply, work: Dispatch, sent: Mapping[int, str], now: dt.datetime) -> None:

@@ -11,6 +11,8 @@ from credit.engine.averages import Average, AverageWithVariance
 from credit.engine.facts import HostVersionFacts
 from portal.clients.database.json_rows import JsonRow
 from scheduler.engine.facts import Job, RecordKey
+from scheduler.engine.project_preferences import ProjectPreferences
+from scheduler.engine.trickle_downs import Message
 
 
 class UploadRow(JsonRow):
@@ -129,9 +131,11 @@ class ReadRow(JsonRow):
     work_asked_at: float | None
     preferences_at: float | None
     preferences: str | None
+    project_preferences: ProjectPreferences | None
     unneeded_files: list[str] | None
     records: list[RecordRow] | None
     results: list[KnownResult] | None
+    trickle_downs: list[Message] | None
 
 
 class ReportRow(JsonRow):

@@ -62,7 +62,20 @@ DIAGNOSE: Final = statement(__file__, "diagnose", **_WINDOWS, **_STATES)
 RESERVE: Final = statement(__file__, "reserve", **_STATES)
 RESERVE_JOBS: Final = statement(__file__, "reserve_jobs", **_STATES)
 
-_PARTS: Final = ("sent", "replicated", "bound", "begun", "judged", "added", "trickles", "first_record", "described")
+_PARTS: Final = (
+    "sent",
+    "replicated",
+    "bound",
+    "begun",
+    "judged",
+    "added",
+    "trickles",
+    "extended",
+    "told",
+    "acknowledged",
+    "first_record",
+    "described",
+)
 
 
 @cache

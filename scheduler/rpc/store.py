@@ -21,6 +21,8 @@ from portal.clients.database.json_rows import decode
 from portal.clients.effects import Query, Row, Step, fetch
 from scheduler.engine.copies import Repeats
 from scheduler.engine.facts import RecordKey, Records
+from scheduler.engine.project_preferences import ProjectPreferences
+from scheduler.engine.trickle_downs import Message
 from scheduler.rpc import sql as rpc_sql
 from scheduler.rpc.rows import READ, REPORT, KnownResult, ReadRow, RecordRow
 
@@ -84,6 +86,8 @@ class Account:
     """All data read for one request; ``host`` None: the client's number belongs to no computer of this person.
 
     ``preferences_at``: when the newest general preferences were saved that one of this person's clients sent, 0 if none
+    did; ``preferences``: these, if they are newer than the client's own, else empty. ``project_preferences``: those
+    that hold for the computer; None: nothing was ever chosen.
     did; ``preferences``: these, if they are newer than the client's own, else empty.
     ``unneeded_files``: of those that the computer keeps, the ones that no job needs any more.
     """
@@ -103,6 +107,8 @@ class Account:
     jobs_of_day: JobsOfDay = field(default_factory=JobsOfDay)
     preferences_at: float = 0.0
     preferences: str = ""
+    project_preferences: ProjectPreferences | None = None
+    trickle_downs: list[Message] = field(default_factory=list)
     unneeded_files: list[str] = field(default_factory=list)
 
     @property
@@ -198,6 +204,8 @@ def _account(row: ReadRow) -> Account:
         jobs_of_day=jobs_of_day,
         preferences_at=row.preferences_at or 0.0,
         preferences=row.preferences or "",
+        project_preferences=row.project_preferences,
+        trickle_downs=row.trickle_downs or [],
         unneeded_files=row.unneeded_files or [],
     )
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from math import inf
 from time import monotonic
@@ -27,8 +27,12 @@ from credit import functions
 from credit.models import App
 from credit.validator import partial_grants
 from portal.languages.messages import Message, MessageError
+from scheduler.engine import trickle_downs
+from scheduler.engine.facts import AppFacts
 from scheduler.engine.request import SchedulerRequest
+from scheduler.engine.trickle_downs import RunningJob, Telling
 from scheduler.models import Trickle
+from scheduler.rpc.rows import KnownResult
 from scheduler.rpc.store import Account
 
 log = structlog.get_logger("scheduler")
@@ -86,6 +90,35 @@ def rows(request: SchedulerRequest, account: Account, host_id: int) -> list[dict
             }
         )
     return messages
+
+
+def telling(
+    request: SchedulerRequest,
+    account: Account,
+    stays: Iterable[KnownResult],
+    apps: Mapping[int, AppFacts],
+    now: dt.datetime,
+) -> Telling:
+    """What the reply tells the jobs that stay on the computer; those that sent a message now may get more time."""
+    reporting = {message.result_name for message in request.trickles}
+    if not (reporting or account.trickle_downs or request.named_deadlines):
+        return Telling()
+    jobs = []
+    for known in stays:
+        if known.deadline_at is None:
+            continue
+        app, later = apps.get(known.app_id), None
+        if app is not None and known.name in reporting and known.sent_at is not None:
+            later = trickle_downs.extended(
+                known.deadline_at,
+                known.sent_at,
+                now.timestamp(),
+                app.deadline_extension_secs,
+                app.max_extended_secs,
+            )
+        named_at = request.named_deadlines.get(known.name)
+        jobs.append(RunningJob(known.id, known.name, known.deadline_at, named_at, known.name in reporting, later))
+    return trickle_downs.tell(jobs, account.trickle_downs)
 
 
 def handle_waiting(now: dt.datetime, until: float = inf) -> int:

@@ -128,6 +128,29 @@ trickles AS (
     FROM weighed n WHERE NOT n.is_dropped
   ON CONFLICT DO NOTHING),
 \endif
+\if :EXTENDED
+-- Later deadlines of jobs on the computer.
+extended AS (
+  UPDATE credit_result r SET deadline_at = greatest(r.deadline_at, n.deadline_at)
+    FROM (SELECT * FROM json_to_recordset(%(extended)s::json)
+                 AS n(host_id bigint, result_id bigint, deadline_at timestamptz)
+           WHERE n.host_id = n.host_id + 0) n
+   WHERE r.id = ANY (ARRAY[n.result_id]) AND r.host_id = n.host_id AND r.server_state = :IN_PROGRESS),
+\endif
+\if :TOLD
+told AS (
+  UPDATE scheduler_trickledown d SET told_deadline_at = n.deadline_at
+    FROM (SELECT * FROM json_to_recordset(%(told)s::json) AS n(host_id bigint, id bigint, deadline_at timestamptz)
+           WHERE n.host_id = n.host_id + 0) n
+   WHERE d.id = ANY (ARRAY[n.id]) AND d.told_deadline_at IS NULL),
+\endif
+\if :ACKNOWLEDGED
+acknowledged AS (
+  UPDATE scheduler_trickledown d SET acknowledged_at = n.now
+    FROM (SELECT * FROM json_to_recordset(%(acknowledged)s::json) AS n(host_id bigint, id bigint, now timestamptz)
+           WHERE n.host_id = n.host_id + 0) n
+   WHERE d.id = ANY (ARRAY[n.id]) AND d.acknowledged_at IS NULL),
+\endif
 record AS (
 \if :FIRST_RECORD
   INSERT INTO scheduler_hostrecord

@@ -19,6 +19,7 @@ from portal.clients.effects import Params, Query, Row, Step, Then, fetch
 from scheduler.engine.facts import Choice, Job, RecordKey
 from scheduler.engine.lanes import Binding
 from scheduler.engine.ties import Separation
+from scheduler.engine.trickle_downs import Telling
 from scheduler.rpc import sql as rpc_sql
 from scheduler.rpc.rows import WRITTEN, WrittenRow
 from scheduler.rpc.store import JobsOfDay, KnownHost
@@ -55,6 +56,7 @@ class Changes:
     records: RecordChanges
     trickles: list[dict[str, Any]]
     host: HostChanges
+    telling: Telling = field(default_factory=Telling)
 
 
 @dataclass(slots=True, eq=False)
@@ -146,6 +148,15 @@ def _rows(host_id: int, user_id: int, changes: Changes, now: str) -> Rows:
         "judged": [record | whose for record in changes.records.judged],
         "added": [record | whose for record in changes.records.added],
         "trickles": [trickle | whose | {"received_at": now} for trickle in changes.trickles],
+        "extended": [
+            {"host_id": host_id, "result_id": result_id, "deadline_at": _iso(deadline_at)}
+            for result_id, deadline_at in changes.telling.deadlines.items()
+        ],
+        "told": [
+            {"host_id": host_id, "id": each.id, "deadline_at": _iso(changes.telling.deadlines[each.result_id])}
+            for each in changes.telling.first_told
+        ],
+        "acknowledged": [{"host_id": host_id, "id": id_, "now": now} for id_ in changes.telling.acknowledged],
         "record": [changes.host.record | whose | {"last_rpc_at": now}],
         "host": [{"host_id": host_id, "now": now, "description": changes.host.description}],
     }
@@ -159,6 +170,10 @@ def _rows(host_id: int, user_id: int, changes: Changes, now: str) -> Rows:
     if changes.host.description is not None:
         needed["described"] = []
     return needed
+
+
+def _iso(secs: float) -> str:
+    return dt.datetime.fromtimestamp(secs, dt.UTC).isoformat()
 
 
 def job_row(

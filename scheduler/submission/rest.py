@@ -19,14 +19,16 @@ from rest_framework.exceptions import PermissionDenied
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from credit.models import App, Batch
+from credit.models import App, Batch, Result
 from portal.models import ApiToken
 from portal.rest.problems import Conflict
 from portal.rest.views import ApiView, ListQuery, page_of, unless_known
+from scheduler.engine.trickle_downs import MAX_TEXT_NBYTES
 from scheduler.files.views import send
-from scheduler.models import KeptOutput
+from scheduler.models import KeptOutput, TrickleDown
 from scheduler.submission import batches
 from scheduler.submission.forecasts import read_forecast
+from scheduler.submission.job_messages import SendingError, send_down
 from scheduler.submission.submit import RequestIdUsed, submit
 from scheduler.wire.job_fields import JobError
 
@@ -73,6 +75,24 @@ class OutputResult(serializers.Serializer[Any]):
     nbytes = serializers.IntegerField()
     md5 = serializers.CharField()
     url = serializers.URLField(help_text="The address to download it from, with the same token.")
+
+
+class JobMessage(serializers.Serializer[Any]):
+    """A message to a running job."""
+
+    task = serializers.CharField(max_length=255, help_text="The name of the task (result) that runs.")
+    text = serializers.CharField(trim_whitespace=False, help_text="At most 64 KiB of UTF-8.")
+
+
+class JobMessageResult(serializers.Serializer[Any]):
+    """A message to a job."""
+
+    id = serializers.IntegerField()
+    task = serializers.CharField()
+    created_at = serializers.DateTimeField()
+    acknowledged_at = serializers.DateTimeField(
+        allow_null=True, help_text="When the computer was known to have had it; null: not yet."
+    )
 
 
 class Submission(serializers.Serializer[Any]):
@@ -190,6 +210,47 @@ class ForecastView(JobsView):
         told = read_forecast(batch, timezone.now())
         times = {name: getattr(told, name) for name in ("made_at", "earliest_at", "latest_at")}
         return Response({"batch": batch.pk} | {name: at and at.isoformat() for name, at in times.items()})
+
+
+class JobMessagesView(JobsView):
+    """Messages to running jobs of a batch, for programs that take trickle-down messages."""
+
+    query_class = ListQuery
+    http_method_names = ["get", "head", "options", "post"]
+    max_body_nbytes = 6 * MAX_TEXT_NBYTES
+
+    @extend_schema(
+        operation_id="batches_messages", parameters=[ListQuery], responses=page_of(JobMessageResult, "JobMessages")
+    )
+    def get(self, request: Request, pk: int) -> Response:
+        query = self.query()
+        messages = TrickleDown.objects.filter(result__workunit__batch=self.batch(pk)).select_related("result")
+        rows = self.id_rows(messages, query)
+        return self.page(rows, query["limit"], lambda row: str(row.pk), _message_result)
+
+    @extend_schema(operation_id="batches_send_message", request=JobMessage, responses={201: JobMessageResult})
+    def post(self, request: Request, pk: int) -> Response:
+        """Send a running job a message; repeated while it waits, it is the same one."""
+        self.no_query()
+        given = self.body(JobMessage)
+        result = Result.objects.filter(workunit__batch=self.own_batch(pk), name=given["task"]).first()
+        if result is None:
+            raise serializers.ValidationError({"task": ["This batch has no task of this name."]})
+        try:
+            message = send_down(result.pk, given["text"], timezone.now())
+        except SendingError as error:
+            raise serializers.ValidationError({"text": [str(error.message)]}) from error
+        return Response(_message_result(message), status=201)
+
+
+def _message_result(message: TrickleDown) -> dict[str, Any]:
+    acknowledged_at = message.acknowledged_at
+    return {
+        "id": message.pk,
+        "task": message.result.name,
+        "created_at": message.created_at.isoformat(),
+        "acknowledged_at": acknowledged_at and acknowledged_at.isoformat(),
+    }
 
 
 class CancelView(JobsView):

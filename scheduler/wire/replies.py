@@ -151,6 +151,9 @@ class SchedulerReply:
 
     ``master_url``: empty if the client is to stay with the address that it has. ``next_rpc_secs``: the client asks
     again after this long at the latest; 0: when it has a reason. ``preferences``: the elements of newer general
+    preferences; ``project_preferences``: those for this project, in each reply or, if the client is to keep what it
+    has, in none. ``signed_anew_xml``: if the key changes, files that the client may still be
+    fetching, signed with the new one. ``later_deadlines``: of jobs that the client has, by name.
     preferences. ``files_to_delete``: those that clients need not keep any more. ``signed_anew_xml``: if the key
     changes, files that the client may still be fetching, signed with the new one.
     """
@@ -170,12 +173,15 @@ class SchedulerReply:
     files_to_delete: list[str] = field(default_factory=list)
     acks_messages: bool = False
     preferences: str = ""
+    project_preferences: str = ""
     about_project_xml: str = ""
     code_sign_key_xml: str = ""
     signed_anew_xml: list[str] = field(default_factory=list)
     apps_xml: list[str] = field(default_factory=list)
     versions: list[VersionCard] = field(default_factory=list)
     jobs: list[JobCard] = field(default_factory=list)
+    trickle_downs_xml: list[str] = field(default_factory=list)
+    later_deadlines: list[tuple[str, float]] = field(default_factory=list)
 
 
 def render_reply(reply: SchedulerReply) -> bytes:
@@ -212,6 +218,8 @@ def render_reply(reply: SchedulerReply) -> bytes:
         parts.append(f"<next_rpc_delay>{reply.next_rpc_secs}</next_rpc_delay>\n")
     if reply.preferences:
         parts.append(f"<global_preferences>\n{reply.preferences}\n</global_preferences>\n")
+    if reply.project_preferences:
+        parts.append(f"<project_preferences>\n{reply.project_preferences}\n</project_preferences>\n")
     parts.append(reply.about_project_xml)
     if reply.acks_messages:
         parts.append("<message_ack/>\n")
@@ -220,6 +228,12 @@ def render_reply(reply: SchedulerReply) -> bytes:
         parts += reply.signed_anew_xml
     parts += reply.apps_xml
     parts += [_version(version) for version in reply.versions]
+    parts += reply.trickle_downs_xml
+    # A client that has the job takes the deadline, and nothing else of it.
+    parts += [
+        f"<result>\n<name>{name}</name>\n<report_deadline>{deadline_at:.0f}</report_deadline>\n</result>\n"
+        for name, deadline_at in reply.later_deadlines
+    ]
     file_names: set[str] = set()
     for job in reply.jobs:
         _add_job(parts, job, reply, file_names)

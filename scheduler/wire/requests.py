@@ -56,11 +56,12 @@ _SECTIONS: Final = frozenset(
     {
         b"working_global_preferences", b"global_preferences", b"project_preferences", b"code_sign_key",
         b"time_stats", b"net_stats", b"host_info", b"disk_usage", b"coprocs", b"other_results", b"user_keywords",
-        b"client_opaque",
+        b"client_opaque", b"in_progress_results",
     }
 )  # fmt: skip
 
 _KEYWORDS: Final = re.compile(rb"<(yes|no)>\s*+(\d{1,9})\s*+</\1>")
+_DEADLINE: Final = re.compile(rb"<name>([^<]*+)</name>\s*+<report_deadline>([0-9]{1,12})<")
 _CDATA: Final = re.compile(rb"^\s*+<!\[CDATA\[|\]\]>\s*+$")
 # Numbers of <net_stats> that mean something: the averages hold nonsense on fast networks.
 _NET_STATS: Final = frozenset({"bwup", "bwdown"})
@@ -199,6 +200,10 @@ def _completed(request: SchedulerRequest, fields: dict[bytes, bytes | None]) -> 
     request.net_stats = {name: number for name, number in net_stats.items() if name in _NET_STATS}
     request.disk_usage = numbers(raw(b"disk_usage"), MAX_BYTES)
     request.host = host_of(raw(b"host_info"))
+    request.named_deadlines = {
+        clip(match[1], MAX_NAME): float(match[2])
+        for match in islice(_DEADLINE.finditer(raw(b"in_progress_results")), MAX_OTHER_RESULTS)
+    }
     if b"other_results" in fields:
         names = NAMES.findall(raw(b"other_results"))
         if len(names) <= MAX_OTHER_RESULTS:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Final
 
@@ -11,7 +12,7 @@ from credit.models import UserOpening
 from extras.moving_in.boinc import balances
 from extras.moving_in.boinc.others import statistics_need_consent
 from extras.moving_in.boinc.values import ascii_text, line, text
-from extras.moving_in.engine import people, preferences
+from extras.moving_in.engine import people, preferences, project_preferences
 from extras.moving_in.engine.tally import Tally
 from extras.moving_in.engine.values import FIRST_SECS, BrokenRow, secs
 from extras.moving_in.machinery.steps import Check, Context, RowStep, Translate, Translated
@@ -64,6 +65,7 @@ _COLUMNS: Final = {
     "is_exported": "boolean",
     "preferences": "text",
     "preferences_at": "float8",
+    "project_preferences": "jsonb",
     **balances.COLUMNS,
 }
 _NUMBER_TAKEN: Final = "an account that was made here has this number"
@@ -152,6 +154,11 @@ INSERT INTO scheduler_userpreferences AS p (user_id, mod_time, text)
 SELECT id, preferences_at, preferences FROM moving_rows WHERE preferences IS NOT NULL ORDER BY id
     ON CONFLICT (user_id) DO UPDATE SET mod_time = excluded.mod_time, text = excluded.text
  WHERE p.mod_time < excluded.mod_time""",
+    # What was saved here stays.
+    """
+INSERT INTO scheduler_userpreferences AS p (user_id, of_project)
+SELECT id, project_preferences FROM moving_rows WHERE project_preferences IS NOT NULL ORDER BY id
+    ON CONFLICT (user_id) DO UPDATE SET of_project = excluded.of_project WHERE p.of_project = '{}'""",
     *balances.statements("user"),
 )
 
@@ -189,6 +196,7 @@ def translator(
             *(hash_of_weak_key(weak) if weak else None, weak[:_HINT_CHARS]),
             *(bool(row["send_email"]), bool(row["show_hosts"]), is_exported and is_active),
             *(preferences_found or (None, None)),
+            _project_preferences(row, tally),
             *balances.values(row, tally, now),
         )
 
@@ -251,11 +259,19 @@ def _preferences(row: Row, tally: Tally, now: float) -> preferences.Preferences 
     return found
 
 
+def _project_preferences(row: Row, tally: Tally) -> str | None:
+    stored = text(row, "project_prefs", tally, project_preferences.MAX_CHARS)
+    places = project_preferences.read(stored)
+    if places is None:
+        if stored.strip():
+            tally.tell("preferences for the project that nobody could read: left", row["id"])
+        return None
+    return json.dumps(places)
+
+
 def _tell_what_has_no_place(row: Row, tally: Tally, now: float) -> None:
     if row["seti_id"]:
         tally.tell("its own jobs ran on its own computers alone: no place here", row["id"])
-    if row["project_prefs"]:
-        tally.tell("preferences for the project: no place here", row["id"])
     if row["previous_email_addr"] and now - row["email_addr_change_time"] < _TAKE_BACK_SECS:
         tally.tell("changed its address in the last 7 days: the former one can no longer take it back", row["id"])
 

@@ -61,6 +61,7 @@ def _usual(project: OldProject, number: int) -> None:
         expavg_time=T0 - number * 3600,
         teamid=team,
         global_prefs=PREFERENCES if number % 4 == 0 else b"",
+        project_prefs=b"<project_preferences><max_jobs>4</max_jobs></project_preferences>" if number < 5 else b"",
         send_email=number % 2,
         show_hosts=number % 2,
     )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from extras.moving_in.engine import people, preferences
+from extras.moving_in.engine import people, preferences, project_preferences
 from extras.moving_in.engine.texts import Repair, Text, read
 
 NOW = 1_800_000_000.0
@@ -82,3 +84,36 @@ def test_a_bcrypt_hash_that_raises_errors_or_takes_minutes_at_each_login_is_not_
 def test_of_equal_addresses_that_whose_computers_reported_last_stays() -> None:
     holders = [people.Holder(1, "a", 5), people.Holder(2, "a", 9), people.Holder(3, "b", 0), people.Holder(4, "a", 9)]
     assert people.without_address(holders) == {1, 4}
+
+
+@pytest.mark.parametrize(
+    ("text", "places"),
+    [
+        ("", None),
+        ("<global_preferences></global_preferences>", None),
+        ("<project_preferences></project_preferences>", {"": {}}),
+        (
+            "<project_preferences>\n<resource_share>50</resource_share>\n<no_cuda>1</no_cuda><no_ati>0</no_ati>\n"
+            "<allow_beta_work>1</allow_beta_work><max_jobs>4</max_jobs><max_cpus>0</max_cpus>\n<project_specific>\n"
+            "<app_id>7</app_id><app_id>3</app_id>\n</project_specific>\n"
+            '<venue name="work"><no_gpus/><max_cpus>99999999999</max_cpus></venue><venue name="moon"><no_cpu/></venue>'
+            "</project_preferences>",
+            {
+                # The others are sent only where that is ticked.
+                "": {
+                    "apps": [3, 7],
+                    "other_apps": False,
+                    "max_jobs": 4,
+                    "refused_types": ["NVIDIA"],
+                    "resource_share": 50,
+                },
+                "work": {"max_cpus": 1024, "refused_types": ["NVIDIA", "ATI", "intel_gpu", "apple_gpu"]},
+            },
+        ),
+        # Malformed, and nevertheless understood as far as BOINC's scheduler would.
+        ("<project_preferences><max_jobs>2</max_jobs><venue name=</project_preferences>", {"": {"max_jobs": 2}}),
+        ("<project_preferences><max_jobs>nan</max_jobs></project_preferences>", {"": {}}),
+    ],
+)
+def test_preferences_for_a_project_are_taken_by_place(text: str, places: dict[str, Any] | None) -> None:
+    assert project_preferences.read(text) == places

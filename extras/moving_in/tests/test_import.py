@@ -61,7 +61,10 @@ def test_people_and_computers_keep_their_numbers_and_credit(unchanged_project: O
     record = HostRecord.objects.get(host=71)
     assert (record.rpc_seqno, record.on_frac, record.connected_frac) == (71, 0.9, None)
     assert HostCredit.objects.get(host=71).total_credit == 7000 / 3
-    assert UserPreferences.objects.get(user=4).mod_time == 1690000000
+    chosen = UserPreferences.objects.get(user=4)
+    assert (chosen.mod_time, chosen.of_project) == (1690000000, {"": {"max_jobs": 4}})
+    # Saved by nobody, so that no client is told anything else.
+    assert (UserPreferences.objects.get(user=3).text, UserPreferences.objects.get(user=8).of_project) == ("", {})
     assert list(MailChoice.objects.filter(user__in=(6, 7)).values_list("user", "silence")) == [(6, False)]
     assert GoneUser.objects.get().cpid == "d" * 32
     assert GoneHost.objects.get().cpid == "e" * 32

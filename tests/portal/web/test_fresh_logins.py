@@ -74,7 +74,8 @@ NONE_NEEDED: Final = {
         computers/<int:pk>/projects/ computers/<int:pk>/retire/ computers/<int:pk>/unretire/ computers/<int:pk>/split/
         computers/<int:pk>/merge/ history/files/make/ history/certificates/new/ history/certificates/<int:pk>/change/
         computers/joining/request/
-        project/statistics/ project/teams/new/ project/teams/<int:pk>/change/ project/top/choice/ project/testing/""",
+        project/statistics/ project/teams/new/ project/teams/<int:pk>/change/ project/top/choice/ project/testing/
+        project/preferences/""",
     "It is about one's own experiments.": """
         laboratory/new/ laboratory/<int:pk>/share/ laboratory/<int:pk>/delete/ emulator/new/json/
         emulator/new/blank/ emulator/<int:pk>/edit/
@@ -92,6 +93,7 @@ NONE_NEEDED: Final = {
         ^project/+submit_rpc_handler\\.php$ ^project/+job_file\\.php$ ^project/+get_output2\\.php$
         server_status.php project/server_status.php
         api/v1/experiments/ api/v1/experiments/<int:pk>/ api/v1/batches/ api/v1/batches/<int:pk>/cancel/
+        api/v1/batches/<int:pk>/messages/
         api/v1/batches/<int:pk>/retire/ api/v1/files/<str:name>/ api/v1/scripts/<slug:name>/
         api/v1/scripts/<slug:name>/use/""",
     "Anybody may, without a login.": """

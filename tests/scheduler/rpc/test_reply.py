@@ -37,7 +37,7 @@ def test_a_reply_names_what_there_is_no_program_for_and_the_volunteers_pages(
     computer = computer_of(alice)
     reply = computer.ask()
     assert re.findall("<no_rsc_apps>(.*)</no_rsc_apps>", reply) == ["NVIDIA", "ATI", "intel_gpu", "apple_gpu"]
-    assert names(reply, "gui_url") == ["Your tasks", "Your account", "Your computers"]
+    assert names(reply, "gui_url") == ["Your tasks", "Your preferences", "Your account", "Your computers"]
     for address in re.findall("<url>(.*)</url>", reply):
         assert Client().get(address.removeprefix(settings.SITE_URL.rstrip("/"))).status_code == 302
     assert value(reply, "next_rpc_delay") == "7200"

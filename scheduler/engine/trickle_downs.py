@@ -1,0 +1,122 @@
+"""Messages to running jobs, and later deadlines: what a reply tells, and how it is known to have arrived. Pure.
+
+BOINC's client acknowledges neither. But it takes a later deadline for a job that it has, and names the deadline of each
+in its next request. So the first reply with a message moves the job's deadline by a second: a client that names the new
+one has had a reply with the message, and until then each reply has it again, under the same number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+MAX_TEXT_NBYTES: Final = 64 * 1024
+MAX_WAITING: Final = 20
+"""Messages to a job that its computer has not had yet."""
+MAX_PER_REPLY: Final = 20
+STEP_SECS: Final = 1.0
+_TAGS: Final = ("<trickle_down>", "</trickle_down>", "<result_name>", "<time>")
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A message that its job's computer is not known to have had. ``told_deadline_at``: the deadline that came with it
+    in the first reply that had it, None if there was none. ``has_begun``: the job has sent something itself.
+    """
+
+    id: int
+    result_id: int
+    text: str
+    told_deadline_at: float | None
+    has_begun: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RunningJob:
+    """A job on the computer. ``named_at``: its deadline as the client names it, None if it does not."""
+
+    id: int
+    name: str
+    deadline_at: float
+    named_at: float | None
+    has_begun: bool = False
+    extended_at: float | None = None
+
+
+@dataclass(slots=True)
+class Telling:
+    """What the reply tells of jobs, and what is stored: ``deadlines`` by job, where they change; ``acknowledged`` and
+    ``first_told`` messages; ``said`` messages with their job's name; ``later``: deadlines that the client does not
+    know yet.
+    """
+
+    deadlines: dict[int, float] = field(default_factory=dict)
+    acknowledged: list[int] = field(default_factory=list)
+    first_told: list[Message] = field(default_factory=list)
+    said: list[tuple[str, Message]] = field(default_factory=list)
+    later: list[tuple[str, float]] = field(default_factory=list)
+
+
+def is_acceptable(text: str) -> bool:
+    """Whether clients read it as a message: its lines go into the reply as they are."""
+    is_short = 0 < len(text.encode()) <= MAX_TEXT_NBYTES
+    return is_short and "\0" not in text and not any(tag in text for tag in _TAGS)
+
+
+def tell(jobs: Iterable[RunningJob], messages: Iterable[Message]) -> Telling:
+    """What to tell, oldest messages first.
+
+    A client drops messages to a job that has not begun, so they wait until the job has sent one itself.
+    """
+    telling = Telling()
+    waiting: dict[int, list[Message]] = {}
+    for message in messages:
+        waiting.setdefault(message.result_id, []).append(message)
+    for job in jobs:
+        deadline_at = job.extended_at or job.deadline_at
+        ready: list[Message] = []
+        for message in waiting.get(job.id, ()):
+            if _has_had(job, message):
+                telling.acknowledged.append(message.id)
+            elif (message.has_begun or job.has_begun) and len(telling.said) + len(ready) < MAX_PER_REPLY:
+                ready.append(message)
+        new = [message for message in ready if message.told_deadline_at is None]
+        if new:
+            deadline_at = max(deadline_at, job.deadline_at + STEP_SECS)
+        telling.first_told += new
+        telling.said += [(job.name, each) for each in ready]
+        if deadline_at != job.deadline_at:
+            telling.deadlines[job.id] = deadline_at
+        if job.named_at is not None and _written(deadline_at) > job.named_at:
+            telling.later.append((job.name, deadline_at))
+    return telling
+
+
+def _has_had(job: RunningJob, message: Message) -> bool:
+    told_at = message.told_deadline_at
+    return told_at is not None and job.named_at is not None and job.named_at >= _written(told_at)
+
+
+def _written(deadline_at: float) -> float:
+    """As it stands in replies and requests, in whole seconds."""
+    return float(f"{deadline_at:.0f}")
+
+
+def extended(
+    deadline_at: float, sent_at: float, now: float, extension_secs: float, most_secs: float | None
+) -> float | None:
+    """The later deadline of a job that has just shown progress; None if it stays.
+
+    At least ``extension_secs`` from now, but no later than ``most_secs`` after it was sent.
+    """
+    wanted = now + extension_secs
+    if most_secs is not None:
+        wanted = min(wanted, sent_at + most_secs)
+    return wanted if extension_secs > 0 and wanted > deadline_at >= now else None
+
+
+def element(job_name: str, message: Message) -> str:
+    """The <trickle_down> of a reply. Its program finds the text in the file ``trickle_down_<number>``."""
+    text = message.text if message.text.endswith("\n") else f"{message.text}\n"
+    return f"<trickle_down>\n<result_name>{job_name}</result_name>\n<time>{message.id}</time>\n{text}</trickle_down>\n"
