@@ -228,6 +228,7 @@ DELETE FROM moving_rows m
  WHERE NOT EXISTS (SELECT FROM credit_useropening o WHERE o.user_id = m.user_id) RETURNING user_id""",
             leaves=True,
         ),
+        # Lists have no totals.
         Check(
             "periods that do not go on from each other's totals: their work is as the periods say",
             f"""
@@ -235,7 +236,7 @@ SELECT user_id FROM (
 SELECT user_id, t_cpu_ec + t_gpu_ec AS total,
        lag(t_cpu_ec + t_gpu_ec + d_cpu_ec + d_gpu_ec) OVER (PARTITION BY user_id ORDER BY id) AS before
   FROM moving_rows) p
- WHERE abs(total - before) > {MICRO}""",
+ WHERE total > 0 AND abs(total - before) > {MICRO}""",
         ),
     ),
 )
