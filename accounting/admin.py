@@ -13,6 +13,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import URLPattern
 from django.utils import timezone
+from django.utils.formats import number_format
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from unfold.admin import ModelAdmin, TabularInline
@@ -68,7 +69,7 @@ class AccountKeyAdminForm(AuditedForm):
     """A form with an account key that is written, never read."""
 
     new_account_key = forms.CharField(
-        label=_("account key at the project"),
+        label=_("Account key at the project"),
         required=False,
         max_length=255,
         strip=True,
@@ -424,9 +425,22 @@ class ProjectTroubleAdmin(ReadOnlyAdmin):
 
 @admin.register(ProjectStanding)
 class ProjectStandingAdmin(ReadOnlyAdmin):
-    list_display = ("project", "on_gpu", "target", "got", "boost", "day")
+    list_display = ("project", "on_gpu", "target_percent", "got_percent", "factor", "day")
     list_filter = ("project", "on_gpu")
     list_select_related = ("project",)
+    fields = list_display
+
+    @admin.display(description=_("target (%)"), ordering="target")
+    def target_percent(self, row: ProjectStanding) -> str:
+        return number_format(100 * row.target, 1)
+
+    @admin.display(description=_("actual (%)"), ordering="got")
+    def got_percent(self, row: ProjectStanding) -> str:
+        return number_format(100 * row.got, 1)
+
+    @admin.display(description=_("factor applied to its share"), ordering="boost")
+    def factor(self, row: ProjectStanding) -> str:
+        return number_format(row.boost, 2)
 
 
 @admin.register(Settlement)

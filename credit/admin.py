@@ -242,6 +242,9 @@ class AppAdmin(SettingsAdmin):
                     "adaptive_replication",
                     "min_replication_chance",
                     "one_result_per_user",
+                    "homogeneous_redundancy",
+                    "homogeneous_app_version",
+                    "is_beta",
                     "is_non_cpu_intensive",
                 )
             },
@@ -309,6 +312,10 @@ class AppVersionAdmin(SettingsAdmin):
         "processor_type",
         "api_version",
         "cmdline",
+        "is_wrapper",
+        "needs_network",
+        "dont_throttle",
+        "file_prefix",
         *VERSION_STATISTICS,
         "speeds",
         "created_at",
@@ -316,7 +323,15 @@ class AppVersionAdmin(SettingsAdmin):
     fieldsets = (
         (None, {"fields": ("app", "platform", "version_num", "plan_class", "processor_type", "is_deprecated")}),
         (_("Resources used"), {"fields": ("avg_ncpus", "gpu_usage", "min_gpu_ram_bytes")}),
-        (_("Start"), {"fields": ("api_version", "cmdline")}),
+        (
+            _("Start"),
+            {
+                "fields": (
+                    *("api_version", "cmdline", "is_wrapper", "needs_network", "dont_throttle", "file_prefix"),
+                    *("min_client_version", "max_client_version"),
+                )
+            },
+        ),
         (
             _("Credit"),
             {

@@ -5,6 +5,7 @@ An empty variable counts as unset: the default holds. docs/reference/settings.md
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 import os
 import re
@@ -111,6 +112,25 @@ def switch(name: str, default: bool) -> bool:
     if given.lower() not in _ON + _OFF:
         refuse(name, given, "give 1 (on) or 0 (off)")
     return given.lower() in _ON
+
+
+def client_version(name: str) -> str:
+    """A version of BOINC's client such as 7.16.0; empty: none."""
+    given = text(name)
+    if given and not re.fullmatch(r"\d{1,3}\.\d{1,2}(\.\d{1,2})?", given):
+        refuse(name, given, "give a version of BOINC such as 7.16.0")
+    return given
+
+
+def day(name: str) -> dt.datetime | None:
+    """The beginning (UTC) of a day such as 2027-03-01; empty: None."""
+    given = text(name)
+    if not given:
+        return None
+    try:
+        return dt.datetime.combine(dt.date.fromisoformat(given), dt.time(), dt.UTC)
+    except ValueError:
+        refuse(name, given, "give a day such as 2027-03-01")
 
 
 def choice(name: str, default: str, among: list[str]) -> str:

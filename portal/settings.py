@@ -135,6 +135,8 @@ MAX_JOBS_PER_RPC = env.integer("MAX_JOBS_PER_RPC", 20, low=1, high=500)
 MAX_UNDONE_SHARE = env.number("MAX_UNDONE_SHARE", 0.2, low=0, high=1)
 # Whether copies of a workunit are kept apart from accounts that may be one person's (docs/explanation/scheduler.md).
 SEPARATE_REPLICAS = env.choice("SEPARATE_REPLICAS", "prefer", ["strict", "prefer", "off"])
+# Servers from which computers may be told to fetch inputs of jobs: hosts, *.example.org, or * for all.
+REMOTE_INPUT_HOSTS = env.words("REMOTE_INPUT_HOSTS", [])
 # Signs programs; the private key may be kept elsewhere: signatures are then made there (docs/how-to/jobs.md).
 CODE_SIGNING_KEY = Path(env.text("CODE_SIGNING_KEY", str(VAR_DIR / "keys" / "code_signing_private")))
 CODE_SIGNING_KEY_PUBLIC = Path(env.text("CODE_SIGNING_KEY_PUBLIC", str(VAR_DIR / "keys" / "code_signing_public")))
@@ -153,6 +155,12 @@ FILES_S3_URL_SECS = env.integer("FILES_S3_URL_SECS", 3600, low=60, high=7 * 86_4
 SCHEDULER_REQUEST_DELAY_SECS = env.integer("SCHEDULER_REQUEST_DELAY_SECS", 10, low=0, high=86_400)
 # A computer that asks for jobs again before this gets none; what it reports is taken.
 MIN_SENDWORK_INTERVAL_SECS = env.integer("MIN_SENDWORK_INTERVAL_SECS", 6, low=0, high=86_400)
+# The least and the greatest version of BOINC's client that gets jobs (empty: any), and from when the least counts.
+MIN_CLIENT_VERSION = env.client_version("MIN_CLIENT_VERSION")
+MAX_CLIENT_VERSION = env.client_version("MAX_CLIENT_VERSION")
+MIN_CLIENT_VERSION_FROM = env.day("MIN_CLIENT_VERSION_FROM")
+# Jobs are given up this long after the deadline that clients are told.
+REPORT_GRACE_SECS = env.integer("REPORT_GRACE_SECS", 0, low=0, high=90 * 86_400)
 # Bytes of trickle-up messages that are taken of a job within 24 hours; the rest is dropped.
 TRICKLE_BYTES_PER_JOB_DAY = env.integer("TRICKLE_BYTES_PER_JOB_DAY", 1024**2, low=1000, high=1024**3)
 # Clients ask again after this long at the latest, even if they need nothing, to learn of cancelled jobs. 0: never.

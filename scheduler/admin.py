@@ -2,29 +2,76 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
 
 from django import forms
 from django.contrib import admin
 from django.contrib.auth.backends import ModelBackend
+from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path
 from django.utils import timezone
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
+from django.views.decorators.http import require_safe
 from unfold.widgets import UnfoldAdminFileFieldWidget, UnfoldAdminTextInputWidget
 
 from credit.models import App, AppVersion, ProcessorType
 from portal.admin import ReadOnlyAdmin
 from portal.audit.admin import AuditedAdmin, AuditedForm
 from portal.languages.sentences import sentence
+from scheduler.engine.plan_classes import is_pattern
 from scheduler.files.store import StoringError, store_file
-from scheduler.models import AppKeyword, KeyChange, PlanClass, ReleaseDraft, RetryEntry, StoredFile, Submitter, Trickle
+from scheduler.lanes.pages import LanePages
+from scheduler.lifecycle import invalid_results
+from scheduler.models import (
+    AppKeyword,
+    KeyChange,
+    PlanClass,
+    ReleaseDraft,
+    RetryEntry,
+    StoredFile,
+    Submitter,
+    Trickle,
+    WorkBlock,
+)
 from scheduler.releases.admin import ReleasePages
 from scheduler.releases.key_pages import KeyPages
 from scheduler.submission.drafts import MAX_UPLOAD_NBYTES
 
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
+
 MAX_GPU_RAM_BYTES = 2**50
+PLAN_CLASS_FIELDS: Final[tuple[tuple[StrOrPromise | None, tuple[str, ...]], ...]] = (
+    (None, ("name", "processor_type", "avg_ncpus", "max_ncpus", "nthreads_cmdline", "projected_flops_scale")),
+    (
+        _("Which computers"),
+        (
+            *("min_ncpus", "cpu_features", "cpu_vendor_pattern", "cpu_model_pattern", "os_pattern"),
+            *("min_client_version", "max_client_version"),
+        ),
+    ),
+    (
+        _("GPUs"),
+        (
+            *("gpu_usage", "cpu_share", "min_gpu_ram_bytes", "gpu_ram_used_bytes"),
+            *("min_driver_version", "max_driver_version", "min_compute_capability", "max_compute_capability"),
+            *("min_cuda_version", "max_cuda_version", "needs_opencl", "min_opencl_version", "max_opencl_version"),
+            *("needs_double_precision", "min_gpu_peak_flops", "max_gpu_peak_flops"),
+        ),
+    ),
+    (
+        _("Containers and virtual machines"),
+        (
+            *("needs_docker", "needs_wsl", "needs_virtualbox", "needs_vm_acceleration"),
+            *("min_virtualbox_version", "max_virtualbox_version", "excluded_virtualbox_versions"),
+        ),
+    ),
+)
 
 
 class PlanClassForm(AuditedForm):
@@ -32,24 +79,14 @@ class PlanClassForm(AuditedForm):
 
     class Meta:
         model = PlanClass
-        fields = (
-            "name",
-            "processor_type",
-            "avg_ncpus",
-            "max_ncpus",
-            "nthreads_cmdline",
-            "gpu_usage",
-            "projected_flops_scale",
-            "min_ncpus",
-            "cpu_features",
-            "min_gpu_ram_bytes",
-            "min_driver_version",
-            "min_compute_capability",
-            "needs_opencl",
-            "needs_docker",
-            "needs_wsl",
-        )
-        labels = {"needs_opencl": _("Needs OpenCL"), "needs_docker": _("Needs Docker"), "needs_wsl": _("Needs WSL")}
+        fields = tuple(name for _heading, names in PLAN_CLASS_FIELDS for name in names)
+        labels = {
+            "needs_opencl": _("Needs OpenCL"),
+            "needs_docker": _("Needs Docker"),
+            "needs_wsl": _("Needs WSL"),
+            "needs_virtualbox": _("Needs VirtualBox"),
+            "needs_vm_acceleration": _("Needs VT-x or AMD-V"),
+        }
         help_texts = {
             "processor_type": _("The kind of processor that versions of this class use."),
             "avg_ncpus": _("For one job. Determines its peak FLOPS, and therefore its credit."),
@@ -64,7 +101,23 @@ class PlanClassForm(AuditedForm):
             "cpu_features": _("Names as used by BOINC, separated by spaces: sse4_2 avx2."),
             "needs_docker": _("Only computers with Docker or Podman that BOINC may use."),
             "needs_wsl": _("Only computers with Windows Subsystem for Linux that BOINC may use."),
-            "min_driver_version": _("As sent by clients: 53504 for NVIDIA’s 535.04."),
+            "min_driver_version": _("As sent by clients: 53504 for NVIDIA’s 535.04. 0 means any, also below."),
+            "max_compute_capability": _("Major × 100 + minor, for example 705. NVIDIA only."),
+            "min_cuda_version": _("Major × 1000 + minor × 10: 12020 for 12.2."),
+            "min_opencl_version": _("Major × 100 + minor: 102 for 1.2."),
+            "gpu_ram_used_bytes": _("A job waits until so much is free. 0 means that computers are not told."),
+            "cpu_share": _(
+                "From 0 to 1. If above 0, the processors used follow from it and from the computer’s speeds."
+            ),
+            "min_client_version": _("Major × 10,000 + minor × 100 + release: 80204 for 8.2.4. 0 means any."),
+            "os_pattern": _(
+                "A regular expression for what BOINC reports, with at most three of * + ? and no repeated groups. "
+                "Empty means any."
+            ),
+            "needs_virtualbox": _("Its versions go only to computers whose main platform is theirs."),
+            "needs_vm_acceleration": _("Without it, a virtual machine runs slowly and with one processor."),
+            "min_virtualbox_version": _("Major × 10,000 + minor × 100 + release: 70012 for 7.0.12. 0 means any."),
+            "excluded_virtualbox_versions": _("Such numbers, separated by spaces."),
         }
 
     def clean(self) -> dict[str, Any]:
@@ -77,6 +130,23 @@ class PlanClassForm(AuditedForm):
         if not 0 <= (cleaned.get("min_gpu_ram_bytes") or 0) <= MAX_GPU_RAM_BYTES:
             self.add_error("min_gpu_ram_bytes", gettext("From 0 to %(most)s bytes.") % {"most": MAX_GPU_RAM_BYTES})
         return cleaned
+
+    def clean_os_pattern(self) -> str:
+        return self._pattern("os_pattern")
+
+    def clean_cpu_vendor_pattern(self) -> str:
+        return self._pattern("cpu_vendor_pattern")
+
+    def clean_cpu_model_pattern(self) -> str:
+        return self._pattern("cpu_model_pattern")
+
+    def _pattern(self, field: str) -> str:
+        pattern: str = self.cleaned_data[field]
+        if not is_pattern(pattern):
+            raise forms.ValidationError(
+                gettext("Use a regular expression with at most three of * + ?, three groups, none repeated, and no {.")
+            )
+        return pattern
 
     def clean_processor_type(self) -> str:
         type_: str = self.cleaned_data["processor_type"]
@@ -95,6 +165,7 @@ class PlanClassAdmin(AuditedAdmin):
     """Which computers can run the versions of a plan class; they follow a change within five seconds."""
 
     form = PlanClassForm
+    fieldsets = [(heading, {"fields": names}) for heading, names in PLAN_CLASS_FIELDS]
     list_display = ("name", "processor_type", "avg_ncpus", "max_ncpus", "gpu_usage", "min_ncpus", "cpu_features")
     list_filter = ("processor_type",)
     search_fields = ("name",)
@@ -131,14 +202,17 @@ class SubmitterForm(AuditedForm):
         fields = ("user", "share", "max_priority", "max_jobs", "max_fpops", "app_names")
         help_texts = {
             "share": _(
-                "Compared with the other submitters’: with 2, jobs of an app get twice the computing time that they "
-                "get with 1, as long as others have jobs waiting, too. Holds for jobs that are submitted from now on."
+                "Of an app’s computing time, relative to other submitters who have jobs waiting: a share of 2 gets "
+                "twice as much as a share of 1. A change applies to jobs submitted afterwards."
             ),
-            "max_priority": _("Jobs of a higher priority go before everybody’s jobs of a lower one."),
-            "max_jobs": _("Jobs at a time without a result. Empty: any number."),
-            "max_fpops": _("Of all copies of these jobs, as estimated. Empty: any number."),
+            "max_priority": _(
+                "The highest priority they may give a job. Jobs of a higher priority are sent before all jobs of a "
+                "lower one, whoever submitted them."
+            ),
+            "max_jobs": _("The most jobs they may have unfinished at a time. If empty, there is no limit."),
+            "max_fpops": _("The most estimated FLOPs of these jobs, all copies included. If empty, there is no limit."),
             "app_names": _(
-                "The short names of the apps of which they may submit jobs, separated by spaces. Empty: all."
+                "Short names of the apps they may submit jobs for, separated by spaces. If empty, all apps."
             ),
         }
 
@@ -187,8 +261,57 @@ class ReleaseDraftAdmin(ReleasePages):
     """Versions of apps: prepare, sign, test, release, withdraw, roll back."""
 
 
+class WorkBlockForm(AuditedForm):
+    """Who gets no new jobs, and why."""
+
+    class Meta:
+        model = WorkBlock
+        fields = ("host", "user", "reason")
+        help_texts = {
+            "host": _("The number of the computer, as on its page."),
+            "user": _("Or the number of the volunteer: then all of their computers."),
+        }
+
+
+@admin.register(WorkBlock)
+class WorkBlockAdmin(AuditedAdmin):
+    """Computers that get no new jobs, and volunteers none of whose computers do; deleting the block undoes it."""
+
+    form = WorkBlockForm
+    list_display = ("__str__", "host", "user", "reason", "created_at")
+    list_select_related = ("host", "user")
+    search_fields = ("reason", "host__domain_name", "user__name")
+    raw_id_fields = ("host", "user")
+    fields = WorkBlockForm.Meta.fields
+
+    def get_urls(self) -> list[URLPattern]:
+        view: Callable[..., HttpResponse] = self.admin_site.admin_view(require_safe(self.invalid_results))
+        return [path("invalid-results/", view, name="invalid_results"), *super().get_urls()]
+
+    def invalid_results(self, request: HttpRequest) -> HttpResponse:
+        """Which versions and computers return invalid results?"""
+        if not request.user.has_perm("credit.view_result"):
+            raise PermissionDenied
+        now = timezone.now()
+        context = {
+            **self.admin_site.each_context(request),
+            "title": gettext("Invalid results"),
+            "parts": [
+                (gettext("By version"), invalid_results.by_version(now), False),
+                (gettext("By computer and version"), invalid_results.by_host(now), True),
+            ],
+            "days": invalid_results.DAYS,
+            "may_block": self.has_add_permission(request),
+        }
+        return TemplateResponse(request, "scheduler/admin/invalid_results.html", context)
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
+        """The reason can be put in other words; whom it is about is another block."""
+        return () if obj is None else ("host", "user")
+
+
 @admin.register(RetryEntry)
-class RetryEntryAdmin(ReadOnlyAdmin):
+class RetryEntryAdmin(LanePages):
     """Workunits that made a background step fail: why, and when they are tried again."""
 
     list_display = ("workunit", "step", "fault", "ntries", "since", "retry_at")

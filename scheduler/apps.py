@@ -31,9 +31,9 @@ class SchedulerConfig(extras.SiteApp):
 
     def audited(self) -> Sequence[Audited]:
         from portal.audit.register import Audited
-        from scheduler.models import AppKeyword, PlanClass, Submitter
+        from scheduler.models import AppKeyword, PlanClass, Submitter, WorkBlock
 
-        return [Audited(PlanClass), Audited(AppKeyword), Audited(Submitter)]
+        return [Audited(PlanClass), Audited(AppKeyword), Audited(Submitter), Audited(WorkBlock)]
 
     def operations(self) -> Mapping[str, Operation]:
         from scheduler.releases.steps import OPERATIONS
@@ -67,9 +67,15 @@ class SchedulerConfig(extras.SiteApp):
         return [FILES, NAMES]
 
     def admin_pages(self) -> Sequence[AdminPage]:
-        from portal.dashboard.navigation import SETTINGS, AdminPage
+        from portal.dashboard.navigation import JOBS, SETTINGS, AdminPage
 
-        return [AdminPage(SETTINGS, _("New code-signing key"), "admin:new_key", "scheduler.add_keychange")]
+        reserved = AdminPage(JOBS, _("Jobs for certain computers"), "admin:reserved_jobs", "credit.view_workunit")
+        invalid = AdminPage(JOBS, _("Invalid results"), "admin:invalid_results", "credit.view_result")
+        return [
+            reserved,
+            invalid,
+            AdminPage(SETTINGS, _("New code-signing key"), "admin:new_key", "scheduler.add_keychange"),
+        ]
 
     def account_erased(self, user_id: int, now: dt.datetime) -> None:
         from scheduler.submission.batches import disown
@@ -82,10 +88,9 @@ class SchedulerConfig(extras.SiteApp):
         merge_records(older, newer)
 
     def host_sections(self, host: Host, now: dt.datetime) -> Iterable[extras.HostSection]:
-        from scheduler.lifecycle.host_programs import programs_section
+        from scheduler.lifecycle.host_programs import block_section, programs_section
 
-        section = programs_section(host, now)
-        return [] if section is None else [section]
+        return [section for section in (block_section(host), programs_section(host, now)) if section is not None]
 
     def programs_run(self, host_id: int) -> Iterable[tuple[str, int]]:
         from scheduler.lifecycle.host_programs import programs_run

@@ -12,6 +12,7 @@ from portal.celery import is_full
 from portal.databases.clocks import database_now
 from scheduler.examples import demo
 from scheduler.files import leftovers
+from scheduler.lanes.release import end_jobs_of_gone_targets
 from scheduler.lifecycle import assimilator, file_deleter, purge, transitioner, unsendable
 from scheduler.rpc import trickles
 from scheduler.submission import batches, drafts
@@ -63,6 +64,7 @@ def archive() -> None:
     now = database_now()
     batches.expire(now)
     unsendable.run(now)
+    end_jobs_of_gone_targets(now)
     purge.run(now)
     drafts.discard_old(now)
 

@@ -41,7 +41,7 @@ class Sort(StrEnum):
     CONTACT = "contact"
     NAME = "name"
     SYSTEM = "system"
-    TODAY = "today"
+    RECENT = "recent"
     TOTAL = "total"
 
 
@@ -52,10 +52,10 @@ def _plain(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class HostLine:
-    """A computer in the list, with micro-credits of today and in all."""
+    """A computer in the list, with micro-credits of the last 24 hours and in all."""
 
     host: Host
-    today_ec: int
+    recent_ec: int
     total_ec: int
     is_active: bool
     concerns: list[Concern]
@@ -85,13 +85,13 @@ class HostLine:
 
 
 # What most people want first in each column: the latest, the largest, but names from A.
-_DESCENDING: Final = frozenset({Sort.CONTACT, Sort.TODAY, Sort.TOTAL})
+_DESCENDING: Final = frozenset({Sort.CONTACT, Sort.RECENT, Sort.TOTAL})
 _KEYS: Final[dict[Sort, Callable[[HostLine], Any]]] = {
     Sort.PROBLEMS: lambda line: line.urgency,
     Sort.CONTACT: lambda line: line.host.last_contact_at,
     Sort.NAME: lambda line: line.host.name.casefold(),
     Sort.SYSTEM: lambda line: line.host.os_name.casefold(),
-    Sort.TODAY: lambda line: line.today_ec,
+    Sort.RECENT: lambda line: line.recent_ec,
     Sort.TOTAL: lambda line: line.total_ec,
 }
 

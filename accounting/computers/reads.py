@@ -28,6 +28,7 @@ from accounting.computers.texts import ClientFact, client_facts
 from accounting.engine.amounts import NO_WORK, Totals
 from accounting.engine.choice.facts import CPU, Choice
 from accounting.engine.host_wishes import NO_WISHES, HostWishes
+from accounting.engine.recent_work import recent_ec
 from accounting.ledger.texts import NoteLine, explain
 from accounting.models import Day, HostClient, HostLedger, HostProject, Note, Project
 from accounting.reconciliation.reads import Reconciled, last_days, read_reconciled, read_standings
@@ -46,13 +47,14 @@ NOTES_SINCE: Final = dt.timedelta(days=90)
 
 @dataclass(frozen=True, slots=True)
 class GroupLine:
-    """A group's computers in use: how many, how many synced lately, how many need attention; credit of today."""
+    """A group's computers in use: how many, how many synced lately, how many need attention; credit of the last
+    24 hours."""
 
     name: str
     hosts: int
     active: int
     troubled: int
-    today_ec: int
+    recent_ec: int
 
     @property
     def silent(self) -> int:
@@ -68,7 +70,7 @@ class HostList:
 
     active: Page[HostLine]
     retired: Page[HostLine]
-    today_ec: int
+    recent_ec: int
     total_ec: int
     wanted: Wanted
     known: int
@@ -100,19 +102,28 @@ def _read_lines(user: User, now: dt.datetime) -> list[HostLine]:
     totals: dict[int, int] = {}
     for standing in read_standings(user):
         totals[standing.host_id] = totals.get(standing.host_id, 0) + standing.settled
-    today = dict(
-        Day.objects.filter(user=user, day=now.astimezone(dt.UTC).date())
-        .values("host_id")
+    today = now.astimezone(dt.UTC).date()
+    yesterday = today - dt.timedelta(days=1)
+    worked = {
+        (host_id, day): ec
+        for host_id, day, ec in Day.objects.filter(user=user, day__range=(yesterday, today))
+        .values("host_id", "day")
         .annotate(ec=Cast(Sum(F("cpu_ec") + F("gpu_ec")), BigIntegerField()))
-        .values_list("host_id", "ec")
-    )
+        .values_list("host_id", "day", "ec")
+    }
     concerns: dict[int, list[Concern]] = {}
     for attention in read_attention(user, hosts, now, silent_after(user)):
         if attention.concern not in concerns.setdefault(attention.host_id, []):
             concerns[attention.host_id].append(attention.concern)
     return [
         HostLine(
-            host, today.get(host.pk, 0), totals.get(host.pk, 0), is_in_contact(host, now), concerns.get(host.pk, [])
+            host=host,
+            recent_ec=recent_ec(
+                worked.get((host.pk, yesterday), 0), worked.get((host.pk, today), 0), host.last_contact_at, now
+            ),
+            total_ec=totals.get(host.pk, 0),
+            is_active=is_in_contact(host, now),
+            concerns=concerns.get(host.pk, []),
         )
         for host in hosts
     ]
@@ -134,7 +145,7 @@ def _group_line(name: str, lines: Iterable[HostLine]) -> GroupLine:
         len(in_use),
         sum(line.is_active for line in in_use),
         sum(bool(line.concerns) for line in in_use),
-        sum(line.today_ec for line in in_use),
+        sum(line.recent_ec for line in in_use),
     )
 
 
@@ -175,7 +186,7 @@ def read_hosts(user: User, now: dt.datetime, params: Mapping[str, str]) -> HostL
     return HostList(
         active=Paginator(active, HOSTS_A_PAGE).get_page(params.get("page", "1")),
         retired=Paginator(retired, HOSTS_A_PAGE).get_page(params.get("retired_page", "1")),
-        today_ec=sum(line.today_ec for line in (*active, *retired)),
+        recent_ec=sum(line.recent_ec for line in (*active, *retired)),
         total_ec=sum(line.total_ec for line in (*active, *retired)),
         wanted=wanted,
         known=len(lines),
@@ -186,14 +197,14 @@ def read_hosts(user: User, now: dt.datetime, params: Mapping[str, str]) -> HostL
 
 @dataclass(frozen=True, slots=True)
 class ProjectLine:
-    """One project on one computer: totals, credit of today, what waits, what the client said, the owner's wishes.
+    """One project on one computer: totals, credit of the last 24 hours, what waits, what the client said, wishes.
 
     ``share``: the part of the computer's work that it is chosen for, 0 to 1; None if it is not chosen.
     """
 
     project: Project
     credited: Totals
-    today_ec: int
+    recent_ec: int
     waiting_ec: int
     remarks: list[str]
     wish: HostWishes
@@ -228,7 +239,7 @@ class HostPage:
     is_active: bool
     lines: list[ProjectLine]
     credited: Totals
-    today_ec: int
+    recent_ec: int
     waiting_ec: int
     # The last days with what was credited on each
     days: list[tuple[dt.date, int]]
@@ -289,11 +300,16 @@ def read_host_page(user: User, host: Host, now: dt.datetime) -> HostPage:
         .annotate(ec=F("cpu_ec") + F("gpu_ec"))
         .values_list("day", "project_id", "ec")
     )
-    today = {project: ec for day, project, ec in worked if day == date}
+    by_day = {(project, day): ec for day, project, ec in worked}
     choice = selection.choice_for(computer_of(host, ledger, rows, now), now)
     parts = fractions(choice.shares)
     lines = [
-        _line(project, rows.get(id_), today.get(id_, 0), parts.get(id_))
+        _line(
+            project,
+            rows.get(id_),
+            recent_ec(by_day.get((id_, days[-2]), 0), by_day.get((id_, date), 0), host.last_contact_at, now),
+            parts.get(id_),
+        )
         for id_, project in selection.projects.items()
         if id_ in rows or id_ in parts
     ]
@@ -312,7 +328,7 @@ def read_host_page(user: User, host: Host, now: dt.datetime) -> HostPage:
         is_active=is_in_contact(host, now),
         lines=lines,
         credited=_sum(line.credited for line in lines),
-        today_ec=sum(line.today_ec for line in lines),
+        recent_ec=sum(line.recent_ec for line in lines),
         waiting_ec=sum(line.waiting_ec for line in lines),
         days=[(day, sum(ec for of, _, ec in worked if of == day)) for day in days],
         notes=_read_notes(host, selection.projects, now),
@@ -351,15 +367,15 @@ def _sum(totals: Iterable[Totals]) -> Totals:
     return result
 
 
-def _line(project: Project, row: HostProject | None, today_ec: int, share: float | None) -> ProjectLine:
+def _line(project: Project, row: HostProject | None, credit: int, share: float | None) -> ProjectLine:
     if row is None:
         return ProjectLine(
-            project, NO_WORK, today_ec, 0, [gettext("not attached yet")], NO_WISHES, share, is_listed=False
+            project, NO_WORK, credit, 0, [gettext("not attached yet")], NO_WISHES, share, is_listed=False
         )
     return ProjectLine(
         project=project,
         credited=Totals(*row.credited),
-        today_ec=today_ec,
+        recent_ec=credit,
         waiting_ec=Totals(*row.pending).credit,
         remarks=_remarks(row, share),
         wish=HostWishes(

@@ -13,8 +13,8 @@ from django.db import connection
 
 from accounting.computers.attention import Attention, Concern, read_attention
 from accounting.computers.reads import is_in_contact
+from accounting.engine.recent_work import Recent, ReportedDays, Work, last_24_hours, recent_ec
 from accounting.home import sql
-from accounting.home.work import Recent, ReportedDays, Work, last_24_hours
 from accounting.models import Project
 from accounting.reconciliation.reads import Reconciled, last_days, read_reconciled
 from portal.models import Host, User
@@ -24,7 +24,7 @@ from portal.people.access import own_hosts
 DAYS_SHOWN = 30
 WEEK_DAYS = 7
 MAX_HOSTS_SHOWN = 10
-MAX_ATTENTION_LINES = 8
+MAX_ATTENTION_LINES = 5
 MAX_SILENT_LINES = 3
 
 
@@ -41,10 +41,10 @@ class ProjectPart:
 
 @dataclass(frozen=True, slots=True)
 class HomeHost:
-    """A computer with its credit of today and of the last seven days."""
+    """A computer with its credit of the last 24 hours and of the last seven days."""
 
     host: Host
-    today_ec: int
+    recent_ec: int
     week_ec: int
     is_active: bool
     needs_attention: bool
@@ -55,7 +55,6 @@ class Overview:
     """All figures of the home page."""
 
     recent: Recent
-    today: Work
     week: Work
     month: Work
     total_ec: int
@@ -83,16 +82,27 @@ class _Sums:
 def read_overview(user: User, now: dt.datetime) -> Overview:
     """The figures of ``user`` at ``now``; fifteen statements, however many computers and projects there are."""
     today = now.astimezone(dt.UTC).date()
+    yesterday = today - dt.timedelta(days=1)
     starts, range_ = last_days(today, DAYS_SHOWN)
     settled = read_reconciled(user, starts, range_, today)
     sums = _read_sums(user, today)
     hosts = list(own_hosts(user).filter(retired_at=None).order_by("-last_contact_at", "pk"))
     attention = read_attention(user, hosts, now, silent_after(user))
     troubled = {line.host_id for line in attention}
+    # Of tasks that fail at several projects the first line alone: the computer's page has them all.
+    first_lines: dict[tuple[int, Concern], Attention] = {}
+    for one in attention:
+        first_lines.setdefault((one.host_id, one.concern), one)
+    attention = list(first_lines.values())
     lines = [
         HomeHost(
             host=host,
-            today_ec=sums.by_host.get((host.pk, today), Work()).ec,
+            recent_ec=recent_ec(
+                sums.by_host.get((host.pk, yesterday), Work()).ec,
+                sums.by_host.get((host.pk, today), Work()).ec,
+                host.last_contact_at,
+                now,
+            ),
             week_ec=sums.week_by_host.get(host.pk, 0),
             is_active=is_in_contact(host, now),
             needs_attention=host.pk in troubled,
@@ -110,7 +120,6 @@ def read_overview(user: User, now: dt.datetime) -> Overview:
     days = [today - dt.timedelta(days=back) for back in range(DAYS_SHOWN - 1, -1, -1)]
     return Overview(
         recent=last_24_hours(_reported_days(sums, lines, now), now),
-        today=_work_of(sums, days[-1:]),
         week=_work_of(sums, days[-WEEK_DAYS:]),
         month=_work_of(sums, days),
         total_ec=settled.settled,

@@ -61,16 +61,16 @@ class Project(models.Model):
     # Of the master URL; set whenever the row is saved
     address_key = models.CharField(max_length=255, unique=True, editable=False)
     path_ignores_case = models.BooleanField(
-        _("upper and lower case are the same in its address"),
+        _("address ignores upper and lower case"),
         default=False,
         help_text=_(
-            "If set, computers that have it under example.org/Science and example.org/science have one project."
+            "If on, computers attached to example.org/Science and to example.org/science are attached to one project."
         ),
     )
     web_url = models.CharField(
         _("website"), max_length=255, blank=True, validators=[URLValidator(schemes=["http", "https"])]
     )
-    summary = models.CharField(_("summary of its science in one line"), max_length=200, blank=True)
+    summary = models.CharField(_("its science in one line"), max_length=200, blank=True)
     description = models.TextField(_("description"), blank=True)
     is_active = models.BooleanField(_("computers may be attached"), default=True)
     down_since = models.DateTimeField(

@@ -43,7 +43,7 @@ class Settlement(models.Model):
     class Meta:
         ordering = ["-is_outside", "project", "host"]
         verbose_name = _("credit comparison")
-        verbose_name_plural = _("granted and estimated credit")
+        verbose_name_plural = _("credit comparisons")
         constraints = [
             UniqueConstraint(fields=["host", "project"], name="settlement_once"),
             CheckConstraint(

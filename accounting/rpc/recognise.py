@@ -27,7 +27,7 @@ from accounting.ledger.locks import lock_ledgers
 from accounting.models import HostClient, HostLedger, HostProject, Project
 from accounting.rpc.description import appearance_of
 from accounting.wire.requests import AccountManagerRequest
-from portal.computers.identify import SAME_NAME_AFTER, HostDescription, identify, new_host
+from portal.computers.identify import SAME_NAME_AFTER, HostDescription, find_host, new_host
 from portal.models import Host, User
 
 MAX_CLIENTS: Final = 100
@@ -78,14 +78,13 @@ def recognise(
     Runs inside the caller's transaction. Locks the user's row, and the record's ledger if its CPID is another one.
     """
     appearance = appearance_of(request)
-    is_joining = join_token_id is not None
-
-    def by_other_facts() -> Host | None:
+    host = find_host(user_id, appearance, now, join_token_id)
+    if host is None and join_token_id is None:
         # Computers that are installed from one image have its numbers and ids.
-        renamed = None if is_joining else _renamed(user_id, appearance, request.previous_host_cpid, hostids)
-        return renamed or _reported_before(user_id, appearance, now)
-
-    host, is_new = identify(user_id, appearance, now, by_other_facts, join_token_id=join_token_id)
+        host = _renamed(user_id, appearance, request.previous_host_cpid, hostids)
+    host = host or _reported_before(user_id, appearance, now)
+    is_new = host is None
+    host = host or new_host(user_id, appearance, now, join_token_id=join_token_id)
     if not is_new and request.host_token is None:
         host = _with_same_numbers(host, hostids)
     if is_new or not request.host_cpid or not host.host_cpid:

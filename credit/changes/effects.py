@@ -64,7 +64,7 @@ class Effects:
         return {**asdict(self), "since": self.since.isoformat(), "until": self.until.isoformat()}
 
     @classmethod
-    def of_json(cls, kept: dict[str, Any]) -> Effects:
+    def of_json(cls, stored: dict[str, Any]) -> Effects:
         rows = [
             Row(
                 row["version"],
@@ -72,10 +72,10 @@ class Effects:
                 Side(**row["before"]) if row["before"] else None,
                 Side(**row["after"]) if row["after"] else None,
             )
-            for row in kept["rows"]
+            for row in stored["rows"]
         ]
-        since, until = (dt.datetime.fromisoformat(kept[name]) for name in ("since", "until"))
-        return cls(since, until, kept["is_over"], rows, kept.get("is_part", False))
+        since, until = (dt.datetime.fromisoformat(stored[name]) for name in ("since", "until"))
+        return cls(since, until, stored["is_over"], rows, stored.get("is_part", False))
 
 
 def measure(app: App, change: Change, now: dt.datetime) -> Effects:
@@ -88,7 +88,7 @@ def measure(app: App, change: Change, now: dt.datetime) -> Effects:
     end = later.timestamp if later is not None else at + MEASURED
     until = min(end, now)
     (before, is_part_before), (after, is_part_after) = _granted(app, since, at), _granted(app, at, until)
-    versions = {each.pk: each for each in app.versions.select_related("app", "platform")}
+    versions = {version.pk: version for version in app.versions.select_related("app", "platform")}
     rows = [
         Row(version, _name(versions.get(version or 0)), before.get(version), after.get(version))
         for version in sorted({*before, *after}, key=lambda pk: (pk is None, pk or 0))
@@ -107,12 +107,12 @@ def _granted(app: App, since: dt.datetime, until: dt.datetime) -> tuple[dict[int
         return {}, False
     with connection.cursor() as cursor:
         cursor.execute(sql.GRANTED, {"app": app.pk, "since": since, "until": until, "limit": MAX_WORKUNITS})
-        found = cursor.fetchall()
+        rows = cursor.fetchall()
     sides = {
         version: Side(ngranted, credit / days, per_flop * _FLOPS, spread[0] * _FLOPS, spread[1] * _FLOPS)
-        for version, ngranted, credit, per_flop, spread, _ in found
+        for version, ngranted, credit, per_flop, spread, _ in rows
     }
-    return sides, any(row[-1] for row in found)
+    return sides, any(row[-1] for row in rows)
 
 
 def measure_recent(now: dt.datetime) -> int:
@@ -131,12 +131,12 @@ def section(change: Change) -> Section | None:
     app = _app_of(change)
     if app is None or not credit_changes(app.pk).filter(pk=change.pk).exists():
         return None
-    kept = CreditChange.objects.select_related("preview").filter(change=change).first()
-    effects = Effects.of_json(kept.effects) if kept is not None and kept.effects else None
+    stored = CreditChange.objects.select_related("preview").filter(change=change).first()
+    effects = Effects.of_json(stored.effects) if stored is not None and stored.effects else None
     if effects is None or not effects.is_over:
         effects = _measured_lately(app, change)
     context = {
-        "preview": kept.preview if kept is not None else None,
+        "preview": stored.preview if stored is not None else None,
         "effects": effects,
         "sentence": sentence(effects),
         "nread": MAX_WORKUNITS,
@@ -147,11 +147,11 @@ def section(change: Change) -> Section | None:
 def _measured_lately(app: App, change: Change) -> Effects:
     """Measured within the last ten minutes: it reads many results."""
     key = f"effects-of-change-{change.pk}-{change.timestamp.timestamp()}"
-    kept = cache.get(key)
-    if kept is None:
-        kept = measure(app, change, timezone.now()).as_json()
-        cache.set(key, kept, _FRESH_SECS)
-    return Effects.of_json(kept)
+    effects = cache.get(key)
+    if effects is None:
+        effects = measure(app, change, timezone.now()).as_json()
+        cache.set(key, effects, _FRESH_SECS)
+    return Effects.of_json(effects)
 
 
 def _app_of(change: Change) -> App | None:

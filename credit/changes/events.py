@@ -28,8 +28,8 @@ def credit_changes(app_id: int | None) -> QuerySet[Change]:
     if app_id is not None:
         of_app &= Q(object_id=app_id)
         of_version &= Q(object_id__in=list(AppVersion.objects.filter(app=app_id).values_list("pk", flat=True)))
-    found: QuerySet[Change] = Change.objects.filter(of_app | of_version, action=Change.Action.UPDATE)
-    return found.order_by("timestamp", "pk").select_related("content_type", "actor")
+    changes: QuerySet[Change] = Change.objects.filter(of_app | of_version, action=Change.Action.UPDATE)
+    return changes.order_by("timestamp", "pk").select_related("content_type", "actor")
 
 
 def events(app_id: int | None, since: dt.datetime, until: dt.datetime) -> list[Event]:

@@ -57,8 +57,8 @@ def _wanted(proposal: Proposal) -> _Statistics:
     """Of the snapshot to be put back; nothing for a reset."""
     if proposal.subject is None:
         return _Statistics()
-    kept = StatisticsSnapshot.objects.get(pk=proposal.subject)
-    return _Statistics(kept.pfc_n, kept.pfc_avg, kept.pfc_scale, kept.is_counted)
+    snapshot = StatisticsSnapshot.objects.get(pk=proposal.subject)
+    return _Statistics(snapshot.pfc_n, snapshot.pfc_avg, snapshot.pfc_scale, snapshot.is_counted)
 
 
 def _kept_records(version: AppVersion) -> QuerySet[HostAppVersion]:
@@ -77,15 +77,15 @@ def _title(version: AppVersion, proposal: Proposal) -> str:
 
 def _lines(version: AppVersion, proposal: Proposal) -> list[Line]:
     wanted = _wanted(proposal)
-    found = [
+    lines = [
         Line(name, str(_LABELS[name]), in_words(None, getattr(version, name)), in_words(None, getattr(wanted, name)))
         for name in _NAMES
     ]
     records = HostAppVersion.objects.filter(app_version=version)
     here = records.filter(pfc_n__gt=0).count()
-    kept = StatisticsSnapshot.objects.filter(pk=proposal.subject).first() if proposal.subject else None
-    after = kept.host_records.filter(pfc_n__gt=0, record__in=records).count() if kept is not None else 0
-    return [*found, Line("host_records", gettext("Computers with samples"), str(here), str(after))]
+    snapshot = StatisticsSnapshot.objects.filter(pk=proposal.subject).first() if proposal.subject else None
+    after = snapshot.host_records.filter(pfc_n__gt=0, record__in=records).count() if snapshot is not None else 0
+    return [*lines, Line("host_records", gettext("Computers with samples"), str(here), str(after))]
 
 
 def _notes(version: AppVersion, proposal: Proposal) -> list[str]:
@@ -142,13 +142,13 @@ def _carry_out(version: AppVersion, proposal: Proposal) -> Change | None:
         force_log=True,
         additional_data={OPERATION_KEY: OPERATION},
     )
-    kept = StatisticsSnapshot.objects.create(
+    snapshot = StatisticsSnapshot.objects.create(
         change=change, app_version=version, **{name: getattr(before, name) for name in _NAMES}
     )
     with connection.cursor() as cursor:
         cursor.execute(sql.READ_LOCKED_RECORDS, [version.pk])
         locked = [id_ for (id_,) in cursor.fetchall()]
-        cursor.execute(sql.KEEP_RECORDS, [kept.pk, locked])
+        cursor.execute(sql.KEEP_RECORDS, [snapshot.pk, locked])
         cursor.execute(sql.EMPTY_RECORDS, [locked])
         if proposal.subject is not None:
             cursor.execute(sql.RESTORE_RECORDS, [proposal.subject])
@@ -157,12 +157,12 @@ def _carry_out(version: AppVersion, proposal: Proposal) -> Change | None:
 
 
 def _undo(change: Change) -> Proposal:
-    kept = StatisticsSnapshot.objects.get(change=change)
+    snapshot = StatisticsSnapshot.objects.get(change=change)
     return Proposal(
         model=AppVersion._meta.label,
-        pk=kept.app_version_id,
+        pk=snapshot.app_version_id,
         operation=OPERATION,
-        subject=kept.pk,
+        subject=snapshot.pk,
         undoes=change.pk,
     )
 

@@ -67,12 +67,12 @@ def versions_that_count(versions: Iterable[ExportedVersion]) -> list[ExportedVer
     for version in versions:
         if version.pfc_n >= version.sample_threshold and MIN_SCALE <= version.pfc_scale <= MAX_SCALE:
             apps[version.app_name].append(version)
-    found = []
+    counted = []
     for group in apps.values():
         own = [version for version in group if not version.is_received]
         if len({version.processor_type == ProcessorType.CPU for version in own}) == 2:
-            found += own
-    return found
+            counted += own
+    return counted
 
 
 def average_factors(projects: Iterable[Sequence[ExportedVersion]], now: float) -> list[Factor]:
@@ -87,7 +87,7 @@ def average_factors(projects: Iterable[Sequence[ExportedVersion]], now: float) -
             credit = decayed(version.expavg_credit, version.expavg_time, now, Rules.published())
             for plan_class in (None, version.plan_class):
                 groups[version.processor_type, plan_class].append((number, version.pfc_scale, credit))
-    found = []
+    factors = []
     for (processor_type, plan_class), group in groups.items():
         rows = [row for row in group if row[2] > 0]
         total = fsum(credit for _, _, credit in rows)
@@ -97,9 +97,9 @@ def average_factors(projects: Iterable[Sequence[ExportedVersion]], now: float) -
             # Rounding may bring it beyond them, far beyond where credit is next to nothing.
             scale = min(max(mean, min(scales)), max(scales))
             nprojects = len({number for number, _, _ in rows})
-            found.append(Factor(processor_type, plan_class, scale, total, nprojects, len(rows)))
-    found.sort(key=lambda each: (each.plan_class is not None, -each.nprojects, -each.expavg_credit))
-    return sorted(found[:MAX_FACTORS], key=_place)
+            factors.append(Factor(processor_type, plan_class, scale, total, nprojects, len(rows)))
+    factors.sort(key=lambda factor: (factor.plan_class is not None, -factor.nprojects, -factor.expavg_credit))
+    return sorted(factors[:MAX_FACTORS], key=_place)
 
 
 def _place(factor: Factor) -> tuple[str, bool, str]:

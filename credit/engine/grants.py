@@ -46,11 +46,11 @@ def grant(app: AppFacts, workunit: WorkunitFacts, claims: Sequence[Explanation])
             if credit < least:
                 least = credit
     if not count and app.rules.only_clean_samples_raise:
-        known = [claim for claim in claims if claim.claim_rule is ClaimRule.VERSION_AND_HOST]
-        scaled = [claim.claimed_credit or 0.0 for claim in known if not claim.fails_often]
-        if known and not scaled:
+        normalised = [claim for claim in claims if claim.claim_rule is ClaimRule.VERSION_AND_HOST]
+        scaled = [claim.claimed_credit or 0.0 for claim in normalised if not claim.fails_often]
+        if normalised and not scaled:
             # One of them may exaggerate its short jobs.
-            return _at_most(app, min(claim.claimed_credit or 0.0 for claim in known), GrantRule.MINIMUM)
+            return _at_most(app, min(claim.claimed_credit or 0.0 for claim in normalised), GrantRule.MINIMUM)
         if scaled:
             return _at_most(app, sum(scaled) / len(scaled), GrantRule.MEAN_OF_SCALED)
     if not count:

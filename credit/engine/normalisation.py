@@ -30,9 +30,11 @@ class Normalisation:
 
 def normalise(versions: Sequence[VersionFacts], rules: Rules) -> Normalisation:
     """The scales of one app's versions; ``versions`` are all of them, deprecated ones too."""
-    found = _SCALINGS[rules.scaling](versions, rules)
-    found.received |= {each.id for each in versions if each.is_scale_received and each.id not in found.scales}
-    return found
+    normalisation = _SCALINGS[rules.scaling](versions, rules)
+    normalisation.received |= {
+        version.id for version in versions if version.is_scale_received and version.id not in normalisation.scales
+    }
+    return normalisation
 
 
 def renew_scales(app: AppFacts, versions: Sequence[VersionFacts]) -> list[int]:
@@ -41,8 +43,8 @@ def renew_scales(app: AppFacts, versions: Sequence[VersionFacts]) -> list[int]:
     Returns the versions whose scale would be no number that can be stored: they have none. A least average that could
     not be is left out, too.
     """
-    found = normalise(versions, app.rules)
-    scales, counted, received = found.scales, found.counted, found.received
+    normalisation = normalise(versions, app.rules)
+    scales, counted, received = normalisation.scales, normalisation.counted, normalisation.received
     impossible = []
     for version in versions:
         scale = scales.get(version.id, version.pfc_scale)
@@ -53,7 +55,7 @@ def renew_scales(app: AppFacts, versions: Sequence[VersionFacts]) -> list[int]:
         version.is_scale_received = version.id in received
         if counted:
             version.is_counted = version.id in counted
-    least = found.min_avg_pfc
+    least = normalisation.min_avg_pfc
     if least is not None and 0 < least < MAX_STATISTIC:
         app.min_avg_pfc = least
     return impossible
@@ -79,27 +81,27 @@ def _published(versions: Sequence[VersionFacts], rules: Rules) -> Normalisation:
     Versions count that are current and above the threshold. Where they are too few, those that counted at the last
     pass go on counting, withdrawn or not. A new version counts, and makes its kind count, from the threshold on.
     """
-    found = Normalisation()
+    normalisation = Normalisation()
     current = [version for version in versions if not version.is_deprecated]
     enough = _above(current, rules.min_version_samples)
     last = _above((version for version in versions if version.is_counted), rules.min_version_samples)
-    known = [version for version in current + last if version.cross_project_scale]
+    with_received = [version for version in current + last if version.cross_project_scale]
     takes_received = takes_received_scales(versions, rules)
-    if known and takes_received:
+    if with_received and takes_received:
         counted = _above((v for v in current if v.cross_project_scale), rules.min_version_samples)
         counted = counted or [version for version in last if version.cross_project_scale]
-        _cross_project(found, current, enough, counted)
+        _cross_project(normalisation, current, enough, counted)
     else:
         if takes_received and any(version.cross_project_scale for version in versions):
             # Inherited from a version that was withdrawn without samples, so there is nothing to be in proportion to.
             enough = [version for version in enough if not version.is_scale_received]
         counted = _counted(enough, last)
         if counted:
-            level = found.min_avg_pfc = min(_mean(group) for group in _by_kind(counted))
-            found.scales = {version.id: level / (version.pfc.avg or 1.0) for version in enough}
-    found.counted = {version.id for version in counted}
-    _inherit(found, versions, current)
-    return found
+            level = normalisation.min_avg_pfc = min(_mean(group) for group in _by_kind(counted))
+            normalisation.scales = {version.id: level / (version.pfc.avg or 1.0) for version in enough}
+    normalisation.counted = {version.id for version in counted}
+    _inherit(normalisation, versions, current)
+    return normalisation
 
 
 def _counted(enough: Sequence[VersionFacts], last: Sequence[VersionFacts]) -> list[VersionFacts]:
@@ -117,20 +119,22 @@ def _by_kind(versions: Sequence[VersionFacts]) -> list[list[VersionFacts]]:
     return [group for group in groups if group]
 
 
-def _inherit(found: Normalisation, versions: Sequence[VersionFacts], current: Sequence[VersionFacts]) -> None:
+def _inherit(normalisation: Normalisation, versions: Sequence[VersionFacts], current: Sequence[VersionFacts]) -> None:
     """A version without a scale starts with that of the newest older one of the same platform and plan class.
 
     Oldest first, so that several releases may follow each other before any has samples. A scale that came from other
     projects ends where it was taken back.
     """
     has_received = any(version.cross_project_scale for version in versions)
-    ended = {version.id for version in versions if _has_ended(version, has_received)} - found.scales.keys()
-    found.scales |= dict.fromkeys(ended)
-    scales = {version.id: found.scales.get(version.id, version.pfc_scale) for version in versions}
-    received = found.received | {each.id for each in versions if each.is_scale_received and each.id not in found.scales}
+    ended = {version.id for version in versions if _has_ended(version, has_received)} - normalisation.scales.keys()
+    normalisation.scales |= dict.fromkeys(ended)
+    scales = {version.id: normalisation.scales.get(version.id, version.pfc_scale) for version in versions}
+    received = normalisation.received | {
+        v.id for v in versions if v.is_scale_received and v.id not in normalisation.scales
+    }
     to_do = [version for version in versions if version.id in ended or version in current]
     for version in sorted(to_do, key=lambda version: version.version_num):
-        if version.id in found.scales and version.id not in ended:
+        if version.id in normalisation.scales and version.id not in ended:
             continue
         older = [
             other
@@ -141,9 +145,9 @@ def _inherit(found: Normalisation, versions: Sequence[VersionFacts], current: Se
         ]
         if older:
             last = max(older, key=lambda other: other.version_num)
-            found.scales[version.id] = scales[version.id] = scales[last.id]
+            normalisation.scales[version.id] = scales[version.id] = scales[last.id]
             if last.id in received:
-                found.received.add(version.id)
+                normalisation.received.add(version.id)
                 received.add(version.id)
 
 
@@ -157,23 +161,23 @@ def _has_ended(version: VersionFacts, has_received: bool) -> bool:
 
 
 def _to_the_letter(versions: Sequence[VersionFacts], rules: Rules) -> Normalisation:
-    found = Normalisation(scales={version.id: None for version in versions})
+    normalisation = Normalisation(scales={version.id: None for version in versions})
     current = [version for version in versions if not version.is_deprecated]
     enough = _above(current, rules.min_version_samples)
     if takes_received_scales(versions, rules) and any(version.cross_project_scale for version in current):
-        known = [version for version in enough if version.cross_project_scale]
-        _cross_project(found, current, enough, known)
-        return found
+        with_received = [version for version in enough if version.cross_project_scale]
+        _cross_project(normalisation, current, enough, with_received)
+        return normalisation
     level = _level(current, enough)
     if level is not None:
-        found.min_avg_pfc = level
+        normalisation.min_avg_pfc = level
         for version in enough:
-            found.scales[version.id] = level / (version.pfc.avg or 1.0)
+            normalisation.scales[version.id] = level / (version.pfc.avg or 1.0)
     elif enough:
-        found.min_avg_pfc = _mean(enough)
+        normalisation.min_avg_pfc = _mean(enough)
         for version in enough:
-            found.scales[version.id] = 1.0
-    return found
+            normalisation.scales[version.id] = 1.0
+    return normalisation
 
 
 def _level(current: Sequence[VersionFacts], enough: Sequence[VersionFacts]) -> float | None:
@@ -186,10 +190,10 @@ def _level(current: Sequence[VersionFacts], enough: Sequence[VersionFacts]) -> f
 
 
 def _cross_project(
-    found: Normalisation,
+    normalisation: Normalisation,
     current: Sequence[VersionFacts],
     enough: Sequence[VersionFacts],
-    known: Sequence[VersionFacts],
+    with_received: Sequence[VersionFacts],
 ) -> None:
     """An app with GPU versions only, some of which have a factor set from outside; ``known``: those that count.
 
@@ -198,17 +202,17 @@ def _cross_project(
     """
     for version in current:
         if version.cross_project_scale:
-            found.scales[version.id] = version.cross_project_scale
-            found.received.add(version.id)
-    if not known:
+            normalisation.scales[version.id] = version.cross_project_scale
+            normalisation.received.add(version.id)
+    if not with_received:
         return
-    total = sum(version.pfc.n for version in known)
-    level = sum((v.cross_project_scale or 0.0) * (v.pfc.avg or 0.0) * v.pfc.n for v in known) / total
-    found.min_avg_pfc = level
+    total = sum(version.pfc.n for version in with_received)
+    level = sum((v.cross_project_scale or 0.0) * (v.pfc.avg or 0.0) * v.pfc.n for v in with_received) / total
+    normalisation.min_avg_pfc = level
     for version in enough:
         if not version.cross_project_scale:
-            found.scales[version.id] = level / (version.pfc.avg or 1.0)
-            found.received.add(version.id)
+            normalisation.scales[version.id] = level / (version.pfc.avg or 1.0)
+            normalisation.received.add(version.id)
 
 
 def _deployed(versions: Sequence[VersionFacts], rules: Rules) -> Normalisation:
@@ -222,18 +226,18 @@ def _deployed(versions: Sequence[VersionFacts], rules: Rules) -> Normalisation:
     counted = [version for version in newest.values() if version.pfc.n >= threshold]
     cpu = [version for version in counted if not version.is_gpu]
     gpu = [version for version in counted if version.is_gpu]
-    found = Normalisation()
+    normalisation = Normalisation()
     if cpu and gpu:
-        found.min_avg_pfc = min(_mean(cpu), _mean(gpu))
+        normalisation.min_avg_pfc = min(_mean(cpu), _mean(gpu))
     elif len(cpu) >= 2:
-        found.min_avg_pfc = _mean(cpu)
+        normalisation.min_avg_pfc = _mean(cpu)
     elif gpu:
-        found.min_avg_pfc = (rules.only_gpu_scale or 1.0) * _mean(gpu)
+        normalisation.min_avg_pfc = (rules.only_gpu_scale or 1.0) * _mean(gpu)
     else:
-        return found
+        return normalisation
     for version in _above(newest.values(), rules.min_version_samples):
-        found.scales[version.id] = found.min_avg_pfc / (version.pfc.avg or 1.0)
-    return found
+        normalisation.scales[version.id] = normalisation.min_avg_pfc / (version.pfc.avg or 1.0)
+    return normalisation
 
 
 _SCALINGS: Final = {Scaling.KEPT: _published, Scaling.RENEWED: _to_the_letter, Scaling.NEWEST: _deployed}

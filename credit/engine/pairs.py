@@ -69,7 +69,7 @@ def suspicions(meetings: Iterable[Meeting], nresults: int, nvolunteers: int) -> 
     ``nresults``, ``nvolunteers``: all valid results of workunits with more than one, and whose they are.
     """
     npairs = nvolunteers * (nvolunteers - 1) / 2
-    found = []
+    suspected = []
     for meeting in meetings:
         if meeting.together < MIN_TOGETHER:
             continue
@@ -82,8 +82,8 @@ def suspicions(meetings: Iterable[Meeting], nresults: int, nvolunteers: int) -> 
             continue
         chance = min(1.0, binomial_tail(meeting.together, ntrials, share) * npairs)
         if chance < LISTED_BELOW:
-            found.append(Suspicion(meeting, expected, max(chance, LEAST_CHANCE)))
-    return sorted(found, key=lambda suspicion: (suspicion.chance, suspicion.meeting.pair))
+            suspected.append(Suspicion(meeting, expected, max(chance, LEAST_CHANCE)))
+    return sorted(suspected, key=lambda suspicion: (suspicion.chance, suspicion.meeting.pair))
 
 
 def waits_for_another(holders: Sequence[int], pairs: Collection[Pair]) -> bool:

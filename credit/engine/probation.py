@@ -234,9 +234,9 @@ def is_suspicious(sample: float, host: Average | None, version: Average | None, 
     factor = rules.confirmation_factor
     if factor is None:
         return False
-    known = [] if host is None else [(host, rules.min_host_samples)]
-    known += [] if version is None else [(version, rules.min_version_samples)]
-    averages = [pfc.avg for pfc, threshold in known if pfc.n >= threshold and pfc.avg]
+    with_thresholds = [] if host is None else [(host, rules.min_host_samples)]
+    with_thresholds += [] if version is None else [(version, rules.min_version_samples)]
+    averages = [pfc.avg for pfc, threshold in with_thresholds if pfc.n >= threshold and pfc.avg]
     return any(not average / factor <= sample <= average * factor for average in averages)
 
 

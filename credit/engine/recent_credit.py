@@ -55,8 +55,8 @@ def add_credit_as_deployed(
     if updated_at is None:
         return credit / ((now - since) / DAY_SECS) if now != since else average
     secs = max(0.0, now - updated_at)
-    kept = exp(-secs * log(2) / rules.credit_half_life_secs)
-    average *= kept
-    if 1 - kept > _DEPLOYED_MIN_LOSS:
-        return average + (1 - kept) * credit / (secs / DAY_SECS)
+    decay = exp(-secs * log(2) / rules.credit_half_life_secs)
+    average *= decay
+    if 1 - decay > _DEPLOYED_MIN_LOSS:
+        return average + (1 - decay) * credit / (secs / DAY_SECS)
     return average + log(2) * credit * DAY_SECS / rules.credit_half_life_secs

@@ -37,27 +37,27 @@ def file(request: HttpRequest, name: str) -> HttpResponseBase:
 
     In production nginx sends it, and ranges of it, with the same ETag (deploy/nginx.conf).
     """
-    found = files.find_published(name) if name in writers.NAMES else None
-    if found is None:
+    published = files.find_published(name) if name in writers.NAMES else None
+    if published is None:
         raise Http404("no such file")
     content_type = _TYPES[name[name.rindex(".") :]]
     headers = {
-        "Content-Length": str(found.nbytes),
-        "Last-Modified": http_date(found.modified_at),
-        "ETag": found.etag,
+        "Content-Length": str(published.nbytes),
+        "Last-Modified": http_date(published.modified_at),
+        "ETag": published.etag,
         "Cache-Control": f"public, max-age={CACHED_SECS}, no-transform",
     }
     head = HttpResponse(content_type=content_type, headers=headers)
-    answer = get_conditional_response(request, found.etag, found.modified_at, head)
+    answer = get_conditional_response(request, published.etag, published.modified_at, head)
     if answer is not head or request.method == "HEAD":
         return answer or head
     if settings.DOWNLOAD_ACCEL_PREFIX:
         sent = {
             "Cache-Control": headers["Cache-Control"],
-            "X-Accel-Redirect": settings.DOWNLOAD_ACCEL_PREFIX + quote(found.path),
+            "X-Accel-Redirect": settings.DOWNLOAD_ACCEL_PREFIX + quote(published.path),
         }
         return HttpResponse(content_type=content_type, headers=sent)
-    return FileResponse(found.open(), content_type=content_type, headers=headers)
+    return FileResponse(published.open(), content_type=content_type, headers=headers)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

@@ -187,7 +187,7 @@ def _is_special(value: bytes) -> bool:
     """Whether anything in it needs a second look. Few rows do, and a pattern takes ten times as long."""
     if len(value.translate(None, _SPECIAL)) != len(value):
         return True
-    return not value.isascii() and any(each in value for each in _BEGINNINGS)
+    return not value.isascii() and any(beginning in value for beginning in _BEGINNINGS)
 
 
 def _text(value: bytes) -> bytes:
@@ -209,7 +209,7 @@ def _json(value: bytes) -> bytes:
 
 def _uncopied(value: bytes) -> bytes:
     """What COPY wrote with backslashes; line feeds, tabs and the like become blanks."""
-    return _COPIED.sub(lambda found: _BLANKS.get(found[1], found[1]), value)
+    return _COPIED.sub(lambda match: _BLANKS.get(match[1], match[1]), value)
 
 
 def _decimal(value: bytes) -> bytes:

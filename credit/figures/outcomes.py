@@ -130,11 +130,11 @@ def read(
     if only:
         rows = rows.filter(outcome__in=only)
     at = Trunc("hour", "day" if daily else "hour", tzinfo=dt.UTC)
-    found = []
+    groups = []
     for row in rows.annotate(at=at).values("at", *columns).annotate(number=Sum("count")).order_by("at"):
         app = apps.get(row.get("app_id"), "")
         version = versions.get(row.get("app_version_id"))
-        found.append(
+        groups.append(
             Ended(
                 row["at"],
                 row["number"],
@@ -145,7 +145,7 @@ def read(
                 row.get("exit_status"),
             )
         )
-    return found
+    return groups
 
 
 def by(

@@ -16,8 +16,11 @@ from credit.engine.states import AssimilateState, FileDeleteState, Outcome, Serv
 
 UNSENT: Final = f"""
 SELECT a.name AS key, q.n AS "jobs.unsent", extract(epoch FROM %(now)s - r.created_at) AS "jobs.unsent_oldest"
-  FROM (SELECT app_id, count(*) AS n, min(id) AS first FROM credit_result
-         WHERE server_state = {ServerState.UNSENT} GROUP BY app_id) q
+  FROM (SELECT app_id, count(*) AS n, min(id) AS first
+          FROM (SELECT app_id, id FROM credit_result WHERE server_state = {ServerState.UNSENT} AND lane = 0
+                 UNION ALL
+                SELECT app_id, id FROM credit_result WHERE server_state = {ServerState.UNSENT} AND lane <> 0) r
+         GROUP BY app_id) q
   JOIN credit_result r ON r.id = q.first JOIN credit_app a ON a.id = q.app_id
 """
 IN_PROGRESS: Final = f"""

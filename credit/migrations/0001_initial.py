@@ -307,6 +307,9 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 ("one_result_per_user", models.BooleanField(default=True)),
+                ("homogeneous_redundancy", models.CharField(db_default="off", default="off", max_length=8)),
+                ("homogeneous_app_version", models.BooleanField(db_default=False, default=False)),
+                ("is_beta", models.BooleanField(db_default=False, default=False)),
                 ("created_at", models.DateTimeField(default=django.utils.timezone.now, editable=False)),
             ],
             options={
@@ -450,6 +453,10 @@ class Migration(migrations.Migration):
                     models.CheckConstraint(
                         condition=models.Q(("version_average__in", ["mean", "median"])),
                         name="app_version_average_known",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("homogeneous_redundancy__in", ["off", "coarse", "fine"])),
+                        name="app_homogeneous_redundancy_known",
                     ),
                     models.CheckConstraint(
                         condition=models.Q(
@@ -1020,6 +1027,22 @@ class Migration(migrations.Migration):
                 ("min_gpu_ram_bytes", models.BigIntegerField(default=0)),
                 ("api_version", models.CharField(blank=True, default="", max_length=11)),
                 ("cmdline", models.CharField(blank=True, default="", max_length=239)),
+                (
+                    "min_client_version",
+                    models.PositiveIntegerField(
+                        db_default=0, default=0, validators=[django.core.validators.MaxValueValidator(9999999)]
+                    ),
+                ),
+                (
+                    "max_client_version",
+                    models.PositiveIntegerField(
+                        db_default=0, default=0, validators=[django.core.validators.MaxValueValidator(9999999)]
+                    ),
+                ),
+                ("is_wrapper", models.BooleanField(db_default=False, default=False)),
+                ("needs_network", models.BooleanField(db_default=False, default=False)),
+                ("dont_throttle", models.BooleanField(db_default=False, default=False)),
+                ("file_prefix", models.CharField(blank=True, default="", max_length=16)),
                 ("is_deprecated", models.BooleanField(default=False)),
                 (
                     "cross_project_scale",
@@ -1090,6 +1113,10 @@ class Migration(migrations.Migration):
                     models.CheckConstraint(
                         condition=models.Q(("api_version__regex", "^([0-9]{1,3}(\\.[0-9]{1,3}){2})?$")),
                         name="appversion_api_version_form",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("file_prefix__regex", "^([A-Za-z0-9_-]{1,16})?$")),
+                        name="appversion_file_prefix_form",
                     ),
                     models.CheckConstraint(condition=models.Q(("ngranted__gte", 0)), name="appversion_ngranted_range"),
                     models.CheckConstraint(
@@ -1203,151 +1230,6 @@ class Migration(migrations.Migration):
                     models.CheckConstraint(
                         condition=models.Q(("expavg_credit__gte", 0), ("expavg_credit__lte", 1e30)),
                         name="teamopening_expavg_credit_range",
-                    ),
-                ],
-            },
-        ),
-        migrations.CreateModel(
-            name="Workunit",
-            fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
-                (
-                    "app",
-                    models.ForeignKey(
-                        db_index=False,
-                        on_delete=django.db.models.deletion.PROTECT,
-                        related_name="workunits",
-                        to="credit.app",
-                    ),
-                ),
-                (
-                    "batch",
-                    models.ForeignKey(
-                        blank=True,
-                        db_index=False,
-                        null=True,
-                        on_delete=django.db.models.deletion.PROTECT,
-                        related_name="workunits",
-                        to="credit.batch",
-                    ),
-                ),
-                (
-                    "name",
-                    models.CharField(
-                        max_length=191,
-                        validators=[
-                            django.core.validators.RegexValidator(
-                                "^[A-Za-z0-9_.#@][A-Za-z0-9_.#@-]*$",
-                                "Letters, digits, _ . # @ and - only, - not first.",
-                            )
-                        ],
-                    ),
-                ),
-                ("created_at", models.DateTimeField(default=django.utils.timezone.now, editable=False)),
-                ("priority", models.SmallIntegerField(default=0)),
-                ("fpops_est", models.FloatField()),
-                ("fpops_bound", models.FloatField()),
-                ("memory_bound_bytes", models.BigIntegerField(default=134217728)),
-                ("disk_bound_bytes", models.BigIntegerField(default=134217728)),
-                ("delay_bound_secs", models.PositiveIntegerField(default=604800)),
-                ("min_quorum", models.PositiveSmallIntegerField(default=2)),
-                ("target_nresults", models.PositiveSmallIntegerField(default=2)),
-                ("max_error_results", models.PositiveSmallIntegerField(default=3)),
-                ("max_total_results", models.PositiveSmallIntegerField(default=10)),
-                ("max_success_results", models.PositiveSmallIntegerField(default=6)),
-                ("command_line", models.CharField(blank=True, max_length=2000)),
-                ("input_files", models.JSONField(blank=True, default=list)),
-                ("output_files", models.JSONField(blank=True, default=list)),
-                ("need_validate", models.BooleanField(default=False)),
-                ("validate_fault", models.CharField(blank=True, db_default="", max_length=500)),
-                ("validate_after", models.DateTimeField(blank=True, null=True)),
-                ("confirm_until", models.DateTimeField(blank=True, null=True)),
-                ("transition_at", models.DateTimeField(blank=True, null=True)),
-                ("canonical_credit", models.FloatField(blank=True, null=True)),
-                ("credit", models.FloatField(blank=True, null=True)),
-                ("error_mask", models.PositiveSmallIntegerField(default=0)),
-                (
-                    "assimilate_state",
-                    models.PositiveSmallIntegerField(default=credit.engine.states.AssimilateState["INIT"]),
-                ),
-                (
-                    "file_delete_state",
-                    models.PositiveSmallIntegerField(default=credit.engine.states.FileDeleteState["INIT"]),
-                ),
-                ("assimilated_at", models.DateTimeField(blank=True, null=True)),
-            ],
-            options={
-                "ordering": ["-id"],
-                "indexes": [
-                    models.Index(
-                        condition=models.Q(("need_validate", True)), fields=["app", "id"], name="workunit_to_validate"
-                    ),
-                    models.Index(
-                        condition=models.Q(("transition_at__isnull", False)),
-                        fields=["transition_at"],
-                        name="workunit_to_transition",
-                    ),
-                    models.Index(
-                        condition=models.Q(("assimilate_state", credit.engine.states.AssimilateState["READY"])),
-                        fields=["app", "id"],
-                        name="workunit_to_assimilate",
-                    ),
-                    models.Index(
-                        condition=models.Q(("file_delete_state", credit.engine.states.FileDeleteState["READY"])),
-                        fields=["id"],
-                        name="workunit_to_delete_files",
-                    ),
-                    models.Index(
-                        condition=models.Q(("file_delete_state", credit.engine.states.FileDeleteState["DONE"])),
-                        fields=["assimilated_at"],
-                        name="workunit_to_purge",
-                    ),
-                    models.Index(
-                        condition=models.Q(("batch__isnull", False)), fields=["batch", "id"], name="workunit_batch"
-                    ),
-                    models.Index(fields=["app", "-id"], name="workunit_app"),
-                ],
-                "constraints": [
-                    models.UniqueConstraint(fields=("name",), name="workunit_name"),
-                    models.CheckConstraint(
-                        condition=models.Q(
-                            ("fpops_est__gte", 1),
-                            ("fpops_est__lt", 1e25),
-                            ("fpops_bound__gte", models.F("fpops_est")),
-                            ("fpops_bound__lt", 1e25),
-                        ),
-                        name="workunit_fpops_range",
-                    ),
-                    models.CheckConstraint(
-                        condition=models.Q(
-                            ("min_quorum__gte", 1),
-                            ("target_nresults__gte", models.F("min_quorum")),
-                            ("max_total_results__gte", models.F("target_nresults")),
-                            ("max_total_results__lte", 100),
-                            ("max_error_results__gte", 1),
-                            ("max_success_results__gte", models.F("min_quorum")),
-                        ),
-                        name="workunit_counts_of_results",
-                    ),
-                    models.CheckConstraint(
-                        condition=models.Q(("delay_bound_secs__gte", 1), ("delay_bound_secs__lte", 316224000)),
-                        name="workunit_delay_bound_range",
-                    ),
-                    models.CheckConstraint(
-                        condition=models.Q(("disk_bound_bytes__gte", 0), ("memory_bound_bytes__gte", 0)),
-                        name="workunit_bounds_not_negative",
-                    ),
-                    models.CheckConstraint(
-                        condition=models.Q(
-                            ("canonical_credit__isnull", True),
-                            models.Q(("canonical_credit__gte", 0), ("canonical_credit__lte", 1000000000000000.0)),
-                            _connector="OR",
-                        ),
-                        name="workunit_canonical_credit_range",
-                    ),
-                    models.CheckConstraint(
-                        condition=models.Q(("credit__gte", 0), ("credit__lte", 1000000000000000.0)),
-                        name="workunit_credit_range",
                     ),
                 ],
             },
@@ -1675,6 +1557,243 @@ class Migration(migrations.Migration):
             ],
         ),
         migrations.CreateModel(
+            name="Workunit",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
+                (
+                    "app",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="workunits",
+                        to="credit.app",
+                    ),
+                ),
+                (
+                    "batch",
+                    models.ForeignKey(
+                        blank=True,
+                        db_index=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="workunits",
+                        to="credit.batch",
+                    ),
+                ),
+                (
+                    "name",
+                    models.CharField(
+                        max_length=191,
+                        validators=[
+                            django.core.validators.RegexValidator(
+                                "^[A-Za-z0-9_.#@][A-Za-z0-9_.#@-]*$",
+                                "Letters, digits, _ . # @ and - only, - not first.",
+                            )
+                        ],
+                    ),
+                ),
+                ("created_at", models.DateTimeField(default=django.utils.timezone.now, editable=False)),
+                ("priority", models.SmallIntegerField(default=0)),
+                ("fpops_est", models.FloatField()),
+                ("fpops_bound", models.FloatField()),
+                ("memory_bound_bytes", models.BigIntegerField(default=134217728)),
+                ("disk_bound_bytes", models.BigIntegerField(default=134217728)),
+                ("delay_bound_secs", models.PositiveIntegerField(default=604800)),
+                ("min_quorum", models.PositiveSmallIntegerField(default=2)),
+                ("target_nresults", models.PositiveSmallIntegerField(default=2)),
+                ("max_error_results", models.PositiveSmallIntegerField(default=3)),
+                ("max_total_results", models.PositiveSmallIntegerField(default=10)),
+                ("max_success_results", models.PositiveSmallIntegerField(default=6)),
+                ("command_line", models.CharField(blank=True, max_length=2000)),
+                ("input_files", models.JSONField(blank=True, default=list)),
+                ("output_files", models.JSONField(blank=True, default=list)),
+                ("need_validate", models.BooleanField(default=False)),
+                ("validate_fault", models.CharField(blank=True, db_default="", max_length=500)),
+                ("validate_after", models.DateTimeField(blank=True, null=True)),
+                ("confirm_until", models.DateTimeField(blank=True, null=True)),
+                ("transition_at", models.DateTimeField(blank=True, null=True)),
+                ("canonical_credit", models.FloatField(blank=True, null=True)),
+                ("lane", models.BigIntegerField(db_default=0, default=0, editable=False)),
+                ("app_version_num", models.PositiveIntegerField(db_default=0, default=0)),
+                ("hr_class", models.PositiveSmallIntegerField(db_default=0, default=0, editable=False)),
+                (
+                    "bound_version",
+                    models.ForeignKey(
+                        blank=True,
+                        db_constraint=False,
+                        db_index=False,
+                        editable=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
+                        to="credit.appversion",
+                    ),
+                ),
+                ("credit", models.FloatField(blank=True, null=True)),
+                ("error_mask", models.PositiveSmallIntegerField(default=0)),
+                (
+                    "assimilate_state",
+                    models.PositiveSmallIntegerField(default=credit.engine.states.AssimilateState["INIT"]),
+                ),
+                (
+                    "file_delete_state",
+                    models.PositiveSmallIntegerField(default=credit.engine.states.FileDeleteState["INIT"]),
+                ),
+                ("assimilated_at", models.DateTimeField(blank=True, null=True)),
+            ],
+            options={
+                "ordering": ["-id"],
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("need_validate", True)), fields=["app", "id"], name="workunit_to_validate"
+                    ),
+                    models.Index(
+                        condition=models.Q(("transition_at__isnull", False)),
+                        fields=["transition_at"],
+                        name="workunit_to_transition",
+                    ),
+                    models.Index(
+                        condition=models.Q(("assimilate_state", credit.engine.states.AssimilateState["READY"])),
+                        fields=["app", "id"],
+                        name="workunit_to_assimilate",
+                    ),
+                    models.Index(
+                        condition=models.Q(("file_delete_state", credit.engine.states.FileDeleteState["READY"])),
+                        fields=["id"],
+                        name="workunit_to_delete_files",
+                    ),
+                    models.Index(
+                        condition=models.Q(("file_delete_state", credit.engine.states.FileDeleteState["DONE"])),
+                        fields=["assimilated_at"],
+                        name="workunit_to_purge",
+                    ),
+                    models.Index(
+                        condition=models.Q(("batch__isnull", False)), fields=["batch", "id"], name="workunit_batch"
+                    ),
+                    models.Index(fields=["app", "-id"], name="workunit_app"),
+                ],
+                "constraints": [
+                    models.UniqueConstraint(fields=("name",), name="workunit_name"),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("fpops_est__gte", 1),
+                            ("fpops_est__lt", 1e25),
+                            ("fpops_bound__gte", models.F("fpops_est")),
+                            ("fpops_bound__lt", 1e25),
+                        ),
+                        name="workunit_fpops_range",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("min_quorum__gte", 1),
+                            ("target_nresults__gte", models.F("min_quorum")),
+                            ("max_total_results__gte", models.F("target_nresults")),
+                            ("max_total_results__lte", 100),
+                            ("max_error_results__gte", 1),
+                            ("max_success_results__gte", models.F("min_quorum")),
+                        ),
+                        name="workunit_counts_of_results",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("delay_bound_secs__gte", 1), ("delay_bound_secs__lte", 316224000)),
+                        name="workunit_delay_bound_range",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("disk_bound_bytes__gte", 0), ("memory_bound_bytes__gte", 0)),
+                        name="workunit_bounds_not_negative",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("canonical_credit__isnull", True),
+                            models.Q(("canonical_credit__gte", 0), ("canonical_credit__lte", 1000000000000000.0)),
+                            _connector="OR",
+                        ),
+                        name="workunit_canonical_credit_range",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("credit__gte", 0), ("credit__lte", 1000000000000000.0)),
+                        name="workunit_credit_range",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("lane", 0), _negated=True),
+                            models.Q(("app_version_num", 0), ("bound_version", None), ("hr_class", 0)),
+                            _connector="OR",
+                        ),
+                        name="workunit_restricted_is_in_a_lane",
+                    ),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="CreditChange",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
+                (
+                    "change",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="credit",
+                        to=settings.AUDITLOG_LOGENTRY_MODEL,
+                    ),
+                ),
+                (
+                    "preview",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="changes_made",
+                        to="credit.preview",
+                    ),
+                ),
+                ("effects", models.JSONField(blank=True, null=True)),
+            ],
+        ),
+        migrations.CreateModel(
+            name="HostRecordSnapshot",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
+                ("pfc_n", models.BigIntegerField()),
+                ("pfc_avg", models.FloatField(null=True)),
+                (
+                    "snapshot",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="host_records",
+                        to="credit.statisticssnapshot",
+                    ),
+                ),
+                (
+                    "record",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        db_index=False,
+                        on_delete=django.db.models.deletion.DO_NOTHING,
+                        related_name="+",
+                        to="credit.hostappversion",
+                    ),
+                ),
+                ("clean_pfc_n", models.BigIntegerField()),
+                ("clean_pfc_avg", models.FloatField(null=True)),
+                ("waiting_pfc_n", models.BigIntegerField()),
+                ("waiting_pfc_avg", models.FloatField(null=True)),
+                ("recent_pfc_n", models.BigIntegerField()),
+                ("recent_pfc_avg", models.FloatField(null=True)),
+                ("samples_at", models.DateTimeField(null=True)),
+                ("peak_flops", models.FloatField(null=True)),
+                ("lead_jobs", models.FloatField(default=0)),
+                ("et_n", models.BigIntegerField()),
+                ("et_avg", models.FloatField(null=True)),
+                ("et_var", models.FloatField(null=True)),
+                ("et_q", models.FloatField()),
+            ],
+            options={
+                "constraints": [models.UniqueConstraint(fields=("snapshot", "record"), name="hostrecordsnapshot_once")],
+            },
+        ),
+        migrations.CreateModel(
             name="Result",
             fields=[
                 ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
@@ -1709,6 +1828,7 @@ class Migration(migrations.Migration):
                 ("name", models.CharField(max_length=204)),
                 ("priority", models.SmallIntegerField(default=0)),
                 ("queue_shift", models.BigIntegerField(db_default=0, default=0, editable=False)),
+                ("lane", models.BigIntegerField(db_default=0, default=0, editable=False)),
                 ("created_at", models.DateTimeField(default=django.utils.timezone.now, editable=False)),
                 ("server_state", models.SmallIntegerField(default=credit.engine.states.ServerState["UNSENT"])),
                 ("outcome", models.SmallIntegerField(default=credit.engine.states.Outcome["INIT"])),
@@ -1794,8 +1914,19 @@ class Migration(migrations.Migration):
                         models.F("app"),
                         django.db.models.expressions.CombinedExpression(models.F("priority"), "*", models.Value(-1)),
                         django.db.models.expressions.CombinedExpression(models.F("id"), "+", models.F("queue_shift")),
-                        condition=models.Q(("server_state", credit.engine.states.ServerState["UNSENT"])),
+                        condition=models.Q(("lane", 0), ("server_state", credit.engine.states.ServerState["UNSENT"])),
                         name="result_queue",
+                    ),
+                    models.Index(
+                        models.F("app"),
+                        models.F("lane"),
+                        django.db.models.expressions.CombinedExpression(models.F("priority"), "*", models.Value(-1)),
+                        django.db.models.expressions.CombinedExpression(models.F("id"), "+", models.F("queue_shift")),
+                        condition=models.Q(
+                            ("server_state", credit.engine.states.ServerState["UNSENT"]),
+                            models.Q(("lane", 0), _negated=True),
+                        ),
+                        name="result_lanes",
                     ),
                     models.Index(
                         condition=models.Q(("server_state", credit.engine.states.ServerState["IN_PROGRESS"])),
@@ -1919,74 +2050,6 @@ class Migration(migrations.Migration):
                         name="result_ninstances_range",
                     ),
                 ],
-            },
-        ),
-        migrations.CreateModel(
-            name="CreditChange",
-            fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
-                (
-                    "change",
-                    models.OneToOneField(
-                        on_delete=django.db.models.deletion.CASCADE,
-                        related_name="credit",
-                        to=settings.AUDITLOG_LOGENTRY_MODEL,
-                    ),
-                ),
-                (
-                    "preview",
-                    models.ForeignKey(
-                        blank=True,
-                        null=True,
-                        on_delete=django.db.models.deletion.SET_NULL,
-                        related_name="changes_made",
-                        to="credit.preview",
-                    ),
-                ),
-                ("effects", models.JSONField(blank=True, null=True)),
-            ],
-        ),
-        migrations.CreateModel(
-            name="HostRecordSnapshot",
-            fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
-                ("pfc_n", models.BigIntegerField()),
-                ("pfc_avg", models.FloatField(null=True)),
-                (
-                    "snapshot",
-                    models.ForeignKey(
-                        db_index=False,
-                        on_delete=django.db.models.deletion.CASCADE,
-                        related_name="host_records",
-                        to="credit.statisticssnapshot",
-                    ),
-                ),
-                (
-                    "record",
-                    models.ForeignKey(
-                        db_constraint=False,
-                        db_index=False,
-                        on_delete=django.db.models.deletion.DO_NOTHING,
-                        related_name="+",
-                        to="credit.hostappversion",
-                    ),
-                ),
-                ("clean_pfc_n", models.BigIntegerField()),
-                ("clean_pfc_avg", models.FloatField(null=True)),
-                ("waiting_pfc_n", models.BigIntegerField()),
-                ("waiting_pfc_avg", models.FloatField(null=True)),
-                ("recent_pfc_n", models.BigIntegerField()),
-                ("recent_pfc_avg", models.FloatField(null=True)),
-                ("samples_at", models.DateTimeField(null=True)),
-                ("peak_flops", models.FloatField(null=True)),
-                ("lead_jobs", models.FloatField(default=0)),
-                ("et_n", models.BigIntegerField()),
-                ("et_avg", models.FloatField(null=True)),
-                ("et_var", models.FloatField(null=True)),
-                ("et_q", models.FloatField()),
-            ],
-            options={
-                "constraints": [models.UniqueConstraint(fields=("snapshot", "record"), name="hostrecordsnapshot_once")],
             },
         ),
         migrations.CreateModel(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
@@ -24,6 +25,8 @@ MAX_CMDLINE_NBYTES: Final = 255 - len(" --nthreads 1024")
 """Of an app version's own arguments, as a reply has them: clients read them into a buffer of 256, with the threads that
 a plan class adds."""
 API_VERSION: Final = r"^([0-9]{1,3}(\.[0-9]{1,3}){2})?$"
+FILE_PREFIX: Final = r"^([A-Za-z0-9_-]{1,16})?$"
+"""Clients read no more characters of it."""
 
 
 class Comparison(models.TextChoices):
@@ -32,6 +35,14 @@ class Comparison(models.TextChoices):
     BITWISE = "bitwise", _("identical bit by bit")
     TOLERANCE = "tolerance", _("numbers equal within a tolerance")
     CUSTOM = "custom", _("a function or a script")
+
+
+class HomogeneousRedundancy(models.TextChoices):
+    """Which computers may confirm each other's results; `scheduler.engine.hr_classes` says what a class is."""
+
+    OFF = "off", _("no: all computers")
+    COARSE = "coarse", _("same operating system and kind of processor")
+    FINE = "fine", _("also the same maker of processor and the same vector instructions")
 
 
 class VersionAverage(models.TextChoices):
@@ -70,6 +81,13 @@ def _in_range(text: StrOrPromise, low: str, high: str) -> StrOrPromise:
     )
 
 
+def _power(number: float) -> str:
+    """A limit as people write it: far from one, as a power of ten."""
+    if 1e-3 <= number < 1e6:
+        return f"{number:g}"
+    return "10" + f"{round(math.log10(number))}".translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+
+
 def _limit(column: str, name: StrOrPromise, text: StrOrPromise) -> models.FloatField[float | None, float | None]:
     low, high = LIMITS[column]
     return models.FloatField(
@@ -77,7 +95,7 @@ def _limit(column: str, name: StrOrPromise, text: StrOrPromise) -> models.FloatF
         null=True,
         blank=True,
         validators=[MinValueValidator(low), MaxValueValidator(high)],
-        help_text=_in_range(text, f"{low:g}", f"{high:g}"),
+        help_text=_in_range(text, _power(low), _power(high)),
     )
 
 
@@ -127,6 +145,7 @@ _APP_CHOICES: Final[dict[str, type[StrEnum] | type[models.TextChoices]]] = {
     "comparison": Comparison,
     "replica_rule": ReplicaRule,
     "version_average": VersionAverage,
+    "homogeneous_redundancy": HomogeneousRedundancy,
 }
 # avg_ncpus and gpu_usage have further constraints, by the type of processor.
 _VERSION_RANGES: Final = {
@@ -221,7 +240,7 @@ class App(models.Model):
         blank=True,
         validators=[MinValueValidator(0), MaxValueValidator(MAX_CREDIT)],
         help_text=_(
-            "Credit for each job, whatever its size. From 0 to 1e+15. If empty, credit depends on the estimated FLOPs."
+            "Credit for each job, whatever its size. From 0 to 10¹⁵. If empty, credit depends on the estimated FLOPs."
         ),
     )
     fixed_credit_per_flop = models.FloatField(
@@ -231,7 +250,7 @@ class App(models.Model):
         validators=[MinValueValidator(0), MaxValueValidator(1)],
         help_text=_(
             "Credit for each estimated FLOP of a job. Not used if a fixed credit per job is given. From 0 to 1. One "
-            "day of a 1 GFLOPS processor is worth 200 credits, so one FLOP is worth 2.3e-12."
+            "day of a 1 GFLOPS processor is worth 200 credits, so one FLOP is worth 2.3\u202f×\u202f10⁻¹²."
         ),
     )
     max_credited_secs = models.FloatField(
@@ -240,22 +259,20 @@ class App(models.Model):
         blank=True,
         validators=[MinValueValidator(1), MaxValueValidator(1e9)],
         help_text=_(
-            "Only used for “run time × peak FLOPS, up to a limit”: longer run times count as this one. From 1 to 1e+09."
+            "Only used for “run time × peak FLOPS, up to a limit”: longer run times count as this one. From 1 to 10⁹."
         ),
     )
     actual_flops_scale = models.FloatField(
         _("factor on counted FLOPs"),
         default=1,
         validators=[MinValueValidator(1e-6), MaxValueValidator(1e6)],
-        help_text=_("The FLOPs counted by the app are multiplied by this factor. From 1e-06 to 1e+06."),
+        help_text=_("The FLOPs counted by the app are multiplied by this factor. From 10⁻⁶ to 10⁶."),
     )
     benchmark_scale = models.FloatField(
         _("factor on benchmark × CPU time"),
         default=1,
         validators=[MinValueValidator(1e-6), MaxValueValidator(1e6)],
-        help_text=_(
-            "Benchmark × CPU time is multiplied by this factor if the app counted no FLOPs. From 1e-06 to 1e+06."
-        ),
+        help_text=_("Benchmark × CPU time is multiplied by this factor if the app counted no FLOPs. From 10⁻⁶ to 10⁶."),
     )
     replica_rule = models.CharField(
         _("rule for replicas"),
@@ -318,7 +335,7 @@ class App(models.Model):
         validators=[MinValueValidator(0), MaxValueValidator(1e300)],
         help_text=_(
             "Two numbers also agree if they differ by at most this amount. Meant for numbers near zero. From 0 to "
-            "1e+300."
+            "10³⁰⁰."
         ),
     )
     comparison_function = models.CharField(
@@ -401,6 +418,33 @@ class App(models.Model):
             "computers."
         ),
     )
+    homogeneous_redundancy = models.CharField(
+        _("compare only computers of one class"),
+        max_length=8,
+        choices=HomogeneousRedundancy,
+        default=HomogeneousRedundancy.OFF,
+        db_default=HomogeneousRedundancy.OFF.value,
+        help_text=_(
+            "For programs whose numbers differ a little from one kind of computer to another. All results of a "
+            "workunit go to computers of the class that got the first one. Computers whose class is not known get no "
+            "jobs of this app."
+        ),
+    )
+    homogeneous_app_version = models.BooleanField(
+        _("compare only results of one version"),
+        default=False,
+        db_default=False,
+        help_text=_(
+            "All results of a workunit are computed by the version that got the first one. Computers with programs of "
+            "their own get no jobs of this app."
+        ),
+    )
+    is_beta = models.BooleanField(
+        _("for testers only"),
+        default=False,
+        db_default=False,
+        help_text=_("Only volunteers who agreed to test new versions get its jobs."),
+    )
     created_at = models.DateTimeField(_("created"), default=timezone.now, editable=False)
 
     class Meta:
@@ -473,6 +517,25 @@ class AppVersion(models.Model):
     # How clients start it (BOINC protocol, job description): the interface that it was built with, and its arguments
     api_version = models.CharField(_("version of the BOINC API"), max_length=11, blank=True, default="")
     cmdline = models.CharField(_("arguments"), max_length=MAX_CMDLINE_NBYTES, blank=True, default="")
+    # Major × 10,000 + minor × 100 + release; 0: any
+    min_client_version = models.PositiveIntegerField(
+        _("least version of BOINC"),
+        default=0,
+        db_default=0,
+        validators=[MaxValueValidator(9_999_999)],
+        help_text=_("Computers with an older one do not get this version. 71620 is 7.16.20; 0 means any."),
+    )
+    max_client_version = models.PositiveIntegerField(
+        _("greatest version of BOINC"),
+        default=0,
+        db_default=0,
+        validators=[MaxValueValidator(9_999_999)],
+        help_text=_("Computers with a newer one do not get this version. 0 means any."),
+    )
+    is_wrapper = models.BooleanField(_("starts other programs"), default=False, db_default=False)
+    needs_network = models.BooleanField(_("needs the network while it runs"), default=False, db_default=False)
+    dont_throttle = models.BooleanField(_("is never slowed down"), default=False, db_default=False)
+    file_prefix = models.CharField(_("folder of inputs and outputs"), max_length=16, blank=True, default="")
     is_deprecated = models.BooleanField(
         _("withdrawn"),
         default=False,
@@ -489,7 +552,7 @@ class AppVersion(models.Model):
         help_text=_(
             "S(V), for apps that have GPU versions only: the factor that such versions have at other projects. It then "
             "replaces the factor calculated here; if the app has CPU versions, it is not used. “Factor” below is the "
-            "one in force. From 1e-06 to 1e+06. If empty, there is none."
+            "one in force. From 10⁻⁶ to 10⁶. If empty, there is none."
         ),
     )
     # State: samples by the validator, the factor by the feeder.
@@ -521,6 +584,7 @@ class AppVersion(models.Model):
             *(within("appversion", name, low, high) for name, (low, high) in _VERSION_RANGES.items()),
             one_of("appversion", "processor_type", ProcessorType),
             CheckConstraint(condition=Q(api_version__regex=API_VERSION), name="appversion_api_version_form"),
+            CheckConstraint(condition=Q(file_prefix__regex=FILE_PREFIX), name="appversion_file_prefix_form"),
             CheckConstraint(condition=Q(ngranted__gte=0), name="appversion_ngranted_range"),
             has_samples("appversion", "pfc"),
             CheckConstraint(

@@ -140,6 +140,25 @@ class Workunit(models.Model):
         verbose_name=_("canonical result"),
     )
     canonical_credit = models.FloatField(_("canonical credit"), null=True, blank=True)
+    # Which computers alone get its results (scheduler.engine.lanes): those of a target, of the class and version that
+    # its first result went to, or with the version that it asks for. 0: all. Here, as new results get it from here
+    lane = models.BigIntegerField(_("reserved for"), default=0, db_default=0, editable=False)
+    # 0: any; else only versions of this number
+    app_version_num = models.PositiveIntegerField(_("version asked for"), default=0, db_default=0)
+    # Of apps with homogeneous redundancy, once a result was sent; 0: not yet, or any
+    hr_class = models.PositiveSmallIntegerField(_("class of computers"), default=0, db_default=0, editable=False)
+    # Of apps with homogeneous versions, once a result was sent. No constraint: versions are never deleted
+    bound_version = models.ForeignKey(
+        AppVersion,
+        models.SET_NULL,
+        null=True,
+        blank=True,
+        editable=False,
+        related_name="+",
+        db_index=False,
+        db_constraint=False,
+        verbose_name=_("version of all results"),
+    )
     # For apps whose jobs say it themselves
     credit = models.FloatField(_("credit given with the job"), null=True, blank=True)
     error_mask = models.PositiveSmallIntegerField(_("errors (bits)"), default=0)
@@ -182,6 +201,10 @@ class Workunit(models.Model):
                 name="workunit_canonical_credit_range",
             ),
             within("workunit", "credit", 0, MAX_CREDIT),
+            CheckConstraint(
+                condition=~Q(lane=0) | Q(app_version_num=0, hr_class=0, bound_version=None),
+                name="workunit_restricted_is_in_a_lane",
+            ),
             CheckConstraint(
                 condition=Q(assimilate_state=AssimilateState.INIT)
                 | Q(canonical_result__isnull=False)
@@ -250,6 +273,8 @@ class Result(StoredClaim):
     priority = models.SmallIntegerField(_("priority"), default=0)
     # Its place in the queue is its id plus this, drawn at random when it is made (scheduler/submission/sql.py).
     queue_shift = models.BigIntegerField(_("shift in the queue"), default=0, db_default=0, editable=False)
+    # Its workunit's: a queue of its own in the app's queue, so that nobody else has to look past what waits there.
+    lane = models.BigIntegerField(_("reserved for"), default=0, db_default=0, editable=False)
     created_at = models.DateTimeField(_("created"), default=timezone.now, editable=False)
     # Which numbers these three may be is checked below: not positive ones, which would be checked for it once more.
     server_state = models.SmallIntegerField(_("server state"), choices=SERVER_STATES, default=ServerState.UNSENT)
@@ -348,7 +373,10 @@ class Result(StoredClaim):
                     sent_at__isnull=False,
                     deadline_at__isnull=False,
                 )
-                | Q(server_state=ServerState.OVER, outcome__in=[each for each in Outcome if each != Outcome.INIT]),
+                | Q(
+                    server_state=ServerState.OVER,
+                    outcome__in=[outcome for outcome in Outcome if outcome != Outcome.INIT],
+                ),
                 name="result_state",
             ),
             CheckConstraint(
@@ -378,8 +406,16 @@ class Result(StoredClaim):
                 F("app"),
                 F("priority") * -1,
                 F("id") + F("queue_shift"),
-                condition=Q(server_state=ServerState.UNSENT),
+                condition=Q(server_state=ServerState.UNSENT, lane=0),
                 name="result_queue",
+            ),
+            models.Index(
+                F("app"),
+                F("lane"),
+                F("priority") * -1,
+                F("id") + F("queue_shift"),
+                condition=Q(server_state=ServerState.UNSENT) & ~Q(lane=0),
+                name="result_lanes",
             ),
             models.Index(fields=["host"], condition=Q(server_state=ServerState.IN_PROGRESS), name="result_in_progress"),
             # The second condition is implied by the first. It keeps the planner from reading the whole index to find a

@@ -71,13 +71,13 @@ def read_app_page(name: str, now: dt.datetime) -> dict[str, Any] | None:
     versions = list(app.versions.select_related("platform", "app"))
     rows = [
         VersionRow(
-            each,
-            each.processor_type,
-            recent.pop((each.pk, each.processor_type), None),
-            recent_credit(each, now),
-            each.pk in tested,
+            version,
+            version.processor_type,
+            recent.pop((version.pk, version.processor_type), None),
+            recent_credit(version, now),
+            version.pk in tested,
         )
-        for each in versions
+        for version in versions
     ]
     rows.sort(key=lambda row: row.version is not None and row.version.is_deprecated)
     own = [

@@ -221,16 +221,16 @@ def reason_text(result: Reported) -> str:
     has its number as the exit status, as a program's own code has, and only the message tells them apart.
     """
     status, message = result.exit_status, result.stderr_text[:_MAX_MESSAGE]
-    said = exit_text(status)
+    status_text = exit_text(status)
     if result.client_state == _DOWNLOADING or status == _DOWNLOAD_FAILED:
-        found = _FILE_ERROR.search(message)
-        detail = exit_text(int(found[1])) if found else ""
-        return ": ".join(text for text in (said, detail) if text)
+        file_error = _FILE_ERROR.search(message)
+        detail = exit_text(int(file_error[1])) if file_error else ""
+        return ": ".join(text for text in (status_text, detail) if text)
     signal = _SIGNALLED.match(message)
     # The wait status of Unix: the number, and 128 more if memory was dumped.
     if signal and status in (int(signal[1]), int(signal[1]) + 128):
         return _signal_text(int(signal[1]))
-    return said
+    return status_text
 
 
 def exit_text(status: int | None) -> str:

@@ -42,36 +42,36 @@ def row_number(text: str) -> int | None:
 
 def read_filters(user: User, params: Mapping[str, str]) -> TaskFilters:
     """The choices of an address; a statement each for a computer and an app."""
-    found = TaskFilters(problems=unknown_parameters(params, _PARAMETERS))
+    filters = TaskFilters(problems=unknown_parameters(params, _PARAMETERS))
     if (state := params.get("state", "")) in task_reads.STATES:
-        found.state = state
+        filters.state = state
     else:
-        known = ", ".join(name for name in task_reads.STATES if name)
-        found.problems.append(
+        states = ", ".join(name for name in task_reads.STATES if name)
+        filters.problems.append(
             _("There are no tasks in the state “%(text)s”. States are: %(known)s. Tasks in all states are shown.")
-            % {"text": state[:_SHOWN_CHARS], "known": known}
+            % {"text": state[:_SHOWN_CHARS], "known": states}
         )
     if text := params.get("host", ""):
         number = row_number(text)
-        found.host = own_hosts(user).filter(pk=number).first() if number is not None else None
-        if found.host is None:
-            found.problems.append(
+        filters.host = own_hosts(user).filter(pk=number).first() if number is not None else None
+        if filters.host is None:
+            filters.problems.append(
                 _("“%(text)s” is not one of your computers. Tasks of all your computers are shown.")
                 % {"text": text[:_SHOWN_CHARS]}
             )
     if text := params.get("app", ""):
         # PostgreSQL has no text with a NUL.
-        found.app = App.objects.filter(name=text).first() if "\0" not in text else None
-        if found.app is None:
-            found.problems.append(
+        filters.app = App.objects.filter(name=text).first() if "\0" not in text else None
+        if filters.app is None:
+            filters.problems.append(
                 _("“%(text)s” is not an app of this project. Tasks of all apps are shown.")
                 % {"text": text[:_SHOWN_CHARS]}
             )
     if text := params.get("before", ""):
-        found.before = row_number(text)
-        if found.before is None:
-            found.problems.append(
+        filters.before = row_number(text)
+        if filters.before is None:
+            filters.problems.append(
                 _("“%(text)s” is not the number of a task. The list begins with the latest one.")
                 % {"text": text[:_SHOWN_CHARS]}
             )
-    return found
+    return filters

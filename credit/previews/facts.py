@@ -37,8 +37,8 @@ def _settings(app: App, versions: list[AppVersion]) -> Settings:
 
 def _kept(snapshots: Iterable[int]) -> dict[int, ReplacedStatistics]:
     """Statistics that are put back, by version."""
-    found = {}
-    for kept in StatisticsSnapshot.objects.filter(pk__in=list(snapshots)).prefetch_related("host_records"):
+    replaced = {}
+    for snapshot in StatisticsSnapshot.objects.filter(pk__in=list(snapshots)).prefetch_related("host_records"):
         records = {
             row.record_id: HostVersionFacts(
                 Average(row.pfc_n, row.pfc_avg),
@@ -50,11 +50,11 @@ def _kept(snapshots: Iterable[int]) -> dict[int, ReplacedStatistics]:
                 lead_jobs=row.lead_jobs,
                 et=AverageWithVariance(row.et_n, row.et_avg, row.et_var, row.et_q),
             )
-            for row in kept.host_records.all()
+            for row in snapshot.host_records.all()
         }
-        state = VersionState(kept.pfc_n, kept.pfc_avg, kept.pfc_scale, kept.is_counted)
-        found[kept.app_version_id] = ReplacedStatistics(kept.taken_at.timestamp(), state, records)
-    return found
+        state = VersionState(snapshot.pfc_n, snapshot.pfc_avg, snapshot.pfc_scale, snapshot.is_counted)
+        replaced[snapshot.app_version_id] = ReplacedStatistics(snapshot.taken_at.timestamp(), state, records)
+    return replaced
 
 
 def _averages_at_first(app: App, passes: Iterable[PassFacts]) -> list[tuple[int, int, Average]]:
@@ -63,7 +63,7 @@ def _averages_at_first(app: App, passes: Iterable[PassFacts]) -> list[tuple[int,
     Those that no pass used since then are as they are now.
     """
     now = HostAppVersion.objects.filter(app=app, app_version__isnull=False, pfc_n__gt=0)
-    found = {
+    averages = {
         pk: (pk, version, Average(n, avg))
         for pk, version, n, avg in now.values_list("pk", "app_version_id", "pfc_n", "pfc_avg").iterator()
     }
@@ -73,5 +73,5 @@ def _averages_at_first(app: App, passes: Iterable[PassFacts]) -> list[tuple[int,
         for pk, version, n, avg in zip(*columns, strict=True):
             if version and pk not in seen:
                 seen.add(pk)
-                found[pk] = (pk, version, Average(int(n), None if avg != avg else avg))
-    return list(found.values())
+                averages[pk] = (pk, version, Average(int(n), None if avg != avg else avg))
+    return list(averages.values())

@@ -180,12 +180,12 @@ def _most_affected(outcomes: Iterable[ReplayedResult]) -> list[dict[str, Any]]:
     """Those whose credit changes most, each with the job that changes most and what it is granted."""
     changes = {host: (abs(sum(map(_change, results))), results) for host, results in _by_host(outcomes).items()}
     first = sorted(changes.items(), key=lambda item: (-item[1][0], item[0]))[:MOST_HOSTS]
-    found = []
+    hosts = []
     for host, (change, results) in first:
         if not change:
             continue
         job = max(results, key=lambda o: abs(_change(o)))
-        found.append(
+        hosts.append(
             {
                 "host": host,
                 "before": sum(o.before.credit or 0.0 for o in results),
@@ -200,7 +200,7 @@ def _most_affected(outcomes: Iterable[ReplayedResult]) -> list[dict[str, Any]]:
                 "sides": [side(job.before), side(job.after)],
             }
         )
-    return found
+    return hosts
 
 
 def side(decided: Decided) -> dict[str, Any] | None:

@@ -54,9 +54,9 @@ def _changed(preview: Preview) -> Iterator[ChangedSetting]:
         yield from _pairs(AppVersion, pairs, names.get(pk, pk))
     for pk in preview.changes["reset"]:
         yield ChangedSetting(_statistics_of(names.get(str(pk), pk)), gettext("unchanged"), gettext("reset"))
-    for kept in StatisticsSnapshot.objects.filter(pk__in=preview.changes.get("restore", ())):
-        before = gettext("as before %(time)s UTC") % {"time": f"{kept.taken_at:%Y-%m-%d %H:%M}"}
-        yield ChangedSetting(_statistics_of(names.get(str(kept.app_version_id), "")), gettext("unchanged"), before)
+    for snapshot in StatisticsSnapshot.objects.filter(pk__in=preview.changes.get("restore", ())):
+        before = gettext("as before %(time)s UTC") % {"time": f"{snapshot.taken_at:%Y-%m-%d %H:%M}"}
+        yield ChangedSetting(_statistics_of(names.get(str(snapshot.app_version_id), "")), gettext("unchanged"), before)
 
 
 def _statistics_of(version: str) -> str:

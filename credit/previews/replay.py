@@ -134,17 +134,17 @@ class Replay:
         """A record as the two runs know it, after what others did to it since the last pass."""
         logged = _record(row)
         one, other = self.runs
-        known = one.records.get(row[0])
-        if known is None:
+        earlier = one.records.get(row[0])
+        if earlier is None:
             one.start_record(row[0], row[2], logged, at)
             other.start_record(row[0], row[2], _copy(logged), at)
             return
-        if _counts(known) == _counts(logged):
+        if _counts(earlier) == _counts(logged):
             return
         own = other.records[row[0]]
-        if self.before.app.rules != self.after.app.rules and _counts(own) != _counts(known):
+        if self.before.app.rules != self.after.app.rules and _counts(own) != _counts(earlier):
             self.guesses.records += 1
-        _follow(own, known, logged, keeps_samples=self.after.kept(row[2], at) is not None)
+        _follow(own, earlier, logged, keeps_samples=self.after.kept(row[2], at) is not None)
         one.records[row[0]] = logged
 
 
@@ -244,22 +244,22 @@ def _counts(record: HostVersionFacts) -> tuple[Any, ...]:
     )
 
 
-def _follow(own: HostVersionFacts, known: HostVersionFacts, logged: HostVersionFacts, *, keeps_samples: bool) -> None:
+def _follow(own: HostVersionFacts, earlier: HostVersionFacts, logged: HostVersionFacts, *, keeps_samples: bool) -> None:
     """Do to ``own`` what made ``logged`` of ``known``. ``keeps_samples``: but for its samples, which are put back."""
-    if own.failing_share == known.failing_share:
+    if own.failing_share == earlier.failing_share:
         own.failing_share = logged.failing_share
     else:
         # Each failure takes the same part of what is left to 1.
-        left = (1 - logged.failing_share) / max(1e-12, 1 - known.failing_share)
+        left = (1 - logged.failing_share) / max(1e-12, 1 - earlier.failing_share)
         own.failing_share = min(1.0, max(0.0, 1 - (1 - own.failing_share) * left))
     spell = logged.scale_probation, logged.host_scale_time
-    if spell != (known.scale_probation, known.host_scale_time):
+    if spell != (earlier.scale_probation, earlier.host_scale_time):
         own.scale_probation, own.host_scale_time = spell
-    if own.consecutive_valid == known.consecutive_valid:
+    if own.consecutive_valid == earlier.consecutive_valid:
         own.consecutive_valid = logged.consecutive_valid
-    elif logged.failing_share > known.failing_share:
+    elif logged.failing_share > earlier.failing_share:
         own.consecutive_valid = min(own.consecutive_valid, logged.consecutive_valid)
-    if _samples(known) != _samples(logged) and not keeps_samples:
+    if _samples(earlier) != _samples(logged) and not keeps_samples:
         fresh = _copy(logged)
         own.pfc, own.clean_pfc = fresh.pfc, fresh.clean_pfc
         own.recent_pfc, own.waiting_pfc, own.samples_since = fresh.recent_pfc, fresh.waiting_pfc, fresh.samples_since

@@ -59,8 +59,8 @@ class Settings:
 
     def kept(self, version: int, at: float) -> ReplacedStatistics | None:
         """What is put back of this version, if it was replaced before then."""
-        found = self.restored.get(version)
-        return found if found is not None and at >= found.at else None
+        replaced = self.restored.get(version)
+        return replaced if replaced is not None and at >= replaced.at else None
 
 
 NO_STATISTICS: Final = VersionState(0, None, None, False)
@@ -85,11 +85,11 @@ class Decided:
 class Medians:
     """The median, for each version, of its hosts' averages, as ``credit.statistics.sql.HOST_MEDIANS`` has it."""
 
-    def __init__(self, min_host_samples: int, known: Iterable[tuple[int, int, Average]]) -> None:
+    def __init__(self, min_host_samples: int, averages: Iterable[tuple[int, int, Average]]) -> None:
         self._least = min_host_samples
         self._of: dict[int, float] = {}
         self._sorted: dict[int, list[float]] = {}
-        for record, version, pfc in known:
+        for record, version, pfc in averages:
             self.put(record, version, pfc)
 
     def put(self, record: int, version: int, pfc: Average) -> None:
@@ -113,7 +113,7 @@ class Medians:
 class Run:
     """One of the two: settings, and the statistics as they are by now."""
 
-    def __init__(self, settings: Settings, known: Iterable[tuple[int, int, Average]]) -> None:
+    def __init__(self, settings: Settings, averages: Iterable[tuple[int, int, Average]]) -> None:
         self.settings = settings
         self.app = copy(settings.app)
         self.least: float | None = None
@@ -121,20 +121,20 @@ class Run:
         self.records: dict[int, HostVersionFacts] = {}
         self.credits: dict[int, float] = {}
         self.waiting: set[int] = set()
-        known = (record for record in known if record[1] not in settings.reset)
-        self.medians = Medians(self.app.rules.min_host_samples, known) if settings.uses_medians else None
+        averages = (record for record in averages if record[1] not in settings.reset)
+        self.medians = Medians(self.app.rules.min_host_samples, averages) if settings.uses_medians else None
 
     def start_version(self, id_: int, state: VersionState, at: float) -> None:
-        kept = self.settings.kept(id_, at)
-        begin = NO_STATISTICS if id_ in self.settings.reset else state if kept is None else kept.version
+        replaced = self.settings.kept(id_, at)
+        begin = NO_STATISTICS if id_ in self.settings.reset else state if replaced is None else replaced.version
         # Neither a reset nor its undo changes where a version's scale comes from.
         self.versions[id_] = begin._replace(is_received=state.is_received)
 
     def start_record(self, id_: int, version: int, record: HostVersionFacts, at: float) -> None:
-        kept = self.settings.kept(version, at)
-        if kept is not None or version in self.settings.reset:
+        replaced = self.settings.kept(version, at)
+        if replaced is not None or version in self.settings.reset:
             # What had no sample then is empty too.
-            of = HostVersionFacts() if kept is None else kept.records.get(id_, HostVersionFacts())
+            of = HostVersionFacts() if replaced is None else replaced.records.get(id_, HostVersionFacts())
             record = replace(
                 record,
                 pfc=copy(of.pfc),

@@ -60,19 +60,19 @@ def checked(app: App, changes: Changes) -> dict[str, Any]:
     }
 
 
-def _pairs(model: type[Model], known: tuple[str, ...], pairs: Mapping[str, Any]) -> dict[str, list[Any]]:
-    found = {}
+def _pairs(model: type[Model], names: tuple[str, ...], pairs: Mapping[str, Any]) -> dict[str, list[Any]]:
+    cleaned = {}
     for name, pair in sorted(pairs.items()):
-        if name not in known:
+        if name not in names:
             raise UnknownSettingError(f"{name} does not change the credit of jobs that were done")
         before, after = pair
         field = model._meta.get_field(name)
         assert isinstance(field, Field)  # settings are columns
         try:
-            found[name] = [field.to_python(before), field.clean(after, None)]
+            cleaned[name] = [field.to_python(before), field.clean(after, None)]
         except ValidationError as error:
             raise UnknownSettingError(f"{name}: {' '.join(error.messages)}") from error
-    return found
+    return cleaned
 
 
 def as_set(app: App, versions: list[AppVersion], changes: Changes, place: int) -> tuple[App, list[AppVersion]]:

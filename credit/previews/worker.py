@@ -42,7 +42,7 @@ def carry_out(preview_id: int) -> None:
         return
     _store(preview, progress=0.0, failure=None)
     try:
-        found = _found(preview)
+        outcome = _found(preview)
     except _GoneError:
         return
     except Exception as error:
@@ -50,10 +50,10 @@ def carry_out(preview_id: int) -> None:
         log.exception("preview_failed", preview=preview_id)
         _store(preview, failure=Message(VERBATIM, text=f"{type(error).__name__}: {error}"))
         raise
-    if found is None:
+    if outcome is None:
         _store(preview, failure=Message("preview_nothing_kept"), finished_at=timezone.now())
     else:
-        _store(preview, result=found, progress=1.0, finished_at=timezone.now())
+        _store(preview, result=outcome, progress=1.0, finished_at=timezone.now())
 
 
 def _store(preview: Preview, **columns: Any) -> None:
@@ -96,8 +96,8 @@ def _classes(hosts: Iterable[int]) -> dict[int, str]:
     """What kinds of GPU each computer has."""
     words = {str(type_): str(words) for type_, words in PROCESSOR_TYPES.items()}
     words |= {"CUDA": "NVIDIA GPU", "CAL": "AMD GPU"}
-    found = {}
+    classes = {}
     for pk, coprocs in Host.objects.filter(pk__in=list(hosts)).values_list("pk", "coprocs"):
         kinds = sorted({words.get(str(gpu.get("type")), OTHER_GPU) for gpu in coprocs or ()})
-        found[pk] = " + ".join(kinds) or NO_GPU
-    return found
+        classes[pk] = " + ".join(kinds) or NO_GPU
+    return classes

@@ -48,10 +48,10 @@ def _differences() -> Iterator[str]:
             for id_, total, earned in cursor.fetchall():
                 yield f"{kind} {id_}: has {total or 0} credits in all, but its results make {earned or 0}"
         cursor.execute(sql.WRONG_VERSION_TOTALS, _archived(Owner.VERSION))
-        for version, total, count, earned, found in cursor.fetchall():
+        for version, total, count, earned, nresults in cursor.fetchall():
             yield (
                 f"version {version}: has {total} credits in all for {count} results, "
-                f"but its results make {earned} for {found}"
+                f"but its results make {earned} for {nresults}"
             )
         cursor.execute(sql.DANGLING_RESULTS)
         for result, missing in cursor.fetchall():

@@ -35,8 +35,10 @@ def granted_to_host(host: Host) -> CreditTotals | None:
     return _totals(HostCredit.objects.filter(host=host).first())
 
 
-def _totals(found: UserCredit | HostCredit | None) -> CreditTotals | None:
-    return CreditTotals(found.total_credit, found.expavg_credit) if found is not None and found.total_credit else None
+def _totals(credit: UserCredit | HostCredit | None) -> CreditTotals | None:
+    return (
+        CreditTotals(credit.total_credit, credit.expavg_credit) if credit is not None and credit.total_credit else None
+    )
 
 
 @dataclass(slots=True)
@@ -65,39 +67,39 @@ class CreditDifferences:
 def differences_of(of: User | Host) -> CreditDifferences:
     """Of the latest finished jobs of a volunteer or a computer, at most `JOBS_EXPLAINED`; one statement."""
     theirs = Result.objects.filter(user=of) if isinstance(of, User) else Result.objects.filter(host=of)
-    found = CreditDifferences()
+    differences = CreditDifferences()
     finished = theirs.filter(server_state=ServerState.OVER, elapsed_secs__gt=0, peak_flops__gt=0).order_by("-id")
     for result in finished.only(
         "elapsed_secs", "peak_flops", "processor_type", "outcome", "validate_state", "granted_credit", "raw_pfc",
         "version_scale", "host_scale", "claimed_credit",
     )[:JOBS_EXPLAINED]:  # fmt: skip
-        _add(found, result)
-    return found
+        _add(differences, result)
+    return differences
 
 
-def _add(found: CreditDifferences, result: Result) -> None:
+def _add(differences: CreditDifferences, result: Result) -> None:
     full = credit_of((result.elapsed_secs or 0.0) * (result.peak_flops or 0.0))
     estimated = full if result.processor_type == ProcessorType.CPU else full * CLIENTS_COUNT_OF_GPU
-    found.jobs += 1
-    found.estimated += estimated
+    differences.jobs += 1
+    differences.estimated += estimated
     if result.granted_credit is None or result.validate_state != ValidateState.VALID:
         waits = (ValidateState.INIT, ValidateState.INCONCLUSIVE)
         if result.outcome == Outcome.SUCCESS and result.validate_state in waits:
-            found.unchecked_jobs += 1
-            found.unchecked += estimated
+            differences.unchecked_jobs += 1
+            differences.unchecked += estimated
         else:
-            found.failed_jobs += 1
-            found.failed += estimated
+            differences.failed_jobs += 1
+            differences.failed += estimated
         return
     by_version = full * (1.0 if result.version_scale is None else result.version_scale)
     by_host = by_version * (1.0 if result.host_scale is None else result.host_scale)
     claimed = by_host if result.claimed_credit is None else result.claimed_credit
-    found.gpu += full - estimated
-    found.version += by_version - full
-    found.host += by_host - by_version
-    found.rest += claimed - by_host
-    found.agreed += result.granted_credit - claimed
-    found.granted += result.granted_credit
+    differences.gpu += full - estimated
+    differences.version += by_version - full
+    differences.host += by_host - by_version
+    differences.rest += claimed - by_host
+    differences.agreed += result.granted_credit - claimed
+    differences.granted += result.granted_credit
 
 
 @dataclass(frozen=True, slots=True)

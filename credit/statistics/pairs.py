@@ -49,13 +49,13 @@ def renew(app_id: int, now: dt.datetime) -> int:
 
     Counts before anything is locked. Then locks the app, so that two runs do not mix, and writes the list.
     """
-    found = _read(app_id, now)[:MAX_PAIRS_PER_APP]
+    suspected = _read(app_id, now)[:MAX_PAIRS_PER_APP]
     with transaction.atomic():
         if not App.objects.select_for_update(no_key=True).filter(pk=app_id).exists():
             return 0
         ConfirmingPair.objects.filter(app=app_id).delete()
-        ConfirmingPair.objects.bulk_create(_row(app_id, suspicion, now) for suspicion in found)
-    return len(found)
+        ConfirmingPair.objects.bulk_create(_row(app_id, suspicion, now) for suspicion in suspected)
+    return len(suspected)
 
 
 def _read(app_id: int, now: dt.datetime) -> list[Suspicion]:

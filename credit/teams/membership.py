@@ -46,7 +46,7 @@ def join(user: User, team_id: int) -> Team:
         left = Membership.objects.select_for_update().filter(user=user).values_list("team", flat=True).first()
         # The one that they leave, too: two who change places would each wait for the other's team.
         both = Team.objects.select_for_update(no_key=True).filter(pk__in=[team_id, left or team_id]).order_by("pk")
-        team = next((each for each in both if each.pk == team_id), None)
+        team = next((team for team in both if team.pk == team_id), None)
         if team is None:
             raise TeamRefused(gettext("There is no such team."))
         if left != team.pk:

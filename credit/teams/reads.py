@@ -40,8 +40,8 @@ def search(words: str) -> list[Team]:
 
 
 def team_of(user: User) -> Team | None:
-    found = Membership.objects.select_related("team").filter(user=user).first()
-    return found.team if found is not None else None
+    membership = Membership.objects.select_related("team").filter(user=user).first()
+    return membership.team if membership is not None else None
 
 
 def published() -> QuerySet[User]:

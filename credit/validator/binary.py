@@ -67,9 +67,9 @@ def encode(values: Sequence[Any] | Column, type_: str, nullable: bool = False) -
     # A NULL is a length of -1 and nothing after it.
     elements["size"][missing] = -1
     octets = elements.view(np.uint8).reshape(len(numbers), elements.dtype.itemsize)
-    kept = np.ones(octets.shape, bool)
-    kept[missing, 4:] = False
-    return _HEADER.pack(1, 1, oid, len(numbers), 1) + octets[kept].tobytes()
+    is_sent = np.ones(octets.shape, bool)
+    is_sent[missing, 4:] = False
+    return _HEADER.pack(1, 1, oid, len(numbers), 1) + octets[is_sent].tobytes()
 
 
 def encode_one(value: float, type_: str) -> bytes:
@@ -88,9 +88,11 @@ def decode(data: bytes | None, type_: str) -> Column:
     native = dtype.newbyteorder("=")
     if data is None or len(data) < _HEADER.size:  # an empty array has no length
         return np.empty(0, native)
-    _, has_nulls, found, count, _ = _HEADER.unpack_from(data)
-    if has_nulls or found != oid:
-        raise TypeError(f"an array of {type_} without NULLs was wanted, not of type {found} (NULLs: {bool(has_nulls)})")
+    _, has_nulls, element_oid, count, _ = _HEADER.unpack_from(data)
+    if has_nulls or element_oid != oid:
+        raise TypeError(
+            f"an array of {type_} without NULLs was wanted, not of type {element_oid} (NULLs: {bool(has_nulls)})"
+        )
     numbers = np.frombuffer(data, np.dtype([("size", ">i4"), ("value", dtype)]), count, _HEADER.size)["value"]
     if type_ != "timestamptz":
         return numbers.astype(native)
@@ -160,10 +162,10 @@ class Statement:
         raw: psycopg.Connection[Any] = connection.connection
         if raw.pgconn.transaction_status != pq.TransactionStatus.INTRANS:
             raise RuntimeError("a statement on columns wants a transaction that has begun")
-        known = _prepared.setdefault(raw, set())
-        if self.name not in known:
+        prepared = _prepared.setdefault(raw, set())
+        if self.name not in prepared:
             _check(raw, raw.pgconn.prepare(self.name, self.sql, [_oid(type_) for type_ in self.types]))
-            known.add(self.name)
+            prepared.add(self.name)
         return raw
 
     def send(self, raw: psycopg.Connection[Any], values: Sequence[Any]) -> None:

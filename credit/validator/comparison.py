@@ -119,10 +119,12 @@ def to_the_bit(first: Delivered, second: Delivered) -> bool:
 def delivered(result_id: int, digest: bytes | None, outputs: Any) -> Delivered:
     """From the result's column ``outputs``. Where that is no list of at most `MAX_FILES` files, there is no digest."""
     files = outputs if isinstance(outputs, list) else []
-    known = [_output(file, place) for place, file in enumerate(files[:MAX_FILES])]
-    whole = len(files) <= MAX_FILES and None not in known and (outputs is None or isinstance(outputs, list))
+    readable = [_output(file, place) for place, file in enumerate(files[:MAX_FILES])]
+    whole = len(files) <= MAX_FILES and None not in readable and (outputs is None or isinstance(outputs, list))
     is_digest = whole and digest is not None and len(digest) == DIGEST_BYTES
-    return Delivered(result_id, digest if is_digest else None, tuple(output for output in known if output is not None))
+    return Delivered(
+        result_id, digest if is_digest else None, tuple(output for output in readable if output is not None)
+    )
 
 
 def _output(file: Any, place: int) -> Output | None:
@@ -195,8 +197,8 @@ class WithinTolerance:
 
 def _words(output: Output) -> Iterator[float | bytes]:
     """One by one: as Python's numbers, all words of a file would take thirty times its size."""
-    for found in _WORD.finditer(output.read()):
-        word = found[0]
+    for match in _WORD.finditer(output.read()):
+        word = match[0]
         try:
             number = float(word)
         except ValueError:

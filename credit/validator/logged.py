@@ -65,11 +65,11 @@ class PassLog:
     def keep_records(self, keys: Sequence[Column], records: Records) -> None:
         """The locked records, and their keys."""
         at = records.place - 1
-        kept: dict[str, Any] = dict(zip(_KEY, (column[at] for column in keys), strict=True))
-        kept |= {name: getattr(records, name) for name in RECORDS.names or () if name not in _KEY}
+        columns: dict[str, Any] = dict(zip(_KEY, (column[at] for column in keys), strict=True))
+        columns |= {name: getattr(records, name) for name in RECORDS.names or () if name not in _KEY}
         for name in ("host_scale_at", "samples_at"):
-            kept[name] = np.where(kept[name] == NO_TIME, np.nan, kept[name] / 1e6)
-        self._records = encode(RECORDS, kept, len(at))
+            columns[name] = np.where(columns[name] == NO_TIME, np.nan, columns[name] / 1e6)
+        self._records = encode(RECORDS, columns, len(at))
         self._record_of_key = np.full(len(keys[0]), -1)
         self._record_of_key[at] = np.arange(len(at))
 
@@ -104,8 +104,8 @@ class PassLog:
         is_valid = states[done] == ValidateState.VALID.value
         is_late = workunits.canonical_id[numbers] != 0
         version = results.version_id[places]
-        kept: dict[str, Any] = {name: getattr(results, name)[places] for name in _SAME}
-        kept |= {
+        columns: dict[str, Any] = {name: getattr(results, name)[places] for name in _SAME}
+        columns |= {
             "id": results.id[places],
             "workunit": workunit_of,
             "record": self._record_of_key[key_of_result[places]],
@@ -127,7 +127,7 @@ class PassLog:
                 self._versions_of(version),
                 self._records,
                 encode(WORKUNITS, _columns(workunits, numbers, is_late, decided), len(numbers)),
-                encode(RESULTS, kept, len(places)),
+                encode(RESULTS, columns, len(places)),
             )
 
     def _versions_of(self, ids: Column) -> bytes:
@@ -137,8 +137,8 @@ class PassLog:
 
 
 def _columns(workunits: Workunits, numbers: Column, is_late: Column, decided: PassDecisions) -> dict[str, Any]:
-    kept: dict[str, Any] = {
+    columns: dict[str, Any] = {
         "is_late": is_late,
         "is_unconfirmed": np.isin(workunits.id[numbers], decided.unconfirmed_ids),
     }
-    return kept | {name: getattr(workunits, name)[numbers] for name in WORKUNITS.names or () if name not in kept}
+    return columns | {name: getattr(workunits, name)[numbers] for name in WORKUNITS.names or () if name not in columns}

@@ -45,10 +45,10 @@ class Passes(Collector):
     def collect(self) -> Iterator[CounterMetricFamily]:
         names = list(App.objects.values_list("name", flat=True))
         whats = ("passes", "secs", "credit", *_WORKUNITS, *_RESULTS)
-        kept = cache.get_many([_KEY.format(name, what) for name in names for what in whats])
+        counts = cache.get_many([_KEY.format(name, what) for name in names for what in whats])
 
         def value(name: str, what: str) -> float:
-            return float(kept.get(_KEY.format(name, what), 0))
+            return float(counts.get(_KEY.format(name, what), 0))
 
         passes = CounterMetricFamily("cobblestone_validator_passes", "Passes of validators.", labels=["app"])
         secs = CounterMetricFamily("cobblestone_validator_seconds", "Time that passes took.", labels=["app"])

@@ -38,13 +38,13 @@ from portal.models import Host
 
 # Locks nothing. The last valid results of a program on a computer: the run time of all that were sent and reported
 # while one of them was out ran in that time. So as many processors as their sum makes of it were in use at once.
-_SHOWN: Final = f"""
+_SHOWN: Final = """
 WITH done AS (
   SELECT id, sent_at, received_at, extract(epoch FROM received_at - sent_at) AS out_secs,
          least(elapsed_secs, extract(epoch FROM received_at - sent_at)) * coalesce(ninstances, 1) AS secs
     FROM credit_result
    WHERE host_id = %s AND app_id = %s AND app_version_id IS NOT DISTINCT FROM %s AND processor_type = %s
-     AND validate_state = {ValidateState.VALID.value} AND elapsed_secs > 0 AND sent_at < received_at
+     AND validate_state = %s AND elapsed_secs > 0 AND sent_at < received_at
    ORDER BY id DESC LIMIT 100)
 SELECT coalesce(max(shown), 0) FROM (
   SELECT sum(inner_.secs) / outer_.out_secs AS shown FROM done outer_
@@ -116,7 +116,7 @@ def _shown_instances(result: Result) -> float:
     """How many processors the computer's valid jobs of this program have shown to run at once."""
     job = [result.host_id, result.app_id, result.app_version_id, result.processor_type]
     with connection.cursor() as cursor:
-        cursor.execute(_SHOWN, job)
+        cursor.execute(_SHOWN, [*job, ValidateState.VALID])
         [(shown,)] = cursor.fetchall()
     return float(shown)
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import structlog
@@ -88,14 +88,12 @@ class PassReport:
         return self.nvalid + self.ninvalid + self.ninconclusive
 
 
-class _MissingError(Exception):
-    """Records that a pass needs are missing: they are created in another transaction, and the pass starts again."""
+class _MissingRows(NamedTuple):
+    """Records and sums of credit that a pass needs, and that are not there: arguments of `create_missing`."""
 
-    def __init__(self, records: list[tuple[int, int, int]], users: list[int], hosts: list[int]) -> None:
-        super().__init__()
-        self.records = records
-        self.users = users
-        self.hosts = hosts
+    records: list[tuple[int, int, int]]
+    users: list[int]
+    hosts: list[int]
 
 
 @contextmanager
@@ -145,21 +143,23 @@ def run_pass(
 
 
 def _run_or_create_missing(batch: _Pass, limit: int) -> PassReport:
+    """Run the pass. If rows are missing, it is undone; they are created in another transaction, and it starts again."""
     for _ in range(ATTEMPTS):
-        try:
-            with connection.wrap_database_errors, transaction.atomic():
-                return batch.run(limit)
-        except _MissingError as missing:
-            create_missing(batch.app_id, missing.records, missing.users, missing.hosts)
-            batch.workunit_ids = []
+        with connection.wrap_database_errors, transaction.atomic():
+            missing = batch.run(limit)
+            if missing is None:
+                return batch.report
+            transaction.set_rollback(True)
+        create_missing(batch.app_id, *missing)
+        batch.workunit_ids = []
     raise RuntimeError(f"records for a pass of app {batch.app_id} vanish as soon as they are made")
 
 
 def _queue_for_retry(workunit_ids: Sequence[int], fault: str, now: dt.datetime) -> None:
     """Try them again later, and say why; the fault may quote any text."""
-    said = fault.encode(errors="replace").decode().replace("\0", "")[:_LONGEST_FAULT]
+    text = fault.encode(errors="replace").decode().replace("\0", "")[:_LONGEST_FAULT]
     waiting = Workunit.objects.filter(pk__in=workunit_ids, need_validate=True)
-    waiting.update(validate_fault=said, validate_after=now + RETRY_DELAY)
+    waiting.update(validate_fault=text, validate_after=now + RETRY_DELAY)
 
 
 class _Pass:
@@ -177,7 +177,8 @@ class _Pass:
         self.decided = PassDecisions()
         self.log = PassLog()
 
-    def run(self, limit: int) -> PassReport:
+    def run(self, limit: int) -> _MissingRows | None:
+        """Validate up to ``limit`` workunits; what is missing for that, if anything is."""
         with connection.cursor() as cursor:
             # Compiling a statement takes longer than running it.
             cursor.execute("SET LOCAL jit = off")
@@ -185,18 +186,20 @@ class _Pass:
         self.workunit_ids = workunits.id.tolist()
         self.report.nworkunits = len(workunits.id)
         if not len(workunits.id):
-            return self.report
+            return None
         results = read_results(workunits.id)
         self.begins, self.ends = places_of(workunits, results)
         self.app = App.objects.annotate(pairs_to_confirm=_pairs()).get(pk=self.app_id)
         self.app_facts = app_facts(self.app)
         self.app_facts.pairs = frozenset((pair["one"], pair["other"]) for pair in self.app.pairs_to_confirm)
         verdicts = self.check_sets(workunits, results)
-        self.lock(results, found_wrong(results, self.begins, verdicts))
+        missing = self.lock(results, found_wrong(results, self.begins, verdicts))
+        if missing is not None:
+            return missing
         self.read_versions()
         self.write(workunits, results, verdicts)
         self.count()
-        return self.report
+        return None
 
     def check_sets(self, workunits: Workunits, results: Results) -> list[Verdict | None]:
         """The verdict on each workunit; None: it could not be compared, or a result in progress may confirm it.
@@ -221,8 +224,8 @@ class _Pass:
             results.assigned_credit[place] = checker.assigned[int(results.id[place])]
         return verdicts
 
-    def lock(self, results: Results, wrong: list[int]) -> None:
-        """(host, version) records, users and hosts, each in key order; _MissingError if one is not there."""
+    def lock(self, results: Results, wrong: list[int]) -> _MissingRows | None:
+        """Lock (host, version) records, users and hosts, each in key order; what is missing of them."""
         hosts, versions, types, self.places = keys_of(results)
         newer: list[int] = []
         if wrong:
@@ -238,7 +241,7 @@ class _Pass:
         if len(place) < np.count_nonzero(wanted) or len(self.users.id) < len(users) or len(p_fpops) < len(owners):
             wanted[place - 1] = False
             missing = np.column_stack((hosts, versions, types))[wanted].tolist()
-            raise _MissingError([tuple(key) for key in missing], users.tolist(), owners.tolist())
+            return _MissingRows([tuple(key) for key in missing], users.tolist(), owners.tolist())
         self.locked = records_of(records)
         self.records: list[HostVersionFacts | None] = [None] * len(hosts)
         for number, record in zip(place.tolist(), self.locked, strict=True):
@@ -249,6 +252,7 @@ class _Pass:
             benchmarks.get(host, np.nan) if sent_with != sent_with else sent_with
             for host, sent_with in zip(results.host_id.tolist(), results.p_fpops.tolist(), strict=True)
         ]
+        return None
 
     def read_versions(self) -> None:
         self.versions = {v.pk: version_facts(v) for v in AppVersion.objects.filter(app=self.app_id)}
@@ -300,8 +304,9 @@ class _Pass:
 
     def compared(
         self, workunits: Workunits, results: Results, verdicts: Sequence[Verdict | None], here: slice
-    ) -> Iterator[ComparedWorkunit]:
+    ) -> list[ComparedWorkunit]:
         """Those that are ``here`` and could be compared, as the engine takes them."""
+        compared: list[ComparedWorkunit] = []
         columns = (
             workunits.id,
             workunits.fpops_est,
@@ -345,7 +350,8 @@ class _Pass:
                 workunit.earlier_credit = credit
             elif verdict.canonical is not None:
                 workunit.canonical = begin + verdict.canonical
-            yield workunit
+            compared.append(workunit)
+        return compared
 
     def count(self) -> None:
         report, decided = self.report, self.decided

@@ -17,7 +17,7 @@ from credit.engine.facts import RESULT_NUMBERS, HostVersionFacts, ResultFacts, V
 from credit.validator import sql
 from credit.validator.binary import NO_TIME, Column
 
-_RECORD_FIELDS: Final = tuple(each.name for each in fields(HostVersionFacts))
+_RECORD_FIELDS: Final = tuple(fact.name for fact in fields(HostVersionFacts))
 
 
 @dataclass(slots=True)

@@ -21,7 +21,7 @@ from credit.validator.reads import Accounts
 
 Send = Callable[..., None]
 
-_CLAIM: Final = tuple(each.name for each in fields(Explanation) if each.name in sql.UPDATE_RESULTS.columns)
+_CLAIM: Final = tuple(field.name for field in fields(Explanation) if field.name in sql.UPDATE_RESULTS.columns)
 """The fields of an explanation that are stored."""
 _stored: Final = attrgetter(*_CLAIM)
 _NO_CLAIM: Final = (None,) * len(_CLAIM)

@@ -115,11 +115,11 @@ def candidates(scenario: Scenario, findings: Findings, result: Result) -> list[t
 
 
 def _buffers(scenario: Scenario, *, larger: bool) -> Iterable[tuple[SettingChange, Scenario]]:
-    known = scenario.preferences
-    before = (known.work_buf_min_days, known.work_buf_additional_days)
+    old = scenario.preferences
+    before = (old.work_buf_min_days, old.work_buf_additional_days)
     for after in _LARGER if larger else _SMALLER:
         if sum(after) > sum(before) + 1e-9 if larger else sum(after) < sum(before) - 1e-9:
-            preferences = replace(known, work_buf_min_days=after[0], work_buf_additional_days=after[1])
+            preferences = replace(old, work_buf_min_days=after[0], work_buf_additional_days=after[1])
             yield SettingChange(Setting.BUFFER, before, after), replace(scenario, preferences=preferences)
 
 

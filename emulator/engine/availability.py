@@ -12,18 +12,6 @@ from emulator.engine.scenario import Availability
 class UpDown:
     """One process. `up` is its last known state; `until_secs` when it next changes (infinity: never)."""
 
-    __slots__ = (
-        "_down_secs",
-        "_up_secs",
-        "generator",
-        "moments",
-        "trace_begin_secs",
-        "trace_place",
-        "trace_secs",
-        "until_secs",
-        "up",
-    )
-
     def __init__(self, process: Availability, generator: random.Random) -> None:
         self.generator = generator
         self._up_secs = process.mean_up_secs

@@ -16,30 +16,6 @@ MIN_UP_FRACTION: Final = 0.01
 class Capacity:
     """Processors, the limits of preferences, and the versions of which servers may send jobs."""
 
-    __slots__ = (
-        "_host",
-        "buffer_min_secs",
-        "buffer_total_secs",
-        "count",
-        "cpu_limit",
-        "host_flops",
-        "instance_flops",
-        "instances",
-        "kind_active",
-        "kinds",
-        "limited",
-        "period_secs",
-        "preferences",
-        "present",
-        "processors",
-        "quirks",
-        "ram_bytes",
-        "ram_bytes_max",
-        "report_at_once",
-        "safe_until_secs",
-        "up_fraction",
-    )
-
     def __init__(self, scenario: Scenario, quirks: Quirks) -> None:
         self.quirks = quirks
         processors = scenario.all_processors()
@@ -116,7 +92,7 @@ class Capacity:
                 kind = self.kinds.index(version.kind)
                 offer = Offer(project, state, number, version, kind, self.instance_flops, self.cpu_limit)
                 offer.too_large = app.working_set_bytes > self.ram_bytes_max
-                state.known.append(offer)
+                state.all_offers.append(offer)
         if project.project.max_concurrent:
             self.limited = True
         self.find_offers(project, state)
@@ -126,9 +102,9 @@ class Capacity:
         app.most_at_once = self._most_at_once(app.app)
         if app.most_at_once:
             self.limited = True
-        for offer in app.known:
+        for offer in app.all_offers:
             offer.barred = self.barred(project, app, offer.kind)
-        app.offers = [offer for offer in app.known if self.can_run(offer) and not offer.too_large]
+        app.offers = [offer for offer in app.all_offers if self.can_run(offer) and not offer.too_large]
         app.offers = [offer for offer in app.offers if offer.usage <= self._allowed(offer.kind, offer.barred)]
         for offer in app.offers:
             self.limited = self.limited or offer.barred != 0

@@ -7,9 +7,6 @@ decides.
 
 from __future__ import annotations
 
-from bisect import insort
-from heapq import heapify, heappop, heappush
-from operator import attrgetter
 from typing import Final
 
 from emulator.engine.availability import UpDown
@@ -24,52 +21,12 @@ from emulator.engine.timeline.reasons import Reason
 from emulator.engine.timeline.recorder import DecisionLog, Lanes, Recorder
 from emulator.engine.timeline.results import DecisionKind
 
-MIN_HEAP: Final = 1000
 NEW_JOB_WEIGHT: Final = 0.1  # of a new job in its project's mean
 BY_DEADLINE: Final = (Reason.GPU_DEADLINE, Reason.CPU_DEADLINE)
-_index = attrgetter("index")
-# Members that each job needs: to look one up in its class takes as long as a function call.
-NO_REASON: Final = Reason.NONE
-IN_TIME: Final = Reason.JOB_MET
-STARTED: Final = DecisionKind.RUN
-ENDED: Final = DecisionKind.END
 
 
 class Client(Capacity):
     """The client's state. Times are seconds from the start of the run."""
-
-    # Beyond 30 attributes an object without slots keeps them in a dictionary, and each use of one takes longer.
-    __slots__ = (
-        "_beside",
-        "_compact_at",
-        "_work",
-        "_work_at",
-        "_work_rate",
-        "all_projects",
-        "any_suspended",
-        "arrivals",
-        "busy_projects",
-        "contested",
-        "cpu_rate",
-        "deadlines",
-        "ends",
-        "lanes",
-        "log",
-        "longest_secs",
-        "max_usage",
-        "min_usage",
-        "moves",
-        "now",
-        "projects",
-        "recorder",
-        "running",
-        "seed",
-        "server",
-        "slice_steps",
-        "uneven",
-        "version",
-        "with_jobs",
-    )
 
     def __init__(
         self, scenario: Scenario, seed: int, quirks: Quirks, recorder: Recorder | None, log: DecisionLog
@@ -90,27 +47,21 @@ class Client(Capacity):
                 self.add_app(state, app)
         self.projects = [state for state in self.all_projects if state.attached]
         self.any_suspended = any(state.suspended for state in self.projects)
-        self.with_jobs: list[list[ProjectState]] = [[] for _ in range(kinds)]  # per kind: projects with unfinished jobs
-        self.contested = False  # two projects have jobs for the same kind, so they take turns
         self.running: list[Job] = []  # in order of their starts
-        self.busy_projects: list[ProjectState] = []  # those with running jobs
         self.cpu_rate = 1.0  # below 1 while the CPUs are overcommitted; times a job's pace it is its rate
-        self.ends: list[tuple[float, int, Job]] = []  # heap; stale entries are skipped
-        self.deadlines: list[list[tuple[float, int, Job]]] = [[] for _ in range(kinds)]  # heap per kind, stale too
         self.longest_secs = [0.0] * kinds  # no present job's estimate is longer
-        self._compact_at = [MIN_HEAP] * kinds  # lengths of these heaps
         self.max_usage = [1.0] * kinds  # largest and least usage of any job so far
         self.min_usage = [1.0] * kinds
-        self._beside = [0.0] * kinds  # per kind of GPU: most CPUs per instance that its jobs take
+        self.beside = [0.0] * kinds  # per kind of GPU: most CPUs per instance that its jobs take
         self.uneven = False  # some job does not occupy one whole CPU and nothing else
         self.version = 0  # counts arrivals and ends
         self.arrivals = 0
         self.moves = 0  # counts jobs that stopped running
         self.slice_steps = 0  # of all simulations in time slices so far
         # Estimated instance-seconds of all unfinished jobs per kind, at a time, and how fast they are worked off.
-        self._work = [0.0] * kinds
-        self._work_at = [0.0] * kinds
-        self._work_rate = [0.0] * kinds
+        self.work = [0.0] * kinds
+        self.work_at = [0.0] * kinds
+        self.work_rate = [0.0] * kinds
         first = 0
         self.lanes = []
         for most in scenario.most_usable():
@@ -145,25 +96,15 @@ class Client(Capacity):
         """A job has arrived."""
         kind = job.kind
         project = job.project
-        waiting = project.waiting[kind]
-        if not waiting and not project.begun[kind]:
-            insort(self.with_jobs[kind], project, key=_index)
-            self._update_contested()
-        waiting.append(job)
+        project.waiting[kind].append(job)
         project.unfinished += 1
         estimate_secs, usage = job.estimate_secs, job.usage
         work_secs = estimate_secs * usage
         project.waiting_secs[kind] += work_secs
-        self._work[kind] += work_secs
+        self.work[kind] += work_secs
         weight = NEW_JOB_WEIGHT if project.job_secs else 1.0
         project.job_secs += (estimate_secs - project.job_secs) * weight
         project.job_flop += (estimate_secs * job.counted_flops - project.job_flop) * weight
-        heap = self.deadlines[kind]
-        heappush(heap, (job.deadline_secs, job.id, job))
-        if len(heap) > self._compact_at[kind]:
-            heap[:] = [entry for entry in heap if not entry[2].done]
-            heapify(heap)
-            self._compact_at[kind] = 2 * len(heap) + MIN_HEAP
         if estimate_secs > self.longest_secs[kind]:
             self.longest_secs[kind] = estimate_secs
         if job.cpus != 1.0 or kind:
@@ -171,39 +112,14 @@ class Client(Capacity):
             self.max_usage[kind] = max(self.max_usage[kind], usage)
             self.min_usage[kind] = min(self.min_usage[kind], usage)
             if kind:
-                self._beside[kind] = max(self._beside[kind], job.cpus / usage)
+                self.beside[kind] = max(self.beside[kind], job.cpus / usage)
         self.version += 1
         self.arrivals += 1
         self.safe_until_secs = 0.0
 
-    def _update_contested(self) -> None:
-        self.contested = any([len(projects) > 1 for projects in self.with_jobs])
-
     def work_secs(self, kind: int, now: float) -> float:
         """Estimated instance-seconds of all unfinished jobs of that kind, but for rounding."""
-        return self._work[kind] - self._work_rate[kind] * (now - self._work_at[kind])
-
-    def work_of(self, kind: int) -> tuple[float, float, float, float]:
-        """Of all unfinished jobs of that kind: instance-seconds, at which rate they are worked off, at which time that
-        is counted; and the most CPUs per instance that they take."""
-        return self._work[kind], self._work_rate[kind], self._work_at[kind], self._beside[kind]
-
-    def set_work(self, kind: int, work_secs: float, rate: float, at_secs: float, beside: float) -> None:
-        """Sets what `work_of` returns."""
-        self._work[kind], self._work_rate[kind], self._work_at[kind] = work_secs, rate, at_secs
-        self._beside[kind] = beside
-
-    def find_jobs_again(self, jobs: list[Job]) -> None:
-        """Finds who has jobs and when they are due and end, after all jobs were replaced by these."""
-        kinds = range(len(self.kinds))
-        self.with_jobs = [[p for p in self.projects if p.begun[kind] or p.waiting[kind]] for kind in kinds]
-        self.deadlines = [[(job.deadline_secs, job.id, job) for job in jobs if job.kind == kind] for kind in kinds]
-        for heap in self.deadlines:
-            heapify(heap)
-        self.ends[:] = [(job.end_secs, job.id, job) for job in self.running]
-        heapify(self.ends)
-        for app in [app for project in self.all_projects for app in project.apps]:
-            app.running = sum([job.app is app for job in self.running])
+        return self.work[kind] - self.work_rate[kind] * (now - self.work_at[kind])
 
     def find_longest(self, kind: int) -> None:
         """Finds the longest estimate among the present jobs of that kind."""
@@ -212,14 +128,7 @@ class Client(Capacity):
 
     def next_end(self) -> float:
         """When the first running job ends."""
-        ends = self.ends
-        while ends and (ends[0][2].end_secs != ends[0][0] or not ends[0][2].running):  # stopped, or its end was put off
-            heappop(ends)
-        return ends[0][0] if ends else NEVER
-
-    def cpus_beside(self) -> float:
-        """The most CPUs that GPU jobs may take."""
-        return sum([cpus * n for cpus, n in zip(self._beside, self.instances, strict=True)])
+        return min([job.end_secs for job in self.running], default=NEVER)
 
     def jobs(self) -> list[Job]:
         """All unfinished jobs, in order of project, kind and start or arrival."""
@@ -235,9 +144,9 @@ class Client(Capacity):
                 self._start(chosen[place], now, choice.reasons[place])
                 running.append(chosen[place])
         else:
-            wanted = {job.id for job in chosen}
+            chosen_ids = {job.id for job in chosen}
             for job in running:
-                if job.id not in wanted:
+                if job.id not in chosen_ids:
                     self.stop(job, now, Reason.PREEMPTED)
             self.running = running = [job for job in running if job.running]
             for job, reason in zip(chosen, choice.reasons, strict=True):
@@ -276,7 +185,7 @@ class Client(Capacity):
         job.before_secs = job.size_secs * done_fraction
         job.left = job.size_secs - job.before_secs
         job.left_at_error *= 1.0 - done_fraction  # it has not failed yet
-        self._work[job.kind] -= job.estimate_secs * done_fraction * job.usage
+        self.work[job.kind] -= job.estimate_secs * done_fraction * job.usage
 
     def _start(self, job: Job, now: float, reason: Reason) -> None:
         kind = job.kind
@@ -286,26 +195,19 @@ class Client(Capacity):
             self._begin(job)
         job.running = True
         job.by_deadline = reason in BY_DEADLINE
-        job.app.running += 1
         job.rate = rate = self.cpu_rate * job.pace if kind == 0 else job.pace
         job.settled_secs = now
         self._will_end(job, now)
         job.lanes = self.lanes[kind].allocate(usage)
         self._load(job, rate, now)
         if not project.running:
-            self.busy_projects.append(project)
             gap = now - project.gap_from_secs
             project.gap_cubes += gap * gap * gap
         project.running += 1
-        self.log.add(now, STARTED, reason, project.index, job.id, kind)
+        self.log.add(now, DecisionKind.RUN, reason, project.index, job.id, kind)
 
     def _will_end(self, job: Job, now: float) -> None:
         job.end_secs = now + (job.left - job.left_at_error) / job.rate
-        ends = self.ends
-        heappush(ends, (job.end_secs, job.id, job))
-        if len(ends) > MIN_HEAP + 4 * len(self.running):
-            ends[:] = [entry for entry in ends if entry[2].end_secs == entry[0]]
-            heapify(ends)
 
     def _load(self, job: Job, rate: float, now: float) -> None:
         """Update its project's load and the remaining work: the job is now faster by this much (slower if below 0)."""
@@ -314,11 +216,11 @@ class Client(Capacity):
         if kind:
             project.busy[0] += job.cpus * rate
         project.busy_flops += job.counted_flops * rate
-        work_at = self._work_at
+        work_at = self.work_at
         if now > work_at[kind]:
-            self._work[kind] -= self._work_rate[kind] * (now - work_at[kind])
+            self.work[kind] -= self.work_rate[kind] * (now - work_at[kind])
             work_at[kind] = now
-        self._work_rate[kind] += rate * usage * job.bias
+        self.work_rate[kind] += rate * usage * job.bias
 
     def settle(self, job: Job, now: float) -> None:
         """Books the work of a running job since it was last settled."""
@@ -344,22 +246,20 @@ class Client(Capacity):
         self._load(job, -job.rate, now)
         self.moves += 1
         job.running = False
-        job.app.running -= 1
         job.rate = 0.0
         job.end_secs = NEVER
         self.lanes[job.kind].release(job.lanes, job.usage)
         project.running = still_running = project.running - 1
         if not still_running:
-            self.busy_projects.remove(project)
             project.gap_from_secs = now
             project.busy = [0.0] * len(project.busy)  # no rounding is carried on
             project.busy_flops = 0.0
-        if reason is not NO_REASON:
+        if reason is not Reason.NONE:
             self.log.add(now, DecisionKind.STOP, reason, project.index, job.id, job.kind)
 
     def finish(self, job: Job, now: float) -> None:
         """A running job is done, or fails: it leaves the lists and waits to be reported."""
-        self.stop(job, now, NO_REASON)
+        self.stop(job, now, Reason.NONE)
         job.left = job.left_at_error
         job.done = True
         self.running.remove(job)
@@ -368,20 +268,17 @@ class Client(Capacity):
         begun = project.begun[kind]
         begun.remove(job)
         project.unfinished -= 1
-        if not begun and not project.waiting[kind]:
-            self.with_jobs[kind].remove(project)
-            self._update_contested()
         self.version += 1
         if job.left_at_error:
-            self._work[kind] -= job.left_secs(now) * job.usage
+            self.work[kind] -= job.left_secs(now) * job.usage
             project.failed += 1
             project.wasted_flop += job.spent_flop
             return
         late_secs = now - job.deadline_secs
         if late_secs <= 0.0:
-            self.log.add(now, ENDED, IN_TIME, project.index, job.id, kind)
+            self.log.add(now, DecisionKind.END, Reason.JOB_MET, project.index, job.id, kind)
         elif self.quirks.wasted_when_reported:
-            self.log.add(now, ENDED, Reason.JOB_LATE, project.index, job.id, kind, late_secs)
+            self.log.add(now, DecisionKind.END, Reason.JOB_LATE, project.index, job.id, kind, late_secs)
         else:
             self.judge_late(job, now, Reason.JOB_LATE)
 
@@ -392,7 +289,7 @@ class Client(Capacity):
         project.wasted_flop += job.spent_flop
         if self.recorder is not None:
             self.recorder.miss(now, job)
-        self.log.add(now, ENDED, reason, project.index, job.id, job.kind, now - job.deadline_secs)
+        self.log.add(now, DecisionKind.END, reason, project.index, job.id, job.kind, now - job.deadline_secs)
 
     def judge_rest(self, now: float) -> None:
         """At the end of the run, with all jobs settled: those that can no longer be reported in time are late."""
@@ -437,7 +334,7 @@ class Client(Capacity):
                 self.stop(job, now, reason)
             job.done = True
             project, kind = job.project, job.kind
-            self._work[kind] -= job.left_secs(now) * job.usage
+            self.work[kind] -= job.left_secs(now) * job.usage
             if job.started:
                 project.begun[kind].remove(job)
             else:
@@ -446,9 +343,7 @@ class Client(Capacity):
             project.unfinished -= 1
             if not project.begun[kind] and not project.waiting[kind]:
                 project.waiting_secs[kind] = 0.0
-                self.with_jobs[kind].remove(project)
         self.running = [job for job in self.running if job.running]
-        self._update_contested()
         self.version += 1
 
     def drop(self, project: ProjectState, now: float, reason: Reason) -> list[Job]:
@@ -457,19 +352,19 @@ class Client(Capacity):
         self.give_up(dropped, now, reason)
         return dropped
 
-    def reckon_anew(self, now: float) -> None:
+    def recalculate(self, now: float) -> None:
         """Finds all sums and ends again, after jobs were made longer or shorter; running jobs must be settled."""
         for project in self.all_projects:
             project.busy_flops = 0.0
             for kind, waiting in enumerate(project.waiting):
                 project.waiting_secs[kind] = sum(job.estimate_secs * job.usage for job in waiting)
         for kind in range(len(self.kinds)):
-            self._work[kind] = self._work_rate[kind] = 0.0
-            self._work_at[kind] = now
+            self.work[kind] = self.work_rate[kind] = 0.0
+            self.work_at[kind] = now
             self.find_longest(kind)
         for job in self.jobs():
-            self._work[job.kind] += job.left_secs(now) * job.usage
+            self.work[job.kind] += job.left_secs(now) * job.usage
         for job in self.running:
             job.project.busy_flops += job.counted_flops * job.rate
-            self._work_rate[job.kind] += job.rate * job.usage * job.bias
+            self.work_rate[job.kind] += job.rate * job.usage * job.bias
             self._will_end(job, now)

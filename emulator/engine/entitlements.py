@@ -58,8 +58,8 @@ class Entitlements:
         able, self._able_secs = self._able_secs, [0.0] * len(client.kinds)
         if secs <= 0.0:
             return
-        instance_secs = [n * each for n, each in zip(client.instances, able, strict=True)]
-        flop = sum([flops * each for flops, each in zip(client.instance_flops, instance_secs, strict=True)])
+        instance_secs = [n * secs for n, secs in zip(client.instances, able, strict=True)]
+        flop = sum([flops * secs for flops, secs in zip(client.instance_flops, instance_secs, strict=True)])
         self.capacity_flop += flop
         entitled = [project for project in client.all_projects if self._entitled[project.index]]
         shares = sum([project.share for project in entitled])

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Final
 
 from emulator.engine.availability import UpDown
@@ -30,8 +30,6 @@ from emulator.engine.timeline.reasons import Reason
 
 class WeekHours:
     """The hours of the local week as a process; `up` within them."""
-
-    __slots__ = ("_changes_secs", "_next", "_week_start_secs", "until_secs", "up")
 
     def __init__(self, hours: Hours, week_secs: float, now: float = 0.0) -> None:
         """`week_secs`: the time of the week at the start of the run; the process begins at `now`."""
@@ -64,8 +62,6 @@ class WeekHours:
 
 class InUse:
     """A use of the computer as a process; `up` while it lasts."""
-
-    __slots__ = ("_hours", "_spells")
 
     def __init__(self, use: Use, week_secs: float, seed: int, name: str) -> None:
         self._hours = WeekHours(use.hours, week_secs)
@@ -160,7 +156,9 @@ def _may_lack_ram(scenario: Scenario) -> bool:
     fractions = [scenario.preferences.ram_busy_fraction, scenario.preferences.ram_idle_fraction]
     for event in scenario.events:
         if isinstance(event, ChangePreferences):
-            fractions += [each for each in (event.ram_busy_fraction, event.ram_idle_fraction) if each is not None]
+            fractions += [
+                fraction for fraction in (event.ram_busy_fraction, event.ram_idle_fraction) if fraction is not None
+            ]
     apps = [app for project in scenario.projects for app in project.apps]
     apps += [event.app for event in scenario.events if isinstance(event, NewApp)]
     largest = max((app.working_set_bytes for app in apps), default=0.0)
@@ -173,16 +171,16 @@ def _may_lack_ram(scenario: Scenario) -> bool:
 
 def _uses(host: Host, preferences: Preferences) -> list[tuple[Use, str, str, Reason]]:
     """What the owner does that stops all computing, or that of GPUs: only what ever happens."""
-    found: list[tuple[Use, str, str, Reason]] = []
+    uses: list[tuple[Use, str, str, Reason]] = []
     if not preferences.run_if_user_active:
-        found.append((host.in_use, "in_use", "all", Reason.IN_USE))
+        uses.append((host.in_use, "in_use", "all", Reason.IN_USE))
     elif not preferences.run_gpu_if_user_active:
-        found.append((host.in_use, "in_use", "gpus", Reason.IN_USE))
+        uses.append((host.in_use, "in_use", "gpus", Reason.IN_USE))
     if not preferences.run_on_batteries:
-        found.append((host.on_batteries, "on_batteries", "all", Reason.ON_BATTERIES))
-    found.append((host.exclusive_app, "exclusive_app", "all", Reason.EXCLUSIVE_APP))
-    found.append((host.exclusive_gpu_app, "exclusive_gpu_app", "gpus", Reason.EXCLUSIVE_APP))
-    return [each for each in found if each[0].fraction > 0]
+        uses.append((host.on_batteries, "on_batteries", "all", Reason.ON_BATTERIES))
+    uses.append((host.exclusive_app, "exclusive_app", "all", Reason.EXCLUSIVE_APP))
+    uses.append((host.exclusive_gpu_app, "exclusive_gpu_app", "gpus", Reason.EXCLUSIVE_APP))
+    return [use for use in uses if use[0].fraction > 0]
 
 
 def allowed_fractions(host: Host, preferences: Preferences) -> tuple[float, float]:
@@ -194,7 +192,7 @@ def allowed_fractions(host: Host, preferences: Preferences) -> tuple[float, floa
     uses = _uses(host, preferences)
     spans = preferences.compute_hours.spans_secs()
     spans_of = [use.hours.spans_secs() for use, *_rest in uses]
-    edges = sorted({0.0, WEEK_SECS, *(at for each in (spans, *spans_of) for span in each for at in span)})
+    edges = sorted({0.0, WEEK_SECS, *(at for span in [*spans, *chain(*spans_of)] for at in span)})
     cpu = gpu = 0.0
     for start, end in pairwise(edges):
         if not _covers(spans, start):

@@ -14,8 +14,7 @@ from typing import Final
 from emulator.engine.client import Client
 from emulator.engine.decisions import Choice, Fetch, WorkRequest
 from emulator.engine.kernel import decide, simulations
-from emulator.engine.kernel.bounds import MAX_SLICES, may_miss_deadlines
-from emulator.engine.kernel.queues import make_queues
+from emulator.engine.kernel.bounds import may_miss_deadlines
 from emulator.engine.policies.in_arrays import ArrayPolicy
 from emulator.engine.policies.recorded_turns import RecordedTurns
 from emulator.engine.policy import Policy
@@ -37,7 +36,7 @@ class ReplayError(MessageError):
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class DecisionKey:
     """A decision of a run: its place among all that were kept (results.Decisions), and what was kept of it."""
 
     number: int
@@ -129,7 +128,7 @@ def is_of_the_policy(kind: int, reason: int) -> bool:
     return kind == DecisionKind.STOP and reason == Reason.PREEMPTED
 
 
-def moment(run: Emulation, policy: ArrayPolicy, wanted: Wanted) -> Moment:
+def moment(run: Emulation, policy: ArrayPolicy, key: DecisionKey) -> Moment:
     """Makes the run of that policy up to that decision.
 
     Raises ReplayError if the policy uses no such simulation, if the decision was not the policy's, or if the run is
@@ -140,10 +139,10 @@ def moment(run: Emulation, policy: ArrayPolicy, wanted: Wanted) -> Moment:
     observers: list[_Observer] = []
 
     def watched(client: Client) -> Policy:
-        observers.append(_Observer(policy, wanted, client))
+        observers.append(_Observer(policy, key, client))
         return observers[0]
 
-    run.watch(wanted.at_secs, watched)
+    run.watch(key.at_secs, watched)
     with suppress(_ReachedError):
         run.result()
     return observers[0].moment()
@@ -154,11 +153,11 @@ class _ReachedError(Exception):
 
 
 class _Observer:
-    """The policy, watched: what it knew when it was last called before the wanted decision."""
+    """The policy, watched: what it knew when it was last called before that decision."""
 
-    def __init__(self, policy: ArrayPolicy, wanted: Wanted, client: Client) -> None:
+    def __init__(self, policy: ArrayPolicy, key: DecisionKey, client: Client) -> None:
         self._policy = policy
-        self._wanted = wanted
+        self._key = key
         self._client = client
         self._seen: Moment | None = None
         self._request: WorkRequest | None = None
@@ -183,7 +182,7 @@ class _Observer:
     def choose(self, now: float) -> Choice:
         self._stop_if_past()
         choice = self._policy.choose(now)
-        if self._wanted.kind in (DecisionKind.RUN, DecisionKind.STOP):
+        if self._key.kind in (DecisionKind.RUN, DecisionKind.STOP):
             self._look(now)
         return choice
 
@@ -200,25 +199,25 @@ class _Observer:
         return request
 
     def _look_at_request(self, request: WorkRequest | None, now: float) -> None:
-        wanted = self._wanted
-        if wanted.kind == DecisionKind.ASK and request is not None and request.project.index == wanted.project:
+        key = self._key
+        if key.kind == DecisionKind.ASK and request is not None and request.project.index == key.project:
             self._request = request
             self._look(now)
 
     def _look(self, now: float) -> None:
-        if now == self._wanted.at_secs:
+        if now == self._key.at_secs:
             self._seen = _seen(self._client, self._policy, now)
 
     def _stop_if_past(self) -> None:
-        if len(self._client.log) > self._wanted.number:
+        if len(self._client.log) > self._key.number:
             raise _ReachedError
 
     def moment(self) -> Moment:
-        wanted, made = self._wanted, self._client.log.decisions()
-        number = wanted.number
+        key, made = self._key, self._client.log.decisions()
+        number = key.number
         columns = (made.at_secs, made.kind, made.reason, made.project, made.job)
-        kept = (wanted.at_secs, wanted.kind, wanted.reason, wanted.project, wanted.job)
-        if len(made) <= number or tuple(column[number] for column in columns) != kept:
+        columns_of_key = (key.at_secs, key.kind, key.reason, key.project, key.job)
+        if len(made) <= number or tuple(column[number] for column in columns) != columns_of_key:
             raise ReplayError(OTHER_RUN)
         if self._seen is None:
             raise ReplayError(NO_DECISION)
@@ -243,8 +242,7 @@ def _seen(client: Client, policy: ArrayPolicy, now: float) -> Moment:
         if client.present[place]
     )
     horizon_secs = client.buffer_total_secs
-    turns = RecordedTurns(t, make_queues(t, now), client.present, max(client.period_secs, horizon_secs / MAX_SLICES))
-    turns.run()
+    turns = RecordedTurns(t, now, client.present)
     was_searched = may_miss_deadlines(t, now)
     late: set[int] = set()
     if was_searched:

@@ -11,7 +11,6 @@ import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from heapq import heappop
 from typing import Any, Final
 
 from emulator.engine.availability import UpDown
@@ -310,8 +309,9 @@ class Emulation:
     def _end_jobs(self, now: float) -> None:
         """Finishes the jobs that end now."""
         client = self._client
-        while client.next_end() <= now:
-            job = heappop(client.ends)[2]
+        for job in sorted(client.running, key=lambda job: (job.end_secs, job.id)):
+            if job.end_secs > now:
+                return
             client.finish(job, now)
             job.end_secs = now
             if job.left_at_error:

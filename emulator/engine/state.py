@@ -26,35 +26,6 @@ class Job:
     left falls in a line from the estimate to 0, which it reaches when the job ends.
     """
 
-    __slots__ = (
-        "app",
-        "arrived_secs",
-        "before_secs",
-        "bias",
-        "by_deadline",
-        "changed_flop",
-        "counted_flops",
-        "cpus",
-        "deadline_secs",
-        "done",
-        "end_secs",
-        "estimate_secs",
-        "id",
-        "kind",
-        "lanes",
-        "left",
-        "left_at_error",
-        "pace",
-        "project",
-        "rate",
-        "running",
-        "settled_secs",
-        "size_secs",
-        "slice_end_secs",
-        "started",
-        "usage",
-    )
-
     def __init__(self, number: int, offer: Offer, size_secs: float, estimate_secs: float) -> None:
         self.id = number  # counts up in order of arrival, over all projects
         self.project = offer.project
@@ -102,34 +73,17 @@ class Job:
 
 
 class AppState:
-    """An application as its server sees it: the number of its running jobs, and its versions."""
-
-    __slots__ = ("app", "known", "most_at_once", "offers", "running")
+    """An application as its server sees it."""
 
     def __init__(self, app: App) -> None:
         self.app = app
-        self.running = 0
         self.most_at_once = 0  # of its jobs, by its limit or by the RAM; 0 for any number
-        self.known: list[Offer] = []  # for kinds of processor that it has at some time
+        self.all_offers: list[Offer] = []  # for kinds of processor that it has at some time
         self.offers: list[Offer] = []  # those of which the server may send jobs now
 
 
 class Offer:
     """A version that this computer can run: the devices that one of its jobs occupies, and its counted FLOPS."""
-
-    __slots__ = (
-        "app",
-        "barred",
-        "counted_flops",
-        "cpus",
-        "flops",
-        "kind",
-        "number",
-        "pace",
-        "project",
-        "too_large",
-        "usage",
-    )
 
     def __init__(
         self,
@@ -166,51 +120,6 @@ class Offer:
 
 class ProjectState:
     """A project: the client's record of it, its jobs, and the work done for it."""
-
-    __slots__ = (
-        "apps",
-        "attached",
-        "backoff_interval_secs",
-        "backoff_until_secs",
-        "begun",
-        "busy",
-        "busy_flops",
-        "can_supply",
-        "draws",
-        "error_draws",
-        "failed",
-        "failures",
-        "forced_down",
-        "gap_cubes",
-        "gap_from_secs",
-        "has_work",
-        "held",
-        "index",
-        "instance_secs",
-        "job_flop",
-        "job_secs",
-        "late",
-        "master_fetches",
-        "met",
-        "most_used",
-        "name",
-        "no_new_tasks",
-        "project",
-        "ready",
-        "report_at_secs",
-        "rpc_allowed_secs",
-        "rpcs",
-        "running",
-        "sent",
-        "server",
-        "share",
-        "suspended",
-        "unfinished",
-        "used_flop",
-        "waiting",
-        "waiting_secs",
-        "wasted_flop",
-    )
 
     def __init__(self, index: int, project: Project, kinds: int) -> None:
         self.index = index  # stays the same for the whole run

@@ -23,14 +23,15 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 
-def _row(ints: str, floats: str) -> np.dtype[np.void]:
+def row_type(ints: str, floats: str) -> np.dtype[np.void]:
+    """The fields of a row."""
     return np.dtype([(name, np.int64) for name in ints.split()] + [(name, np.float64) for name in floats.split()])
 
 
 # `taken`: it is among the jobs chosen now. `gone`: its server has it, and the row is free. `lane`: of one instance, or
 # -1; a job of several is the owner of their lanes, and `part_lane` is the one that it shares, or -1. `sim_end_secs`: of
 # the last simulation that looked at deadlines. `barred`: devices that it may not use, as bits.
-JOB: Final = _row(
+JOB: Final = row_type(
     "id project kind app started running done gone by_deadline taken lane part_lane waits_for_ram barred",
     "usage cpus counted_flops pace size_secs estimate_secs bias left before_secs rate left_at_error settled_secs "
     "arrived_secs deadline_secs slice_end_secs end_secs changed_flop sim_end_secs",
@@ -39,17 +40,17 @@ JOB: Final = _row(
 # `share_fraction`: of policies.long_term_debt. `ready`: how many jobs wait to be reported, `first_ready_secs` when the
 # first was finished. `server_*`, `trace_*`: of UpDown. `runnable_fraction`, `done_secs`: of policies.debt_2005. `order`
 # has nothing to do with its row: it is the list of projects that may be asked for work, the first to be asked first.
-PROJECT: Final = _row(
+PROJECT: Final = row_type(
     "attached suspended no_new_tasks held has_work forced_down tier failures running unfinished ready "
     "sent met late failed rpcs server_up order max_concurrent workload_check master_fetches first_trace traces "
     "trace_place",
     "share rank inverse done_flop share_fraction rpc_allowed_secs report_at_secs job_secs job_flop busy_flops "
     "used_flop wasted_flop request_delay_secs error_delay_secs first_ready_secs gap_cubes gap_from_secs "
-    "server_until_secs server_up_secs server_down_secs snapshot_rank snapshot_unit reply_delay_secs "
+    "server_until_secs server_up_secs server_down_secs reply_delay_secs "
     "runnable_fraction done_secs trace_begin_secs trace_secs",
 )
 # `jobs`: waiting and begun. `debt`: of policies.long_term_debt and .debt_2005.
-PAIR: Final = _row(
+PAIR: Final = row_type(
     "jobs waiting begun can_supply",
     "waiting_secs busy instance_secs backoff_until_secs backoff_interval_secs debt most_used",
 )
@@ -57,23 +58,23 @@ PAIR: Final = _row(
 # `delay_secs`: of the request that is made. `lanes` lanes from `first_lane` on. `stop_reason`: why jobs stop when it is
 # not active. `supplied`: some project has jobs for it. `missed`: how many entries Table.missed has. `cut`: limits leave
 # nothing of what was to be asked for.
-KIND: Final = _row(
+KIND: Final = row_type(
     "active present supplied first_lane lanes stop_reason missed cut",
     "instances counted_flops up_fraction work work_rate work_at longest_secs max_usage min_usage beside free "
     "saturated_secs shortfall_secs idle asked_secs asked_instances delay_secs",
 )
 # `weight` and what its jobs are drawn from, in FLOP.
-APP: Final = _row(
+APP: Final = row_type(
     "project max_concurrent",
     "weight size_flop size_deviation estimate_flop estimate_deviation estimate_factor latency_secs error_rate "
     "ram_bytes",
 )
-OFFER: Final = _row("app kind refused barred", "flops usage cpus counted_flops pace")
+OFFER: Final = row_type("app kind refused barred", "flops usage cpus counted_flops pace")
 # The loop: `phase` is where it goes on (kernel.loop), `changed` whether something happened in this step. Counts:
 # `jobs` rows in use, and entries of the lists. `sim_*`: of when the last simulation is, `judged_*` the last judgement.
 # `pending`: the time of the next look is a bound, and the exact one is found from the snapshot when it is reached.
 # `awaited`: the project whose reply has not come yet, or -1, and whether it `was_asked` for work (`asked_*` of kinds).
-RUN: Final = _row(
+RUN: Final = row_type(
     "phase changed policy by_letter adapts adapted records reachable report_at_once uneven contested any_suspended "
     "any_without_share eligibility_rule version arrivals moves next_id full_at_moves checked_version sim_version "
     "judged_version jobs done running begun ready chosen margins decisions dropped blocks rpcs misses answered sent "
@@ -87,13 +88,12 @@ RUN: Final = _row(
 
 # `running`: in order of their starts. `begun`: have run and are not finished, in order of their first starts. `ready`:
 # finished and not reported, in order of their ends. `chosen` and the `reasons`. `margin_jobs` would just not miss their
-# deadlines, by `margin_secs`. `snapshot_*`: the queues of a forecast. `task_*`: of policies.debt_2005.
-ENTRY: Final = _row(
-    "running begun ready chosen reasons margin_jobs snapshot_kind snapshot_project task_jobs task_reasons",
-    "task_pay_off task_work margin_secs snapshot_left snapshot_usage snapshot_cpus snapshot_flops",
+# deadlines, by `margin_secs`. `task_*`: of policies.debt_2005.
+ENTRY: Final = row_type(
+    "running begun ready chosen reasons margin_jobs task_jobs task_reasons", "task_pay_off task_work margin_secs"
 )
 # `owner`: 0, the number of the job that has the lane and 1, or -1 if jobs share it; then `load` is their part.
-LANE: Final = _row("owner", "load")
+LANE: Final = row_type("owner", "load")
 # Which rows are where in `records`, with the columns of DecisionLog.add, Recorder.block, .rpc and .miss.
 DECISIONS: Final = 0
 BLOCKS: Final = 1
@@ -114,6 +114,8 @@ class Table(NamedTuple):
     offers: Any
     lists: Any
     missed: Ints  # by kind: jobs that would miss their deadlines, by deadline
+    snapshot: Any  # the jobs of a simulation (kernel.queues) that may be made later, and their projects
+    snapshot_projects: Any
     lanes: Any
     traces: Floats  # when servers change their state: `traces` from `first_trace` on, and so again
     downtimes: Floats  # by row: project, from, length, every

@@ -75,8 +75,8 @@ class Rows:
     def __setitem__(self, key: Any, value: Any) -> None:
         if isinstance(key, str):
             values = np.broadcast_to(np.asarray(value), self._shape).ravel().tolist()
-            for row, each in zip(self._all(), values, strict=True):
-                setattr(row, key, each)
+            for row, field in zip(self._all(), values, strict=True):
+                setattr(row, key, field)
             return
         row = self[key]
         for name in self._names:

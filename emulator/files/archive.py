@@ -78,15 +78,15 @@ def _unpack(archive: zipfile.ZipFile) -> tuple[dict[str, bytes], int]:
     files_and_folders = [info for info in archive.infolist() if info.filename]
     entries = {_path(info.filename): info for info in files_and_folders if not info.is_dir()}
     folder = _data_folder(entries)
-    wanted = {
+    read = {
         name: info
         for path, info in entries.items()
         if path.startswith(folder) and bytes_max_of(name := path.removeprefix(folder)) is not None
     }
-    if len(wanted) > FILES_MAX:
+    if len(read) > FILES_MAX:
         raise ScenarioFileError("ZIP", "", 0, "zip_read_limit", limit=FILES_MAX)
     files: dict[str, bytes] = {}
-    for name, info in wanted.items():
+    for name, info in read.items():
         files[name] = _content(archive, info, name)
         if sum(map(len, files.values())) > BYTES_MAX:
             raise ScenarioFileError("ZIP", "", 0, "zip_size_limit", limit_mib=BYTES_MAX >> 20)

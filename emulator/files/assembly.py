@@ -130,8 +130,8 @@ class Assembly:
     def measure(self, file: str, log: JobLog) -> None:
         """Take the run times of a project's tasks from its job log."""
         self._note_bad_lines(file, log.bad_lines)
-        found = JOB_LOG.fullmatch(file)
-        folder = found[1] if found is not None else ""
+        match = JOB_LOG.fullmatch(file)
+        folder = match[1] if match is not None else ""
         places = [at for at, project in enumerate(self.state.projects) if url_folder(project.url) == folder]
         if not places:
             self._note(Message("no_effect_folder", file=file[:100], folder=folder[:100]))

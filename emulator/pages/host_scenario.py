@@ -103,15 +103,15 @@ def _facts(line: ProjectLine, processors: list[Processor], habits: Habits) -> Pr
 def _note_run_times(
     tasks: list[ListedTask], lines: list[ProjectLine], processors: list[Processor], notes: list[Message]
 ) -> None:
-    told = {task.project for task in tasks if task.run_secs is not None}
+    with_run_times = {task.project for task in tasks if task.run_secs is not None}
     has_gpus = len(processors) > 1
-    if told:
-        notes.append(Message("tasks_as_listed", projects=sorted(told)))
-    if told and (has_gpus or len(told) < len(lines)):
+    if with_run_times:
+        notes.append(Message("tasks_as_listed", projects=sorted(with_run_times)))
+    if with_run_times and (has_gpus or len(with_run_times) < len(lines)):
         notes.append(Message("assumed_other_run_times", cpu_hours=CPU_JOB_HOURS, gpu_hours=GPU_JOB_HOURS))
     elif has_gpus:
         notes.append(Message("assumed_gpu_run_times", cpu_hours=CPU_JOB_HOURS, gpu_hours=GPU_JOB_HOURS))
-    elif not told:
+    elif not with_run_times:
         notes.append(Message("assumed_run_times", cpu_hours=CPU_JOB_HOURS))
 
 

@@ -88,22 +88,22 @@ class EmulatorView(ApiView):
 
     scope = ApiToken.Scope.EMULATOR
 
-    def found(self, pk: int) -> Experiment:
+    def experiment(self, pk: int) -> Experiment:
         """The user's experiment; 404 for another person's."""
         return get_object_or_404(Experiment.objects.prefetch_related("runs"), owner=self.volunteer, pk=pk)
 
-    def result(self, found: Experiment) -> dict[str, Any]:
+    def result(self, experiment: Experiment) -> dict[str, Any]:
         """An experiment with its runs."""
-        runs = list(found.runs.all())
+        runs = list(experiment.runs.all())
         return {
-            "id": found.pk,
-            "title": found.title,
-            "request_id": found.request_id or None,
-            "days": found.days,
-            "created_at": found.created_at.isoformat(),
-            "started_at": found.started_at.isoformat() if found.started_at else None,
+            "id": experiment.pk,
+            "title": experiment.title,
+            "request_id": experiment.request_id or None,
+            "days": experiment.days,
+            "created_at": experiment.created_at.isoformat(),
+            "started_at": experiment.started_at.isoformat() if experiment.started_at else None,
             "is_finished": bool(runs) and not any(run.state in UNFINISHED for run in runs),
-            "page_url": self.request.build_absolute_uri(reverse("experiment", args=[found.pk])),
+            "page_url": self.request.build_absolute_uri(reverse("experiment", args=[experiment.pk])),
             "runs": [self._run(run) for run in runs],
         }
 
@@ -153,20 +153,20 @@ class ExperimentsView(EmulatorView):
         self.no_query()
         try:
             submission = read_submission(self.json())
-            found, is_new = self._started(submission)
+            experiment, is_new = self._started(submission)
         except ScenarioError as error:
             if error.why.code == "used_for_other_scenario":
                 raise Conflict({error.field: [str(error.why)]}) from error
             raise serializers.ValidationError({error.field: [str(error.why)]}) from error
         except ExperimentRefusedError as refusal:
             raise Conflict(str(refusal)) from refusal
-        return Response(self.result(self.found(found.pk)), status=201 if is_new else 200)
+        return Response(self.result(self.experiment(experiment.pk)), status=201 if is_new else 200)
 
     @transaction.atomic
     def _started(self, submission: Submission) -> tuple[Experiment, bool]:
         # This API speaks English, whatever language the volunteer reads.
         with translation.override("en"):
-            found, is_new = experiments.create_once(
+            experiment, is_new = experiments.create_once(
                 self.volunteer,
                 submission.title,
                 ORIGIN,
@@ -176,7 +176,7 @@ class ExperimentsView(EmulatorView):
             )
             if is_new:
                 experiments.start(
-                    found,
+                    experiment,
                     submission.scenario,
                     title=submission.title,
                     days=submission.days,
@@ -185,7 +185,7 @@ class ExperimentsView(EmulatorView):
                     parameter="",
                     now=timezone.now(),
                 )
-            return found, is_new
+            return experiment, is_new
 
 
 class ExperimentView(EmulatorView):
@@ -196,13 +196,13 @@ class ExperimentView(EmulatorView):
     @extend_schema(operation_id="experiments_retrieve", responses=ExperimentResult)
     def get(self, request: Request, pk: int) -> Response:
         self.query()
-        return Response(self.result(self.found(pk)))
+        return Response(self.result(self.experiment(pk)))
 
     @extend_schema(operation_id="experiments_delete", responses={204: None})
     def delete(self, request: Request, pk: int) -> Response:
         """Delete it with its runs, also those that are not done."""
         self.query()
-        experiments.delete(self.found(pk))
+        experiments.delete(self.experiment(pk))
         return Response(status=204)
 
 
@@ -213,7 +213,7 @@ class RunView(EmulatorView):
     def get(self, request: Request, pk: int, number: int) -> Response:
         self.query()
         run = Run.objects.filter(experiment__owner=self.volunteer, experiment=pk, number=number, state=RunState.DONE)
-        found = run.select_related("experiment").first()
-        if found is None:
+        done_run = run.select_related("experiment").first()
+        if done_run is None:
             raise NotFound("There is no such run of yours, or it is not done.")
-        return Response(downloads.as_json(found))
+        return Response(downloads.as_json(done_run))

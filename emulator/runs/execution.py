@@ -16,7 +16,7 @@ from emulator.engine.policies.own import make_own_policy
 from emulator.engine.policies.registry import make_policy
 from emulator.engine.policy import Policy
 from emulator.engine.quirks import BOINC, Quirks
-from emulator.engine.replay import NO_SIMULATION, ReplayError, Wanted, moment
+from emulator.engine.replay import NO_SIMULATION, DecisionKey, ReplayError, moment
 from emulator.engine.run import Emulation
 from emulator.engine.scenario import Scenario
 from emulator.engine.timeline.results import Result
@@ -46,7 +46,7 @@ def execute(order: Mapping[str, Any], began: Callable[[Emulation], None] = lambd
 
 
 def replay(
-    order: Mapping[str, Any], wanted: Wanted, began: Callable[[Emulation], None] = lambda run: None
+    order: Mapping[str, Any], key: DecisionKey, began: Callable[[Emulation], None] = lambda run: None
 ) -> dict[str, Any]:
     """What its policy knew at that decision, as JSON (emulator.engine.replay.Moment). Raises ReplayError."""
     scenario = from_json(order["scenario"])
@@ -56,7 +56,7 @@ def replay(
     quirks = BOINC if order["has_quirks"] else Quirks()
     run = Emulation(scenario, policy, order["days"], order["seed"], quirks, timeline=False)
     began(run)
-    return asdict(moment(run, policy, wanted))
+    return asdict(moment(run, policy, key))
 
 
 def run_of(order: Mapping[str, Any], scenario: Scenario, days: float, *, timeline: bool) -> Emulation:

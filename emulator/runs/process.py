@@ -125,12 +125,12 @@ def _run(order: dict[str, Any], _: BinaryIO) -> tuple[dict[str, Any], bytes]:
 
 def _replay(order: dict[str, Any], _: BinaryIO) -> tuple[dict[str, Any], bytes]:
     """What the policy of a run knew at one of its decisions."""
-    from emulator.engine.replay import ReplayError, Wanted
+    from emulator.engine.replay import DecisionKey, ReplayError
     from emulator.runs.execution import replay
 
     with _Progress() as progress:
         try:
-            return {"ok": replay(order, Wanted(**order["decision"]), progress.begin)}, b""
+            return {"ok": replay(order, DecisionKey(**order["decision"]), progress.begin)}, b""
         except ReplayError as error:
             return {"fault": error.message.to_json()}, b""
 

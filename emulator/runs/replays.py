@@ -69,13 +69,13 @@ def make(replay_id: int) -> None:
     replay = Replay.objects.select_related("run__experiment", "run__timeline").filter(pk=replay_id).first()
     if replay is None or replay.moment is not None or replay.fault:
         return
-    wanted = wanted_of(unpack(bytes(replay.run.timeline.data)), replay.decision)
-    order = {"do": "replay", **order_for(replay.run), "decision": wanted}
+    key = key_of(unpack(bytes(replay.run.timeline.data)), replay.decision)
+    order = {"do": "replay", **order_for(replay.run), "decision": key}
     answer = run_process(order, b"", settings.EMULATOR_RUN_SECS_MAX, lambda progress: None)
     Replay.objects.filter(pk=replay_id).update(moment=answer.ok, fault=answer.fault)
 
 
-def wanted_of(packed: Packed, decision: int) -> dict[str, float | int]:
-    """A decision as its replay looks for it (emulator.engine.replay.Wanted)."""
+def key_of(packed: Packed, decision: int) -> dict[str, float | int]:
+    """A decision as its replay looks for it (emulator.engine.replay.DecisionKey)."""
     stored = {name: int(packed[f"decisions.{name}"][decision]) for name in ("kind", "reason", "project", "job")}
     return {"number": decision, "at_secs": float(packed["decisions.at_secs"][decision]), **stored}

@@ -39,7 +39,7 @@ class ExperimentResults:
     def compared(self) -> list[Compared]:
         """Each variant's figures over the seeds, and the differences between variants."""
         figures = [
-            {seed: _known(run.figures) for seed, run in zip(self.seeds, runs, strict=True)} for runs in self.outcomes
+            {seed: _present(run.figures) for seed, run in zip(self.seeds, runs, strict=True)} for runs in self.outcomes
         ]
         return compare(figures, [variant.value for variant in self.variants], self.names())
 
@@ -49,7 +49,7 @@ class ExperimentResults:
                 yield variant, seed, run
 
 
-def _known(figures: Mapping[str, float | None]) -> dict[str, float]:
+def _present(figures: Mapping[str, float | None]) -> dict[str, float]:
     return {name: value for name, value in figures.items() if value is not None}
 
 
@@ -57,10 +57,10 @@ def as_json(results: ExperimentResults, notes: Sequence[str]) -> dict[str, Any]:
     """A single run as it always was; several with each variant's figures and differences beside the runs."""
     if len(results.variants) == 1 and len(results.seeds) == 1:
         outcome = results.outcomes[0][0]
-        shown = ("share", "got_fraction", "jobs", "late")
+        columns = ("share", "got_fraction", "jobs", "late")
         return {
             "figures_of_merit": outcome.figures,
-            "projects": {row["name"]: {name: row[name] for name in shown} for row in outcome.projects},
+            "projects": {row["name"]: {name: row[name] for name in columns} for row in outcome.projects},
             "notes": [*notes],
             "cpu_secs": round(outcome.cpu_secs, 6),
         }

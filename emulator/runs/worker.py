@@ -123,8 +123,8 @@ def order_for(run: Run) -> dict[str, Any]:
 
 def _report_progress(run_id: int, progress: float) -> None:
     """Store how far it is; raises RunCancelledError if it was cancelled or deleted."""
-    wanted = Run.objects.filter(pk=run_id, state=RunState.RUNNING, cancel_asked=False)
-    if not wanted.update(progress=min(max(progress, 0.0), 1.0), heard_of_at=timezone.now()):
+    running = Run.objects.filter(pk=run_id, state=RunState.RUNNING, cancel_asked=False)
+    if not running.update(progress=min(max(progress, 0.0), 1.0), heard_of_at=timezone.now()):
         raise RunCancelledError
 
 

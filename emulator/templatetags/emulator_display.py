@@ -21,10 +21,10 @@ def days(number: float) -> str:
 @register.filter
 def signed(number: float) -> str:
     """A difference with its sign and four decimals: "+0.0012"; 0 has none."""
-    shown = floatformat(abs(number), 4)
-    if not any(digit in shown for digit in "123456789"):
-        return shown
-    return f"−{shown}" if number < 0 else f"+{shown}"
+    digits = floatformat(abs(number), 4)
+    if not any(digit in digits for digit in "123456789"):
+        return digits
+    return f"−{digits}" if number < 0 else f"+{digits}"
 
 
 register.filter(row_texts.run_time)

@@ -38,12 +38,12 @@ class Badge(models.Model):
         choices=keyword_choices,
         null=True,
         blank=True,
-        help_text=_("Only for the run time for a subject."),
+        help_text=_("Only for “run time for a subject”."),
     )
     threshold = models.PositiveBigIntegerField(
         _("how much"), validators=[MinValueValidator(1), MaxValueValidator(MAX_THRESHOLD)]
     )
-    is_active = models.BooleanField(_("awarded"), default=False, help_text=_("If off, nobody gets it any more."))
+    is_active = models.BooleanField(_("awarded"), default=False, help_text=_("If off, it is no longer awarded."))
     changed_at = models.DateTimeField(_("changed on"), auto_now=True)
 
     class Meta:

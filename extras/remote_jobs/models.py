@@ -46,8 +46,8 @@ class JobTemplate(models.Model):
     text = models.TextField(_("template"), max_length=MAX_TEMPLATE_NBYTES)
 
     class Meta:
-        verbose_name = _("template of jobs")
-        verbose_name_plural = _("templates of jobs")
+        verbose_name = _("job template")
+        verbose_name_plural = _("job templates")
         ordering = ["app", "name"]
         constraints = [models.UniqueConstraint(fields=["app", "name"], name="jobtemplate_once")]
 

@@ -45,7 +45,7 @@ class ScriptAdmin(AuditedAdmin):
     fieldsets = (
         (None, {"fields": ("name", "kind", "protocol", "source")}),
         (
-            _("Words and exit codes"),
+            _("Arguments and exit codes"),
             {"classes": ("collapse",), "fields": ("words", "check_source", "check_words")},
         ),
         (_("Limits"), {"fields": ("max_secs", "max_memory_mib")}),

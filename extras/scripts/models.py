@@ -29,48 +29,48 @@ class Script(models.Model):
 
     class Kind(models.TextChoices):
         COMPARE = "compare", _("compares outputs")
-        ASSIMILATE = "assimilate", _("takes outputs of finished workunits")
+        ASSIMILATE = "assimilate", _("receives outputs of finished workunits")
 
     class Protocol(models.TextChoices):
         LINES = "lines", _("lines of JSON")
-        WORDS = "words", _("words and exit codes, as BOINC’s scripts")
+        WORDS = "words", _("arguments and exit codes, as in BOINC’s scripts")
 
     name = models.CharField(
         _("name"),
         max_length=60,
         unique=True,
         validators=[RegexValidator(r"^[a-z0-9][a-z0-9_-]*\Z", _("Use a–z, 0–9, _ and -, beginning with a–z or 0–9."))],
-        help_text=_("Apps name the script by it, so it stays."),
+        help_text=_("Apps refer to the script by this name, so it cannot be changed later."),
     )
     kind = models.CharField(_("what it does"), max_length=10, choices=Kind)
     protocol = models.CharField(
-        _("how it is asked"),
+        _("how it is called"),
         max_length=5,
         choices=Protocol,
         default=Protocol.LINES,
-        help_text=_("What a program is asked and may answer is in docs/reference/scripts.md."),
+        help_text=_("docs/reference/scripts.md describes what the program reads and what it must answer."),
     )
     source = models.TextField(
         _("program"),
         max_length=MAX_SOURCE_CHARS,
         blank=True,
-        help_text=_("Begins with #! and an interpreter of the server, as in #!/usr/bin/env python3."),
+        help_text=_("The first line names an interpreter on the server, for example #!/usr/bin/env python3."),
     )
     words = models.CharField(
-        _("words"),
+        _("arguments"),
         max_length=200,
         blank=True,
-        help_text=_("Only for words: what it is given, separated by spaces, as in: files files2."),
+        help_text=_("Only for arguments and exit codes. Separated by spaces, for example: files files2."),
     )
     check_source = models.TextField(
         _("program that checks one result"),
         max_length=MAX_SOURCE_CHARS,
         blank=True,
-        help_text=_("Only for words. If empty, every result is fit to be compared."),
+        help_text=_("Only for arguments and exit codes. If empty, all results are compared."),
     )
-    check_words = models.CharField(_("words for the check"), max_length=200, blank=True)
+    check_words = models.CharField(_("arguments of that program"), max_length=200, blank=True)
     max_secs = models.PositiveSmallIntegerField(
-        _("longest time of a call (s)"),
+        _("time limit of a call (s)"),
         default=10,
         validators=[MinValueValidator(1), MaxValueValidator(MAX_SECS)],
     )
@@ -82,7 +82,7 @@ class Script(models.Model):
 
     last_fault = models.CharField(_("last failure"), max_length=500, blank=True, editable=False)
     failed_at = models.DateTimeField(_("failed"), null=True, editable=False)
-    rests_until = models.DateTimeField(_("is not called until"), null=True, editable=False)
+    rests_until = models.DateTimeField(_("not called until"), null=True, editable=False)
 
     class Meta:
         verbose_name = _("script")

@@ -54,6 +54,7 @@ class ChangeAdmin(ReadOnlyAdmin):
     list_filter = (SettingKindFilter, ("actor", admin.RelatedOnlyFieldListFilter), "timestamp")
     list_select_related = ("actor", "content_type")
     search_fields = ("object_repr", "reason")
+    search_help_text = _("The name of what was changed, or the reason.")
     date_hierarchy = "timestamp"
     show_full_result_count = False
 

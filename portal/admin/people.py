@@ -67,6 +67,14 @@ class LowerCaseEmail:
 class PersonForm(LowerCaseEmail, UserChangeForm):
     """Change a person."""
 
+    class Meta(UserChangeForm.Meta):
+        labels = {"groups": _("Roles"), "user_permissions": _("Single permissions")}
+        help_texts = {
+            "is_superuser": _("May do everything, whatever the roles are."),
+            "groups": _("What each role may do is described in docs/reference/roles.md."),
+            "user_permissions": _("In addition to those of the roles. Rarely needed."),
+        }
+
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         if "user_permissions" in self.fields:
@@ -98,6 +106,13 @@ class NewPasswordForm(AdminPasswordChangeForm):
 class NewPersonForm(LowerCaseEmail, UserCreationForm):
     """Add a person."""
 
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        usable, again = self.fields["usable_password"], self.fields["password2"]
+        usable.label = _("Log in with a password")
+        usable.help_text = _("If disabled, the person can set one through “Forgotten your password?”.")
+        again.label, again.help_text = _("The password again"), ""
+
 
 @admin.register(User)
 class UserAdmin(SecretLookups, DjangoUserAdmin, ModelAdmin):
@@ -106,6 +121,8 @@ class UserAdmin(SecretLookups, DjangoUserAdmin, ModelAdmin):
     form = PersonForm
     add_form = NewPersonForm
     change_password_form = NewPasswordForm
+    # Django's own only says that there is more to be set afterwards.
+    add_form_template = None
     ordering = ("email",)
     list_display = ("email", "shown_name", "is_staff", "is_active", "created_at", "last_login")
     list_filter = ("is_staff", "is_superuser", "groups", "is_active", ("rights_held_at", admin.EmptyFieldListFilter))

@@ -6,7 +6,7 @@ Source: BOINC protocol, finding user and host. A cross-project id is only a hint
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -46,50 +46,55 @@ RESET_AFTER: Final = dt.timedelta(minutes=10)
 silent this long: not one of several that an image made with one name, which start at about the same time."""
 
 
-def identify(
+def identify(user_id: int, described: HostDescription, now: dt.datetime) -> tuple[Host, bool]:
+    """The user's host for these values, created if there is none; and whether it was created. Raises TooManyHosts."""
+    host = find_host(user_id, described, now)
+    return (host, False) if host is not None else (new_host(user_id, described, now), True)
+
+
+def find_host(
+    user_id: int, described: HostDescription, now: dt.datetime, join_token_id: int | None = None
+) -> Host | None:
+    """The user's host for these values. ``join_token_id``: the token that the client sent.
+
+    Runs inside the caller's transaction and locks the user's row, so two simultaneous first requests make one host.
+    """
+    owner = _lock_owner(user_id)
+    return _by_id(user_id, described) or _by_description(owner, described, now, join_token_id)
+
+
+def new_host(
     user_id: int,
     described: HostDescription,
     now: dt.datetime,
-    or_else: Callable[[], Host | None] = lambda: None,
+    *,
     join_token_id: int | None = None,
-) -> tuple[Host, bool]:
-    """The user's host for these values, created if there is none; and whether it was created. Raises TooManyHosts.
+    like: Host | None = None,
+) -> Host:
+    """Create a record for an unknown computer. Locks the user's row, then a token's. Raises TooManyHosts.
 
-    ``or_else`` is asked for a host that is known by other facts before one is created. ``join_token_id``: the token
-    that the client sent, which has a place for the computer if it is a new one.
-
-    Runs inside the caller's transaction and locks the user's row, so two simultaneous first requests make one host;
-    then the token's row, if a host is created with one.
+    ``join_token_id``: the token that the client sent; it must have a place for the computer. ``like``: the computer
+    whose data folder it has a copy of. It gets the groups of that one, and a place of its join token while there is
+    one.
     """
     owner = _lock_owner(user_id)
-    host = _by_id(user_id, described) or _by_description(owner, described, now, join_token_id) or or_else()
-    if host is not None:
-        return host, False
-    token = None
-    if join_token_id is not None:
-        token = take_place(join_token_id, now)
-        if token is None:
-            raise TooManyHosts(
-                "This join token has been used for all its computers. Make another one at "
-                f"{settings.SITE_URL}computers/joining/"
-            )
-    return _create(owner, described, now, token, [token.group] if token is not None else []), True
-
-
-def new_host(user_id: int, described: HostDescription, now: dt.datetime, like: Host | None = None) -> Host:
-    """Create a record for an unknown computer. Locks the user's row, as `identify` does. Raises TooManyHosts.
-
-    ``like``: the computer whose data folder it has a copy of. It gets the groups of that one, and a place of its join
-    token while there is one.
-    """
-    owner = _lock_owner(user_id)
-    token = take_place(like.join_token_id, now) if like is not None and like.join_token_id is not None else None
-    return _create(owner, described, now, token, like.groups if like is not None else [])
+    if like is not None:
+        token = take_place(like.join_token_id, now) if like.join_token_id is not None else None
+        return _create(owner, described, now, token, like.groups)
+    if join_token_id is None:
+        return _create(owner, described, now, None, [])
+    token = take_place(join_token_id, now)
+    if token is None:
+        raise TooManyHosts(
+            "This join token has been used for all its computers. Make another one at "
+            f"{settings.SITE_URL}computers/joining/"
+        )
+    return _create(owner, described, now, token, [token.group])
 
 
 def _lock_owner(user_id: int) -> User:
     if not transaction.get_connection().in_atomic_block:
-        raise RuntimeError("identify() needs the caller's transaction")
+        raise RuntimeError("a computer is looked for within the caller's transaction")
     return User.objects.select_for_update(no_key=True).only("pk", "email", "new_hosts_per_day").get(pk=user_id)
 
 

@@ -82,6 +82,7 @@ _MODELS: Final[dict[StrOrPromise, tuple[str, ...]]] = {
         "credit.app",
         "credit.appversion",
         "scheduler.submitter",
+        "scheduler.workblock",
         "scheduler.releasedraft",
         "scheduler.storedfile",
         "scheduler.trickle",
@@ -102,8 +103,20 @@ _MODELS: Final[dict[StrOrPromise, tuple[str, ...]]] = {
         "scheduler.keychange",
     ),
 }
-# The second list of the same people is for support.
-_TITLES: Final = {"portal.account": _("Help a volunteer")}
+# Their pages are above.
+_LISTED: Final = {
+    "portal.operatingfigure",
+    "portal.change",
+    "portal.maintenancerun",
+    "portal.confirmationrequest",
+    "portal.signedentry",
+}
+# What a list is for, where that is not the plural of what is in it.
+_TITLES: Final = {
+    "portal.account": _("Help a volunteer"),
+    "scheduler.retryentry": _("Retry queue"),
+    "accounting.settlement": _("Granted and estimated credit"),
+}
 # Of tables that neither a group nor their app names, by the room of their app.
 _OF_ROOM: Final = {"account_manager": _PROJECTS, "project": CREDIT}
 
@@ -128,12 +141,11 @@ def groups(request: HttpRequest) -> list[dict[str, Any]]:
 def _lists(request: HttpRequest) -> dict[str, tuple[str, str, str]]:
     """The tables that this operator may see: app, name and view of each list, by the model's name."""
     lists = {}
-    listed = {"portal.operatingfigure", "portal.change", "portal.maintenancerun"}
     for model, model_admin in admin.site._registry.items():
         meta = model._meta
         app = meta.app_config
         is_here = not isinstance(app, SiteApp) or app.is_in_use
-        if is_here and meta.label_lower not in listed and model_admin.has_view_permission(request):
+        if is_here and meta.label_lower not in _LISTED and model_admin.has_view_permission(request):
             title = str(_TITLES.get(meta.label_lower, meta.verbose_name_plural))
             view = f"admin:{meta.app_label}_{meta.model_name}_changelist"
             lists[meta.label_lower] = (str(_group(app)), title[:1].upper() + title[1:], view)

@@ -16,7 +16,7 @@ class JoinToken(models.Model):
     of what they send is kept. A token is for the first contact of the account manager's clients, and for nothing else.
     """
 
-    user = models.ForeignKey(User, models.CASCADE, related_name="join_tokens", verbose_name=_("user"))
+    user = models.ForeignKey(User, models.CASCADE, related_name="join_tokens", verbose_name=_("volunteer"))
     login = models.CharField(_("login"), max_length=20, unique=True, editable=False)
     token_hash = models.BinaryField(_("keyed hash of the token"), max_length=32, editable=False)
     group = models.CharField(_("group"), max_length=30)
@@ -49,7 +49,7 @@ class JoinToken(models.Model):
 class HostLimitRequest(models.Model):
     """A request to add more computers within a day than every account may; operators grant or decline it."""
 
-    user = models.ForeignKey(User, models.CASCADE, related_name="host_limit_requests", verbose_name=_("user"))
+    user = models.ForeignKey(User, models.CASCADE, related_name="host_limit_requests", verbose_name=_("volunteer"))
     hosts_per_day = models.PositiveIntegerField(_("new computers per day"))
     reason = models.CharField(_("what for"), max_length=500)
     asked_at = models.DateTimeField(_("requested at"), default=timezone.now, editable=False)

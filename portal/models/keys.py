@@ -24,7 +24,7 @@ class ClientKey(models.Model):
         # Without a computer: what all clients of the person had on a site that moved in here.
         IMPORTED = "imported", _("from before the project moved here")
 
-    user = models.ForeignKey(User, models.CASCADE, related_name="client_keys", verbose_name=_("user"))
+    user = models.ForeignKey(User, models.CASCADE, related_name="client_keys", verbose_name=_("volunteer"))
     host = models.ForeignKey(
         Host, models.CASCADE, null=True, blank=True, related_name="client_keys", verbose_name=_("computer")
     )
@@ -57,7 +57,7 @@ class ApiToken(models.Model):
         EMULATOR = "write:emulator", _("running, reading and deleting emulations")
         SCRIPTS = "write:scripts", _("storing the project’s scripts, and choosing them for apps")
 
-    user = models.ForeignKey(User, models.CASCADE, related_name="api_tokens", verbose_name=_("user"))
+    user = models.ForeignKey(User, models.CASCADE, related_name="api_tokens", verbose_name=_("volunteer"))
     name = models.CharField(_("what it is for"), max_length=100)
     scopes = ArrayField(models.CharField(max_length=32, choices=Scope), verbose_name=_("scopes"))
     token_hash = models.BinaryField(_("SHA-256 of the token"), max_length=32, unique=True, editable=False)

@@ -66,12 +66,20 @@ class User(AbstractBaseUser, PermissionsMixin):
         _("new computers per day"),
         null=True,
         blank=True,
-        help_text=_("How many computers this account may add within 24 hours. Empty: as many as every account."),
+        help_text=_(
+            "The most computers that this account may add in 24 hours. If empty, the limit for all accounts applies."
+        ),
     )
-    is_staff = models.BooleanField(_("operator"), default=False)
+    is_staff = models.BooleanField(
+        _("operator"), default=False, help_text=_("May log in here. Roles say what they may see and do.")
+    )
     # Set when an operator without a second factor gets a new password by mail, until somebody allows them their rights
     rights_held_at = models.DateTimeField(_("rights withheld since"), null=True, blank=True, editable=False)
-    is_active = models.BooleanField(_("is active"), default=True)
+    is_active = models.BooleanField(
+        _("active"),
+        default=True,
+        help_text=_("If off, nobody can log in, and clients are refused. The history stays."),
+    )
     created_at = models.DateTimeField(_("created at"), default=timezone.now, editable=False)
 
     objects: ClassVar[UserManager] = UserManager()
@@ -81,8 +89,8 @@ class User(AbstractBaseUser, PermissionsMixin):
     REQUIRED_FIELDS: ClassVar[list[str]] = []
 
     class Meta:
-        verbose_name = _("user")
-        verbose_name_plural = _("users")
+        verbose_name = _("account")
+        verbose_name_plural = _("accounts")
         constraints = [
             models.CheckConstraint(condition=models.Q(email=Lower("email")), name="user_email_is_lower_case"),
             models.CheckConstraint(

@@ -12,7 +12,7 @@ from portal.models.people import User
 class RequestedWork(models.Model):
     """A piece of long work that a volunteer asked for, in the queue of portal/requested_work; kept for a day after."""
 
-    user = models.ForeignKey(User, models.CASCADE, related_name="requested_work", verbose_name=_("user"))
+    user = models.ForeignKey(User, models.CASCADE, related_name="requested_work", verbose_name=_("volunteer"))
     # What is to be done, and the number of the row that it is done to
     kind = models.CharField(_("kind"), max_length=20)
     subject = models.BigIntegerField(_("subject"))

@@ -15,8 +15,8 @@ class Account(User):
     """A person as support sees them (portal/operators/support.py): a name for permissions and pages of the admin."""
 
     class Meta:
-        verbose_name = _("account")
-        verbose_name_plural = _("accounts")
+        verbose_name = _("volunteer")
+        verbose_name_plural = _("volunteers")
         proxy = True
         default_permissions = ("view",)
         permissions = [
@@ -41,7 +41,9 @@ class SupportAction(LogEntry):
 class AccountBlock(models.Model):
     """Why an account is blocked; it is inactive as long as the row is there. Only operators see the reason."""
 
-    user = models.OneToOneField(User, models.CASCADE, primary_key=True, related_name="block", verbose_name=_("user"))
+    user = models.OneToOneField(
+        User, models.CASCADE, primary_key=True, related_name="block", verbose_name=_("volunteer")
+    )
     reason = models.CharField(_("reason"), max_length=200)
     blocked_by = models.ForeignKey(User, models.SET_NULL, null=True, related_name="+", verbose_name=_("blocked by"))
     at = models.DateTimeField(_("at"), default=timezone.now)

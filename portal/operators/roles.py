@@ -78,7 +78,7 @@ ROLES: Final = (
                 "view",
                 "confirmingpair hostappversion preview result statisticsexport workunit",
             ),
-            *_each("scheduler", "view add change delete", "appkeyword planclass submitter"),
+            *_each("scheduler", "view add change delete", "appkeyword planclass submitter workblock"),
             *_each("scheduler", "view change", "retryentry"),
             *_each("scheduler", "view add change", "releasedraft"),
             *_each("scheduler", "view add", "storedfile"),

@@ -61,6 +61,16 @@ class WrongPassword(ClientAuthError):
         super().__init__(boinc_errors.ERR_BAD_PASSWORD, message)
 
 
+class AccountBlocked(ClientAuthError):
+    """Operators blocked the account. Its keys stay, and work again when it is unblocked."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            boinc_errors.ERR_GENERIC,
+            f"This account is blocked. Write to {operators()}; your computers need no change.",
+        )
+
+
 class PasswordChanged(ClientAuthError):
     """The password was changed while the request was answered, which knew the old one."""
 
@@ -347,12 +357,9 @@ def _hash_again(user: User, sent: str) -> None:
 
 
 def refuse_if_blocked(user_id: int) -> None:
-    """Raise ClientAuthError if operators blocked this account. Its keys stay, and work again when it is unblocked."""
+    """Raise AccountBlocked if operators blocked this account."""
     if AccountBlock.objects.filter(user=user_id).exists():
-        raise ClientAuthError(
-            boinc_errors.ERR_GENERIC,
-            f"This account is blocked. Write to {operators()}; your computers need no change.",
-        )
+        raise AccountBlocked
 
 
 def refuse_key_if_blocked(hash_of_key: bytes) -> None:

@@ -65,13 +65,13 @@ class Operation:
 
 def groups_of(description: Schema) -> dict[str, list[Operation]]:
     """The operations by what they are about, in the order of the description."""
-    found: dict[str, list[Operation]] = {}
+    groups: dict[str, list[Operation]] = {}
     for path, methods in description["paths"].items():
         for method in METHODS:
             if method in methods:
                 details = methods[method]
-                found.setdefault(details["tags"][0], []).append(_operation(description, path, method, details))
-    return found
+                groups.setdefault(details["tags"][0], []).append(_operation(description, path, method, details))
+    return groups
 
 
 def _operation(description: Schema, path: str, method: str, details: Schema) -> Operation:
@@ -82,7 +82,7 @@ def _operation(description: Schema, path: str, method: str, details: Schema) -> 
         method=method.upper(),
         path=path,
         about=details.get("description", ""),
-        parameters=[_parameter(description, each) for each in details.get("parameters", [])],
+        parameters=[_parameter(description, parameter) for parameter in details.get("parameters", [])],
         body=list(_fields(description, _content(details.get("requestBody", {})))),
         fields=list(_fields(description, _content(answer))),
     )
@@ -95,15 +95,15 @@ def _content(part: Schema) -> Schema:
     return schema
 
 
-def _parameter(description: Schema, each: Schema) -> Value:
-    schema = _resolved(description, each["schema"])
+def _parameter(description: Schema, parameter: Schema) -> Value:
+    schema = _resolved(description, parameter["schema"])
     kind = schema.get("type", "string")
     return Value(
-        name=each["name"],
+        name=parameter["name"],
         kind=_kind(description, schema),
-        about=_about(each),
-        is_required=each.get("required", False),
-        place=each["in"],
+        about=_about(parameter),
+        is_required=parameter.get("required", False),
+        place=parameter["in"],
         options=tuple(map(str, schema.get("enum", ()))),
         input_type="date" if schema.get("format") == "date" else "number" if kind == "integer" else "text",
     )
@@ -131,8 +131,8 @@ def _resolved(description: Schema, schema: Schema) -> Schema:
     if "$ref" not in schema:
         return schema
     name = schema["$ref"].rsplit("/", 1)[-1]
-    found: Schema = description["components"]["schemas"][name]
-    return found
+    named: Schema = description["components"]["schemas"][name]
+    return named
 
 
 def _kind(description: Schema, schema: Schema) -> str:

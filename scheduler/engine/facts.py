@@ -5,12 +5,15 @@ Speeds in FLOPS, sizes in bytes, times in seconds.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from credit.engine.averages import Average
 from credit.engine.facts import HostVersionFacts
 from credit.engine.rules import Rules
+from scheduler.engine.hr_classes import Redundancy
+from scheduler.engine.lanes import Requirement
 from scheduler.engine.request import CPU, ClientVersion, Gpu
 
 
@@ -48,6 +51,11 @@ class AppFacts:
     # -priority of the most and of the least urgent job that waits, None if none does
     first_rank: int | None = None
     last_rank: int | None = None
+    # Which computers may confirm one another's results
+    redundancy: Redundancy = Redundancy.OFF
+    is_homogeneous_version: bool = False
+    # Whose computers alone get its jobs; None: all
+    testers: frozenset[int] | None = None
 
     @property
     def is_paused(self) -> bool:
@@ -76,6 +84,28 @@ class PlanClassRules:
     projected_flops_scale: float = 1.0
     # `containers.DOCKER`, `containers.WSL`
     needs_containers: frozenset[str] = frozenset()
+    # The least and the most; numbers as plan_class_spec.xml has them, 0: any
+    min_client: int = 0
+    max_client: int = 0
+    max_driver: int = 0
+    max_capability: int = 0
+    min_cuda: int = 0
+    max_cuda: int = 0
+    min_opencl: int = 0
+    max_opencl: int = 0
+    min_gpu_flops: float = 0.0
+    max_gpu_flops: float = 0.0
+    needs_doubles: bool = False
+    # GPU memory that a job keeps, and the part of its FLOPs that the CPU computes; 0: not told
+    gpu_ram_used_bytes: int = 0
+    cpu_share: float = 0.0
+    # For the texts of `Computer.texts`; empty: any
+    patterns: tuple[str, str, str] = ("", "", "")
+    needs_virtualbox: bool = False
+    needs_acceleration: bool = False
+    min_virtualbox: int = 0
+    max_virtualbox: int = 0
+    excluded_virtualbox: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +125,9 @@ class Version:
     gpu_usage: float
     min_gpu_ram_bytes: int = 0
     is_deprecated: bool = False
+    # Of BOINC, as a client's number (`client_versions.number_of`); 0: any
+    min_client: int = 0
+    max_client: int = 0
     pfc: Average = field(default_factory=Average)
     testers: frozenset[int] | None = None
 
@@ -104,7 +137,10 @@ class Computer:
     """The computer that asks. ``ncpus``: the processors that BOINC may use. ``availability``: the part of the time in
     which it computes, on CPUs and on GPUs.
 
-    ``containers``: those that BOINC can use there (`containers.usable`).
+    ``containers``: those that BOINC can use there (`containers.usable`). ``platform``: the primary one. ``client``: the
+    version of BOINC (8.2.4: 80204). ``virtualbox``: its version as the client tells it; ``allows_vms``: no virtual
+    machine has failed there for want of the processor's help. ``texts``: of the system's version, and of the
+    processor's vendor and model.
     """
 
     ncpus: int
@@ -116,6 +152,13 @@ class Computer:
     cpu_availability: float = 1.0
     gpu_availability: float = 1.0
     containers: frozenset[str] = frozenset()
+    # Its classes, by what may confirm what (`engine.hr_classes`)
+    classes: Mapping[str, int] = field(default_factory=dict)
+    platform: str = ""
+    client: int = 0
+    virtualbox: str = ""
+    allows_vms: bool = True
+    texts: tuple[str, str, str] = ("", "", "")
 
     def instances(self, processor_type: str) -> int:
         gpu = self.gpus.get(processor_type)
@@ -182,6 +225,16 @@ class Job:
     delay_bound_secs: int
     min_quorum: int
     details: JobDetails | None = None
+    # What its workunit is bound to, and asks for (`engine.lanes`); 0: nothing
+    hr_class: int = 0
+    version_num: int = 0
+    version_id: int = 0
+    lane: int = 0
+
+    @property
+    def requirement(self) -> Requirement:
+        """Which versions it may run on."""
+        return Requirement(self.version_num, self.version_id)
 
 
 @dataclass(slots=True)
@@ -191,6 +244,9 @@ class JobQuery:
     ``flops``: of the fastest version, times the availability. ``rank`` (-priority) and ``begin``: at which place in
     the queue to begin. ``ties``: of who asks (`engine.ties`); ``avoids_ties``: only workunits of whose copies nobody
     with such a tie has one; ``is_strict``: even if there are no others, for a delay bound after they got it.
+    ``lanes``: those for this computer in which jobs wait (`engine.lanes`).
+    ``held_files``: what the computer has kept of earlier jobs. Ready jobs that need some of it go first; SQL does not
+    look at it.
     """
 
     app_id: int
@@ -205,6 +261,8 @@ class JobQuery:
     ties: list[int] = field(default_factory=list)
     avoids_ties: bool = False
     is_strict: bool = False
+    lanes: list[int] = field(default_factory=list)
+    held_files: list[str] = field(default_factory=list)
 
     def with_ties(self) -> JobQuery:
         """The same query for any copies."""

@@ -13,16 +13,31 @@ class Reason(StrEnum):
 
     NOT_WANTED = "the client asked for no new tasks"
     TOO_SOON = "this computer asked for tasks only a few seconds ago; BOINC will ask again automatically"
+    BLOCKED = "the operators of this project send this computer no new tasks"
+    CLIENT_TOO_OLD = "BOINC on this computer is too old for this project"
+    CLIENT_TOO_NEW = "BOINC on this computer is newer than this project can use so far"
     REFUSED_TYPE = "your preferences do not allow this project to use the requested processors"
     PAUSED = "the applications for this kind of computer are paused at the moment"
     NO_APP = "this project has no application for this kind of computer"
     NO_CLIENT_VERSION = "none of the programs in your app_info.xml belongs to an application of this project"
+    OTHER_CLIENT = "the applications need another version of BOINC"
+    UNKNOWN_CLASS = (
+        "the applications compare only computers of one kind, and BOINC does not tell of what kind this one is"
+    )
     PLAN_CLASS = "the applications need other processors or drivers, or more graphics memory"
     DOCKER = "the applications need Docker, which this computer does not have or BOINC is not allowed to use"
     WSL = (
         "the applications need Windows Subsystem for Linux (WSL), which this computer does not have or BOINC is not "
         "allowed to use"
     )
+    VIRTUALBOX = "the applications need VirtualBox, which is not installed on this computer"
+    VIRTUALBOX_UNUSABLE = "the applications need VirtualBox, which BOINC cannot use while Docker or Podman is here"
+    VIRTUALBOX_VERSION = "the applications need another version of VirtualBox than the one on this computer"
+    ACCELERATION = (
+        "the applications need the processor's help for virtual machines (VT-x or AMD-V), which this computer lacks or "
+        "which is switched off in its firmware (BIOS)"
+    )
+    CLIENT = "the applications need a newer or older version of BOINC"
     NO_TYPE = "this project has no application for the requested kind of processor"
     KEYWORDS = "you excluded the subjects of the applications in your account manager"
     IN_PROGRESS = "this computer has reached its limit of tasks in progress"
@@ -33,9 +48,17 @@ class Reason(StrEnum):
     MEMORY = "the tasks need {missing} more memory than BOINC may use on this computer ({usable})"
     DISK = "the tasks need {missing} more disk space than BOINC may still use for this project ({usable})"
     DEADLINE = "this computer would not finish the tasks before their deadline"
+    OTHER_VERSION = "the available tasks are for other versions of the applications than this computer can run"
     ONE_PER_USER = "the available tasks are copies of tasks that you already have, or are being sent to others"
 
 
+OF_PLAN_CLASSES: Final = frozenset(
+    {
+        *(Reason.PLAN_CLASS, Reason.DOCKER, Reason.WSL, Reason.CLIENT),
+        *(Reason.VIRTUALBOX, Reason.VIRTUALBOX_UNUSABLE, Reason.VIRTUALBOX_VERSION, Reason.ACCELERATION),
+    }
+)
+"""What versions lack on a computer."""
 MIB: Final = 2**20
 GIB: Final = 2**30
 

@@ -32,7 +32,10 @@ class WorkRequest:
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
-    """Coprocessors of a type. ``driver``: NVIDIA's number (53504), else 0; ``capability``: major × 100 + minor."""
+    """Coprocessors of a type. ``driver``: NVIDIA's number (53504), or AMD's of CAL (10041848 for 1.4.1848), else 0.
+
+    ``capability`` and ``opencl``: major × 100 + minor; ``cuda``: major × 1000 + minor × 10. 0: not told.
+    """
 
     type: str
     count: int
@@ -41,6 +44,9 @@ class Gpu:
     driver: int = 0
     capability: int = 0
     has_opencl: bool = False
+    opencl: int = 0
+    cuda: int = 0
+    has_doubles: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +117,7 @@ class HostInfo:
     host_cpid: str = ""
     domain_name: str = ""
     os_name: str = ""
+    os_version: str = ""
     p_vendor: str = ""
     p_model: str = ""
     p_features: frozenset[str] = frozenset()
@@ -119,6 +126,8 @@ class HostInfo:
     m_nbytes: float | None = None
     d_free: float | None = None
     containers: Containers = NO_CONTAINERS
+    virtualbox_version: str = ""
+    allows_vms: bool = True
     raw: bytes = b""
 
 
@@ -130,7 +139,8 @@ class SchedulerRequest:
     only ``work_req_secs``. ``other_results``: names of the jobs on the computer that are not reported now; None where
     the client does not say, or names too many. ``unread_results``: names of reported ones beyond the limit; ``is_cut``:
     there was more of the message than is read. ``has_unread_trickles``: there were more trickle-up messages than are
-    read, which the client is to forget. ``refused_types``: processor types that the preferences forbid.
+    read, which the client is to forget. ``held_files``: names of files that the client keeps after their jobs.
+    ``refused_types``: processor types that the preferences forbid.
     ``available_fractions``: of the time, on_frac, active_frac and gpu_active_frac. ``ram_fraction``, ``ncpus_percent``:
     the most of its memory and processors that BOINC may use. ``preferences_raw``: of the general
     preferences that were saved at ``preferences_at`` by the account whose address has that hash; empty if too long.
@@ -164,6 +174,7 @@ class SchedulerRequest:
     preferences_at: float = 0.0
     preferences_raw: bytes = b""
     preferences_email_hash: str = ""
+    held_files: frozenset[str] = frozenset()
     refused_types: frozenset[str] = frozenset()
     refused_containers: tuple[str, ...] = ()
     keywords_yes: frozenset[int] = frozenset()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import datetime as dt
 import random
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil
 
@@ -16,6 +16,8 @@ from credit.engine import probation
 from credit.engine.facts import HostVersionFacts
 from scheduler.engine import versions
 from scheduler.engine.facts import AppFacts, Choice, Computer, Job, RecordKey, Records
+from scheduler.engine.hr_classes import Redundancy
+from scheduler.engine.lanes import ANY_VERSION, Binding, Requirement, bind
 from scheduler.engine.needs import Needs
 from scheduler.engine.reasons import Reason
 from scheduler.engine.request import CPU
@@ -34,12 +36,13 @@ class Limits:
 @dataclass(frozen=True, slots=True)
 class Sent:
     """A job of the reply. ``must_replicate``: it was meant to be a single one, but this computer is not trusted yet, or
-    is spot-checked.
+    is spot-checked. ``binding``: what its workunit is bound to by being sent, if it is.
     """
 
     job: Job
     choice: Choice
     must_replicate: bool = False
+    binding: Binding | None = None
 
 
 @dataclass(slots=True)
@@ -48,6 +51,8 @@ class Selection:
 
     ``in_progress``: how many jobs of an app the computer has or gets, on CPUs (False) and on GPUs (True).
     ``missing``: how many bytes of memory or disk space the smallest job lacks, of those that do not fit.
+    ``explained``: the sentences of reasons that say more than is the same for all.
+    ``choose_among``: the best versions of an app for a job that asks for certain ones, which are then remembered.
     """
 
     needs: Needs
@@ -65,6 +70,9 @@ class Selection:
     workunits: set[int] = field(default_factory=set)
     sent_by_key: dict[RecordKey, int] = field(default_factory=dict)
     draw: random.Random = field(default_factory=random.Random)
+    choose_among: Callable[[AppFacts, Requirement], Choices] = field(default=lambda _app, _requirement: {})
+    restricted: dict[tuple[int, Requirement], Choices] = field(default_factory=dict)
+    explained: dict[Reason, str] = field(default_factory=dict)
 
     def room(self, processor_type: str) -> int:
         """How many more jobs of this type the computer may have now."""
@@ -98,7 +106,16 @@ class Selection:
         if app.one_result_per_user and job.workunit_id in self.workunits:
             self.reasons.add(Reason.ONE_PER_USER)
             return False
-        usable = [c for type_, c in self.choices.get(job.app_id, {}).items() if self.needs.wants(type_)]
+        is_bound = app.redundancy != Redundancy.OFF or app.is_homogeneous_version
+        if is_bound and job.workunit_id in self.workunits:
+            # The copy before it decides what this one is bound to.
+            return False
+        if app.redundancy != Redundancy.OFF and job.hr_class not in (0, self.computer.classes.get(app.redundancy, 0)):
+            return False
+        choices = self.choices_for(app, job.requirement)
+        if not choices:
+            self.reasons.add(Reason.OTHER_VERSION)
+        usable = [c for type_, c in choices.items() if self.needs.wants(type_)]
         for choice in sorted(usable, key=lambda choice: -choice.flops):
             reason = self._unsuitable(job, choice, app)
             if reason is None:
@@ -106,6 +123,15 @@ class Selection:
                 return True
             self.reasons.add(reason)
         return False
+
+    def choices_for(self, app: AppFacts, requirement: Requirement) -> Choices:
+        """The best versions for jobs that ask for these, by processor type."""
+        if requirement == ANY_VERSION:
+            return self.choices.get(app.id, {})
+        key = app.id, requirement
+        if key not in self.restricted:
+            self.restricted[key] = self.choose_among(app, requirement)
+        return self.restricted[key]
 
     def _unsuitable(self, job: Job, choice: Choice, app: AppFacts) -> Reason | None:
         ram, disk = self.computer.ram_bytes, self.disk_bytes
@@ -132,7 +158,15 @@ class Selection:
         replicate = is_single and self._is_checked(self.records.get(choice.key), app)
         self.count(job, choice)
         self.sent_by_key[choice.key] = self.sent_by_key.get(choice.key, 0) + 1
-        self.sent.append(Sent(job, choice, replicate))
+        self.sent.append(Sent(job, choice, replicate, self._binding(job, choice, app)))
+
+    def _binding(self, job: Job, choice: Choice, app: AppFacts) -> Binding | None:
+        """What the workunit is bound to from now on; None if it was bound before, or its app binds none."""
+        hr_class = self.computer.classes.get(app.redundancy, 0)
+        version_id = choice.key.version_id if app.is_homogeneous_version else 0
+        if (hr_class, version_id) in ((0, 0), (job.hr_class, job.version_id)):
+            return None
+        return bind(job.lane, job.version_num, hr_class, version_id)
 
     def _is_checked(self, record: HostVersionFacts | None, app: AppFacts) -> bool:
         return self.draw.random() < probation.replication_chance(record, app.rules)

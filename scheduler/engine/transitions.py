@@ -18,6 +18,7 @@ from credit.engine.states import (
     ValidateState,
     WorkunitError,
 )
+from scheduler.engine.lanes import free_lane
 
 _ERRORS: Final = frozenset({Outcome.CLIENT_ERROR, Outcome.VALIDATE_ERROR})
 _COUNTING: Final = frozenset({ValidateState.INIT, ValidateState.VALID, ValidateState.INCONCLUSIVE})
@@ -53,6 +54,10 @@ class WorkunitState:
     assimilate_state: int = AssimilateState.INIT
     file_delete_state: int = FileDeleteState.INIT
     confirm_until: dt.datetime | None = None
+    # Whether its results all go to one class of computers or one version; its lane, and the version it asks for
+    is_bound: bool = False
+    lane: int = 0
+    app_version_num: int = 0
 
 
 @dataclass(slots=True)
@@ -60,7 +65,8 @@ class Decision:
     """The next steps for a workunit.
 
     ``changes``: (server state, outcome, validate state) of results by id; ``nnew``: results to be made.
-    ``timed_out``: ids of those that are changed because they were not reported in time.
+    ``timed_out``: ids of those that are changed because they were not reported in time. ``freed_lane``: its lane from
+    now on, as it is bound to no class or version any more; None: nothing changes.
     """
 
     error_mask: int
@@ -70,6 +76,7 @@ class Decision:
     nnew: int = 0
     changes: dict[int, tuple[int, int, int]] = field(default_factory=dict)
     timed_out: list[int] = field(default_factory=list)
+    freed_lane: int | None = None
 
 
 def decide(workunit: WorkunitState, results: Sequence[ResultState], now: dt.datetime) -> Decision:
@@ -85,6 +92,8 @@ def decide(workunit: WorkunitState, results: Sequence[ResultState], now: dt.date
     if is_decided:
         _withdraw(results, decision)
         decision.assimilate_state = max(decision.assimilate_state, AssimilateState.READY)
+    elif workunit.is_bound and not any(_stands(result) for result in results):
+        decision.freed_lane = free_lane(workunit.lane, workunit.app_version_num)
     _check(workunit, results, decision)
     is_open = decision.need_validate or any(result.server_state == ServerState.IN_PROGRESS for result in results)
     if workunit.assimilate_state == AssimilateState.DONE and not is_open:
@@ -146,6 +155,13 @@ def _errors(workunit: WorkunitState, results: Sequence[ResultState], nwanted: in
     if is_short or is_stuck:
         mask |= WorkunitError.TOO_MANY_TOTAL_RESULTS
     return mask
+
+
+def _stands(result: ResultState) -> bool:
+    """Whether others will be, or may still be, compared with it: it is out, late, or a success that counts."""
+    if result.server_state == ServerState.IN_PROGRESS or result.outcome == Outcome.NO_REPLY:
+        return True
+    return result.outcome == Outcome.SUCCESS and result.validate_state in _COUNTING
 
 
 def _withdraw(results: Sequence[ResultState], decision: Decision) -> None:

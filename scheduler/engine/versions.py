@@ -16,8 +16,9 @@ from typing import Final
 from credit.engine import probation
 from credit.engine.facts import HostVersionFacts
 from credit.engine.flops import Ceilings, GpuUse, knows_speed, measured_flops, peak_flops, projected_flops
-from scheduler.engine.containers import DOCKER
+from scheduler.engine import client_versions, plan_classes
 from scheduler.engine.facts import AppFacts, Choice, Computer, PlanClassRules, RecordKey, Records, Usage, Version
+from scheduler.engine.lanes import ANY_VERSION, Requirement
 from scheduler.engine.reasons import Reason
 from scheduler.engine.request import CPU, ClientVersion
 
@@ -48,25 +49,19 @@ def usage_of(
     """
     ncpus, ngpus, min_ram = version.avg_ncpus, version.gpu_usage, version.min_gpu_ram_bytes
     if plan_class is not None:
-        if not plan_class.needs_containers <= computer.containers:
+        if plan_classes.missing(plan_class, version.platform, computer) is not None:
             return None
-        if computer.ncpus < plan_class.min_ncpus or not plan_class.cpu_features <= computer.features:
-            return None
-        ncpus, ngpus = plan_class.avg_ncpus, plan_class.gpu_usage or version.gpu_usage
-        if plan_class.max_ncpus > 1:
-            ncpus = float(min(computer.ncpus, plan_class.max_ncpus))
+        ncpus, ngpus = plan_classes.ncpus_of(plan_class, computer), plan_class.gpu_usage or version.gpu_usage
         min_ram = max(min_ram, plan_class.min_gpu_ram_bytes)
     if version.processor_type == CPU:
         return Usage(ncpus, 0.0, peak_flops(ncpus, computer.p_fpops, (), ceilings))
     gpu = computer.gpus.get(version.processor_type)
     if gpu is None or gpu.count < ngpus or gpu.ram_bytes < min_ram:
         return None
-    if plan_class is not None and (
-        gpu.driver < plan_class.min_driver
-        or gpu.capability < plan_class.min_capability
-        or (plan_class.needs_opencl and not gpu.has_opencl)
-    ):
+    if plan_class is not None and not plan_classes.fits_gpu(plan_class, gpu):
         return None
+    if plan_class is not None and plan_class.cpu_share:
+        ncpus = plan_classes.gpu_ncpus(plan_class.cpu_share, computer.p_fpops, ngpus * gpu.peak_flops)
     use = GpuUse(ngpus, gpu.peak_flops)
     return Usage(ncpus, ngpus, peak_flops(ncpus, computer.p_fpops, [use], ceilings), knows_speed(use, ceilings))
 
@@ -76,11 +71,31 @@ def may_have(version: Version, user_id: int) -> bool:
     return not version.is_deprecated and (version.testers is None or user_id in version.testers)
 
 
-def newest(versions: Iterable[Version], platforms: Sequence[str], user_id: int) -> list[Version]:
-    """The highest version number of each platform and plan class that the client can run and its owner may have."""
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """Who asks, as far as it decides on versions: the client's platforms, its number (0: not known), its owner."""
+
+    platforms: Sequence[str]
+    client: int
+    user_id: int
+
+    def can_run(self, version: Version) -> bool:
+        """Whether the client, be it of the right version or not, runs such programs, and may have this one."""
+        return version.platform in self.platforms and may_have(version, self.user_id)
+
+    def fits(self, version: Version) -> bool:
+        return self.can_run(version) and client_versions.may_run(self.client, version.min_client, version.max_client)
+
+
+def newest(versions: Iterable[Version], asker: Asker, requirement: Requirement = ANY_VERSION) -> list[Version]:
+    """The highest version number of each platform and plan class that the client can run and its owner may have.
+
+    With a ``requirement`` only of the versions that a job asks for, or is bound to.
+    """
+    number, id_ = requirement
     best: dict[tuple[str, str], Version] = {}
     for version in versions:
-        if version.platform not in platforms or not may_have(version, user_id):
+        if not asker.fits(version) or (number and version.version_num != number) or (id_ and version.id != id_):
             continue
         key = version.platform, version.plan_class
         if key not in best or best[key].version_num < version.version_num:
@@ -127,7 +142,7 @@ def newer(records: Records, key: RecordKey, versions: Collection[Version]) -> li
 def choose(
     app: AppFacts,
     versions: Iterable[Version],
-    plan_classes: Mapping[str, PlanClassRules],
+    classes: Mapping[str, PlanClassRules],
     computer: Computer,
     wanted_types: Collection[str],
     records: Records,
@@ -147,10 +162,11 @@ def choose(
         if version.processor_type not in wanted_types:
             reasons.add(Reason.NO_TYPE)
             continue
-        plan_class = plan_classes.get(version.plan_class)
+        plan_class = classes.get(version.plan_class)
         usage = usage_of(version, plan_class, computer, ceilings)
         if usage is None or usage.peak_flops <= 0:
-            reasons.add(_why_not(plan_class, computer))
+            lacking = plan_classes.missing(plan_class, version.platform, computer) if plan_class else None
+            reasons.add(lacking or Reason.PLAN_CLASS)
             continue
         key = RecordKey(app.id, version.id, version.processor_type)
         record = records.get(key)
@@ -186,11 +202,6 @@ def pick(contenders: Sequence[Contender], seed: str) -> Contender:
     return other if lot < part / (TRIED_AT_FIRST + other.nsamples) else best
 
 
-def _why_not(plan_class: PlanClassRules | None, computer: Computer) -> Reason:
-    lacking = plan_class.needs_containers - computer.containers if plan_class is not None else frozenset()
-    return Reason.DOCKER if DOCKER in lacking else Reason.WSL if lacking else Reason.PLAN_CLASS
-
-
 def choose_own(
     app: AppFacts,
     client_versions: Iterable[ClientVersion],
@@ -199,14 +210,15 @@ def choose_own(
     records: Records,
     today: dt.date,
     ceilings: Ceilings,
+    version_num: int = 0,
 ) -> tuple[Choices, set[Reason]]:
     """The same among the client's own versions of the app (anonymous platform): their speed is what it says itself,
-    until enough run times of its jobs are known.
+    until enough run times of its jobs are known. ``version_num``: only those that say they are of this number.
     """
     choices: Choices = {}
     reasons: set[Reason] = set()
     for own in client_versions:
-        if own.app_name != app.name:
+        if own.app_name != app.name or (version_num and own.version_num != version_num):
             continue
         type_ = own.processor_type
         if type_ not in wanted_types:

@@ -43,7 +43,7 @@ def top_up(now: dt.datetime) -> int:
     app = App.objects.filter(name="collatz", is_deprecated=False).first()
     if app is None:
         return 0
-    waiting = Result.objects.filter(app=app, server_state=ServerState.UNSENT)[:FEWEST_WAITING].count()
+    waiting = Result.objects.filter(app=app, server_state=ServerState.UNSENT, lane=0)[:FEWEST_WAITING].count()
     if waiting >= FEWEST_WAITING:
         return 0
     done = Batch.objects.filter(app=app).aggregate(n=Sum("nworkunits", default=0))["n"]

@@ -41,12 +41,7 @@ def upload_of(former: FormerOutput, asked: FileUpload) -> Upload | None:
     open_results = Result.objects.select_for_update(no_key=True).filter(server_state=ServerState.IN_PROGRESS)
     is_open = open_results.filter(pk=former.result_id).first() is not None
     upload = Upload.objects.select_for_update(no_key=True).filter(name=asked.name).first()
-    if (
-        is_open
-        and upload is not None
-        and upload.is_complete
-        and (upload.md5, upload.nbytes) != (asked.md5, asked.nbytes)
-    ):
+    if is_open and upload is not None and upload.is_complete and upload.as_sent != (asked.nbytes, asked.md5):
         PendingFile.objects.create(path=upload.path)  # so that it is deleted
         upload.path, upload.completed_at = "", None
         upload.save(update_fields=["path", "completed_at"])

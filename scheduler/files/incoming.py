@@ -11,6 +11,7 @@ sees to that. At another server a client finds nothing of it, and begins again.
   the upload's row does: in the transaction that checks that the workunit's files are still needed. So of two servers,
   or of a server and the file deleter, neither touches what the other one stored, and what nobody needs is always known
   (`scheduler.files.leftovers`).
+* What computers pack is unpacked before it is stored, so that whoever compares or takes outputs need not know of it.
 
 Locks, in this order: the incoming file (never waited for), the rows of the pending file, the workunit, the upload.
 """
@@ -29,7 +30,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from io import FileIO
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from django.conf import settings
 from django.core.files import File
@@ -39,6 +40,7 @@ from django.utils import timezone
 from portal.clients.effects import Call, Value
 from portal.object_storage import storage
 from scheduler.files import sql, uploads
+from scheduler.files.unpacking import UnpackedFile, unpack
 from scheduler.files.uploads import Place, UploadError
 from scheduler.models import PendingFile, Upload
 from scheduler.wire.uploads import REFUSED, TRY_AGAIN, FileUpload
@@ -67,6 +69,7 @@ class IncomingFile:
         self._file: FileIO | None = None
         self._place: Place | None = None
         self._pending: PendingFile | None = None
+        self._plain: UnpackedFile | None = None
         self._at_work = threading.Lock()
         self._is_over = False
 
@@ -84,6 +87,8 @@ class IncomingFile:
         if self._at_work.acquire(blocking=False):
             if self._file is not None:
                 self._file.close()
+            if self._plain is not None:
+                self._plain.remove()
             self._at_work.release()
 
     def _do(self, function: Callable[..., Value], *args: object) -> Value:
@@ -107,7 +112,7 @@ class IncomingFile:
         if not _note(place, asked):
             _remove(self._path)
             raise UploadError(TRY_AGAIN, uploads.JUST_OVER)
-        if place.upload is not None and (place.upload.md5, place.upload.nbytes) != (asked.md5, asked.nbytes):
+        if place.upload is not None and place.upload.as_sent != (asked.nbytes, asked.md5):
             file.truncate(0)  # it never became whole
         here = os.fstat(file.fileno()).st_size
         if asked.offset > here:
@@ -137,14 +142,19 @@ class IncomingFile:
                 # A part that came before may be at fault, so the client starts again.
                 raise UploadError(TRY_AGAIN, uploads.SEND_AGAIN)
             raise UploadError(REFUSED, uploads.WRONG_MD5)
+        if self._place is not None and self._place.is_packed:
+            self._plain = unpack(file, self._path, self._place.max_nbytes, _check_spare)
         where = f"{uploads.stored_path(asked.name)}.{secrets.token_hex(8)}"
         self._pending = PendingFile.objects.create(path=where)
 
     def store(self) -> None:
         """Put the file into the storage, which may take long: no connection to the database is used meanwhile."""
         assert self._file is not None and self._pending is not None
-        with _offered(self._path, self._file) as offered:
-            storage.keep(self._pending.path, offered, storage.ContentDigest(self._asked.nbytes, self._asked.md5))
+        path, file, content = self._path, self._file, storage.ContentDigest(self._asked.nbytes, self._asked.md5)
+        if self._plain is not None:
+            path, file, content = self._plain.path, self._plain.file, self._plain.content
+        with _offered(path, file) as offered:
+            storage.keep(self._pending.path, offered, content)
 
     def complete(self) -> None:
         """Say in the row that the file is here. UploadError if it is not needed, or if another one is, by now."""
@@ -155,7 +165,12 @@ class IncomingFile:
             cursor.execute(sql.LOCK_WORKUNIT, [self._place.result.workunit_id])
             is_needed = cursor.fetchone() is not None
             announced = Upload.objects.filter(name=asked.name, md5=asked.md5, nbytes=asked.nbytes, completed_at=None)
-            is_done = is_there and is_needed and announced.update(path=pending.path, completed_at=timezone.now())
+            here: dict[str, Any] = {"path": pending.path, "completed_at": timezone.now()}
+            if self._plain is not None:
+                plain = self._plain.content
+                here |= {"nbytes": plain.nbytes, "md5": plain.md5}
+                here |= {"sent_nbytes": asked.nbytes, "sent_md5": asked.md5}
+            is_done = is_there and is_needed and announced.update(**here)
             if not is_done:
                 transaction.set_rollback(True)  # so that it is still known as one that nobody needs
         if not is_there:
@@ -240,6 +255,11 @@ def _check_room(asked: FileUpload) -> None:
     if kept is not None and kept.stat().st_dev != here.stat().st_dev:
         needed[kept] = asked.nbytes  # it will be copied there
     if any(shutil.disk_usage(folder).free < nbytes + SPARE_NBYTES for folder, nbytes in needed.items()):
+        raise UploadError(TRY_AGAIN, uploads.DISK_FULL)
+
+
+def _check_spare() -> None:
+    if shutil.disk_usage(settings.UPLOADS_DIR).free < SPARE_NBYTES:
         raise UploadError(TRY_AGAIN, uploads.DISK_FULL)
 
 

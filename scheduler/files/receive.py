@@ -29,7 +29,7 @@ def received_nbytes(name: str) -> int:
     """
     upload = uploads.find(name).upload
     if upload is not None and upload.is_complete:
-        return upload.nbytes
+        return upload.as_sent[0]
     here = incoming.received_nbytes(name)
     return here if upload is None else min(here, max(upload.nbytes - 1, 0))
 

@@ -7,10 +7,10 @@ from typing import Final
 from credit.engine.states import FileDeleteState
 
 BEGIN: Final = f"""
-INSERT INTO scheduler_upload (result_id, name, path, nbytes, md5, started_at)
-SELECT %(result)s, %(name)s, '', %(nbytes)s, %(md5)s, now()
+INSERT INTO scheduler_upload (result_id, name, path, nbytes, md5, sent_md5, started_at)
+SELECT %(result)s, %(name)s, '', %(nbytes)s, %(md5)s, '', now()
   FROM credit_workunit WHERE id = %(workunit)s AND file_delete_state = {FileDeleteState.INIT} FOR SHARE
-    ON CONFLICT (name) DO UPDATE SET nbytes = EXCLUDED.nbytes, md5 = EXCLUDED.md5
+    ON CONFLICT (name) DO UPDATE SET nbytes = EXCLUDED.nbytes, md5 = EXCLUDED.md5, sent_nbytes = NULL, sent_md5 = ''
  WHERE scheduler_upload.completed_at IS NULL
 """
 """Notes what is announced, unless the file is complete or no longer needed. Locks the workunit, then the upload."""

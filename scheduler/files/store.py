@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
+import shutil
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import IO
 
+from django.conf import settings
 from django.core.files import File
 from django.core.files.storage import default_storage
 from django.db import transaction
@@ -68,6 +73,15 @@ def store_file(
             % {"name": name}
         )
     return file
+
+
+def store_gzipped(name: str, content: IO[bytes]) -> StoredFile:
+    """Store a file packed by gzip besides, under its name with ``.gz``: the same bytes whenever it is repeated."""
+    with tempfile.TemporaryFile(dir=settings.UPLOADS_DIR.parent) as packed:
+        content.seek(0)
+        with gzip.GzipFile(filename="", mode="wb", fileobj=packed, mtime=0) as packer:
+            shutil.copyfileobj(content, packer, 256 * 1024)
+        return store_file(f"{name}.gz", File(packed))
 
 
 def save_content(name: str, content: File[bytes]) -> str:

@@ -33,11 +33,15 @@ class UploadError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A file that a result delivers: its result, its largest size, and the upload if there has been one."""
+    """A file that a result delivers: its result, its largest size, and the upload if there has been one.
+
+    ``is_packed``: its computer packs it by gzip, when it has that size at most.
+    """
 
     result: Result
     max_nbytes: int
     upload: Upload | None
+    is_packed: bool = False
 
 
 def find(name: str, *, is_ours: bool = False) -> Place:
@@ -50,8 +54,13 @@ def find(name: str, *, is_ours: bool = False) -> Place:
         result = lost.take_back(parts[0])
     if result is None or result.server_state == ServerState.UNSENT or parts[1] >= len(result.workunit.output_files):
         raise UploadError(REFUSED, _NOT_HERE)
-    max_nbytes = int(result.workunit.output_files[parts[1]]["max_nbytes"])
-    return Place(result, max_nbytes, Upload.objects.filter(name=name).first())
+    upload = Upload.objects.filter(name=name).first()
+    return _place(result, parts[1], upload)
+
+
+def _place(result: Result, number: int, upload: Upload | None) -> Place:
+    file = result.workunit.output_files[number]
+    return Place(result, int(file["max_nbytes"]), upload, bool(file.get("gzip_when_done")))
 
 
 def find_asked(asked: FileUpload) -> tuple[Place, FileUpload]:
@@ -63,10 +72,10 @@ def find_asked(asked: FileUpload) -> tuple[Place, FileUpload]:
         place = find(asked.name, is_ours=True)
     elif (former := former_outputs.find(asked)) is not None:
         asked = replace(asked, name=upload_name(former.result.name, former.number))
-        max_nbytes = int(former.result.workunit.output_files[former.number]["max_nbytes"])
+        place = _place(former.result, former.number, None)
         # First, as an upload of another content takes the place of what is there.
-        _check_size(asked, max_nbytes)
-        place = Place(former.result, max_nbytes, former_outputs.upload_of(former, asked))
+        _check_size(asked, place)
+        place = replace(place, upload=former_outputs.upload_of(former, asked))
     else:
         find(asked.name)
         raise UploadError(REFUSED, "The certificate of this file is not one of this project's.")
@@ -76,13 +85,16 @@ def find_asked(asked: FileUpload) -> tuple[Place, FileUpload]:
 
 def check(place: Place, asked: FileUpload) -> None:
     """UploadError for what may not be uploaded."""
-    _check_size(asked, place.max_nbytes)
+    _check_size(asked, place)
     if not (place.upload is not None and place.upload.is_complete) and not _is_wanted(place.result):
         raise UploadError(REFUSED, NOT_NEEDED)
 
 
-def _check_size(asked: FileUpload, max_nbytes: int) -> None:
-    limit = min(asked.max_nbytes, max_nbytes)
+def _check_size(asked: FileUpload, place: Place) -> None:
+    limit = min(asked.max_nbytes, place.max_nbytes)
+    if place.is_packed:
+        # What cannot be packed grows a little.
+        limit += limit // 1000 + 64
     if asked.nbytes > limit:
         raise UploadError(REFUSED, f"The file has {asked.nbytes} bytes; the limit is {limit}.")
 
@@ -92,7 +104,7 @@ def is_here(place: Place, asked: FileUpload) -> bool:
     upload = place.upload
     if upload is None or not upload.is_complete:
         return False
-    if (upload.md5, upload.nbytes) != (asked.md5, asked.nbytes):
+    if upload.as_sent != (asked.nbytes, asked.md5):
         raise UploadError(REFUSED, "Another file has been uploaded under this name.")
     return True
 

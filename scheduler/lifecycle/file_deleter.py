@@ -52,6 +52,8 @@ def _delete_all(now: dt.datetime) -> int:
     after = 0
     while last := _delete_inputs(after, now):
         after = last
+    with connection.cursor() as cursor:
+        cursor.execute(sql.DELETE_UNNEEDED_STICKY_FILES)
     return total
 
 

@@ -11,7 +11,8 @@ from collections import Counter
 from django.db.models import F
 
 from portal.models import Host
-from scheduler.models import ArchivedTask, HostRecord
+from scheduler.lanes.release import move_jobs
+from scheduler.models import ArchivedTask, HostRecord, WorkBlock
 
 
 def merge_records(older_id: int, newer_id: int) -> None:
@@ -21,6 +22,10 @@ def merge_records(older_id: int, newer_id: int) -> None:
     # The older record's jobs are new to the newer one's client.
     HostRecord.objects.filter(host=newer_id).update(named_jobs_until=None)
     ArchivedTask.objects.filter(host=older_id).update(host=newer_id)
+    move_jobs(older_id, newer_id)
+    # One that was blocked stays so, whatever it is called now.
+    if not WorkBlock.objects.filter(host=newer_id).exists():
+        WorkBlock.objects.filter(host=older_id).update(host=newer_id)
     _join_jobs_of_day(older_id, newer_id)
 
 

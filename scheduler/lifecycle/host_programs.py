@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from dataclasses import dataclass
 
+from django.db.models import Q
 from django.utils.translation import gettext
 
 from credit.engine import probation
@@ -12,7 +13,7 @@ from credit.models import HostAppVersion, ProcessorType
 from credit.models.apps import PROCESSOR_TYPES
 from portal.extras import HostSection
 from portal.models import Host
-from scheduler.models import HostRecord
+from scheduler.models import HostRecord, WorkBlock
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,12 @@ def programs_section(host: Host, now: dt.datetime) -> HostSection | None:
     jobs = _jobs_today(host, now)
     lines: list[object] = [_line(record, jobs) for record in records.order_by("app__name", "-app_version__version_num")]
     return HostSection("scheduler/_host_programs.html", lines) if lines else None
+
+
+def block_section(host: Host) -> HostSection | None:
+    """Why operators send the computer no work, if so."""
+    blocks: list[object] = list(WorkBlock.objects.filter(Q(host=host) | Q(user=host.owner_id)))
+    return HostSection("scheduler/_host_block.html", blocks) if blocks else None
 
 
 def programs_run(host_id: int) -> frozenset[tuple[str, int]]:

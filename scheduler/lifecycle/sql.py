@@ -45,7 +45,8 @@ SELECT n.id, %(step)s, n.fault, 1, %(now)s, %(now)s::timestamptz + make_interval
 
 LOCK_DUE_WORKUNITS: Final = f"""
 SELECT w.id, w.min_quorum, w.target_nresults, w.max_error_results, w.max_total_results, w.max_success_results,
-       w.error_mask, w.canonical_result_id IS NOT NULL, w.assimilate_state, w.file_delete_state, w.confirm_until
+       w.error_mask, w.canonical_result_id IS NOT NULL, w.assimilate_state, w.file_delete_state, w.confirm_until,
+       w.hr_class > 0 OR w.bound_version_id IS NOT NULL, w.lane, w.app_version_num
   FROM credit_workunit w
  WHERE w.id IN (
        (SELECT id FROM credit_workunit q
@@ -76,6 +77,15 @@ UPDATE credit_result r SET server_state = n.server_state, outcome = n.outcome, v
        AS n(id, server_state, outcome, validate_state)
  WHERE r.id = n.id
 """
+FREE_WORKUNITS: Final = f"""
+WITH freed AS (
+  UPDATE credit_workunit w SET hr_class = 0, bound_version_id = NULL, lane = n.lane
+    FROM unnest(%(ids)s::bigint[], %(lanes)s::bigint[]) AS n(id, lane) WHERE w.id = n.id
+  RETURNING w.id, w.lane)
+UPDATE credit_result r SET lane = freed.lane FROM freed
+ WHERE r.workunit_id = freed.id AND r.server_state = {ServerState.UNSENT}
+"""
+"""Unbinds workunits from class and version, and moves what waits of them. They and their results are locked before."""
 # What credit.engine.probation does at a time-out (count_error, count_crash), once for each time-out of a record, and to
 # the records of newer versions (count_failing). A quota of 0 is not set yet: the scheduler will set it, as it knows how
 # many instances the host has.
@@ -132,8 +142,11 @@ UPDATE credit_workunit w
 
 LOCK_UNSENDABLE: Final = f"""
 SELECT id FROM credit_workunit WHERE id IN (
-       SELECT workunit_id FROM credit_result WHERE app_id = %(app)s AND server_state = {ServerState.UNSENT}
-        LIMIT %(limit)s)
+       (SELECT workunit_id FROM credit_result
+         WHERE app_id = %(app)s AND server_state = {ServerState.UNSENT} AND lane = 0 LIMIT %(limit)s)
+        UNION ALL
+       (SELECT workunit_id FROM credit_result
+         WHERE app_id = %(app)s AND server_state = {ServerState.UNSENT} AND lane <> 0 LIMIT %(limit)s))
  ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
 """
 """Locks workunits by id, SKIP LOCKED."""
@@ -205,18 +218,25 @@ MARK_WORKUNITS_DELETED: Final = """
 UPDATE credit_workunit w SET file_delete_state = n.state
   FROM unnest(%(ids)s::bigint[], %(states)s::smallint[]) AS n(id, state) WHERE w.id = n.id
 """
-LOCK_INPUTS_TO_DELETE: Final = f"""
-SELECT f.id, f.path FROM scheduler_storedfile f
- WHERE f.batch_id IS NOT NULL AND f.deleted_at IS NULL AND f.id > %(after)s
-   AND NOT EXISTS (SELECT 1 FROM credit_workunit w
+_NO_JOB_NEEDS_IT: Final = f"""
+       NOT EXISTS (SELECT 1 FROM credit_workunit w
                     WHERE w.batch_id = f.batch_id
                       AND (w.file_delete_state < {FileDeleteState.DONE}
                            OR w.error_mask > 0 AND w.error_mask & {int(WorkunitError.CANCELLED)} = 0
                               AND w.canonical_result_id IS NULL))
+"""
+LOCK_INPUTS_TO_DELETE: Final = f"""
+SELECT f.id, f.path FROM scheduler_storedfile f
+ WHERE f.batch_id IS NOT NULL AND f.deleted_at IS NULL AND f.id > %(after)s AND {_NO_JOB_NEEDS_IT}
  ORDER BY f.id LIMIT %(limit)s FOR UPDATE OF f SKIP LOCKED
 """
 """Locks input files by id, SKIP LOCKED: those of a batch none of whose workunits may still be sent or downloaded, nor
 submitted again as it failed (`scheduler.submission.retry`): the latter until it is archived."""
+DELETE_UNNEEDED_STICKY_FILES: Final = f"""
+DELETE FROM scheduler_stickyfile WHERE id IN (
+  SELECT f.id FROM scheduler_stickyfile f WHERE {_NO_JOB_NEEDS_IT} FOR UPDATE SKIP LOCKED)
+"""
+"""So that computers are told to delete the files that they kept for these batches. Locks the rows, SKIP LOCKED."""
 
 # --- The purge --------------------------------------------------------------------------------------
 

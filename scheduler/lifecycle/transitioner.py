@@ -2,7 +2,8 @@
 
 It does what `scheduler.engine.transitions` decides.
 
-One pass is one transaction with a fixed number of statements, whatever its size. Locks are taken in the order of the
+One pass is one transaction with a fixed number of statements, whatever its size; one more if workunits are unbound from
+their class or version (`scheduler.engine.lanes`). Locks are taken in the order of the
 project server: workunits by id, results, (host, version) records. Workunits and results are taken with SKIP LOCKED, so
 it never waits for a report or a validator: what somebody else has locked is left to the next pass. Any number of
 transitioners may run at once. A workunit that makes a pass fail goes into the retry queue
@@ -74,6 +75,7 @@ def _run(batch: StepBatch, now: dt.datetime) -> Pass:
         _change_results(cursor, decisions.values())
         timed_out = sorted(id_ for decision in decisions.values() for id_ in decision.timed_out)
         _penalise_hosts(cursor, timed_out, now)
+        _free(cursor, decisions)
         new = [(id_, len(results[id_]), decision.nnew) for id_, decision in decisions.items() if decision.nnew]
         create_results(cursor, new, now)
         _change_workunits(cursor, decisions)
@@ -117,6 +119,13 @@ def _penalise_hosts(cursor: CursorWrapper, ids: list[int], now: dt.datetime) -> 
         sql.PENALISE_HOSTS,
         {"ids": ids, "now": now, "step": rules.error_rate_step, "weight": rules.failing_weight},
     )
+
+
+def _free(cursor: CursorWrapper, decisions: dict[int, Decision]) -> None:
+    """Unbind those of which nothing stands any more, before they get new results."""
+    lanes = {id_: decision.freed_lane for id_, decision in decisions.items() if decision.freed_lane is not None}
+    if lanes:
+        cursor.execute(sql.FREE_WORKUNITS, {"ids": list(lanes), "lanes": list(lanes.values())})
 
 
 def _change_workunits(cursor: CursorWrapper, decisions: dict[int, Decision]) -> None:

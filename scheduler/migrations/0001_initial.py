@@ -319,6 +319,76 @@ class Migration(migrations.Migration):
                 ("needs_docker", models.BooleanField(db_default=False, default=False)),
                 ("needs_wsl", models.BooleanField(db_default=False, default=False)),
                 ("nthreads_cmdline", models.BooleanField(db_default=False, default=False)),
+                ("min_client_version", models.PositiveIntegerField(db_default=0, default=0)),
+                ("max_client_version", models.PositiveIntegerField(db_default=0, default=0)),
+                ("max_driver_version", models.PositiveIntegerField(db_default=0, default=0)),
+                ("max_compute_capability", models.PositiveIntegerField(db_default=0, default=0)),
+                ("min_cuda_version", models.PositiveIntegerField(db_default=0, default=0)),
+                ("max_cuda_version", models.PositiveIntegerField(db_default=0, default=0)),
+                ("min_opencl_version", models.PositiveIntegerField(db_default=0, default=0)),
+                ("max_opencl_version", models.PositiveIntegerField(db_default=0, default=0)),
+                (
+                    "min_gpu_peak_flops",
+                    models.FloatField(
+                        db_default=0,
+                        default=0,
+                        validators=[
+                            django.core.validators.MinValueValidator(0),
+                            django.core.validators.MaxValueValidator(1e18),
+                        ],
+                    ),
+                ),
+                (
+                    "max_gpu_peak_flops",
+                    models.FloatField(
+                        db_default=0,
+                        default=0,
+                        validators=[
+                            django.core.validators.MinValueValidator(0),
+                            django.core.validators.MaxValueValidator(1e18),
+                        ],
+                    ),
+                ),
+                ("needs_double_precision", models.BooleanField(db_default=False, default=False)),
+                (
+                    "gpu_ram_used_bytes",
+                    models.BigIntegerField(
+                        db_default=0,
+                        default=0,
+                        validators=[
+                            django.core.validators.MinValueValidator(0),
+                            django.core.validators.MaxValueValidator(1125899906842624),
+                        ],
+                    ),
+                ),
+                (
+                    "cpu_share",
+                    models.FloatField(
+                        db_default=0,
+                        default=0,
+                        validators=[
+                            django.core.validators.MinValueValidator(0),
+                            django.core.validators.MaxValueValidator(1),
+                        ],
+                    ),
+                ),
+                ("os_pattern", models.CharField(blank=True, db_default="", default="", max_length=200)),
+                ("cpu_vendor_pattern", models.CharField(blank=True, db_default="", default="", max_length=200)),
+                ("cpu_model_pattern", models.CharField(blank=True, db_default="", default="", max_length=200)),
+                ("needs_virtualbox", models.BooleanField(db_default=False, default=False)),
+                ("needs_vm_acceleration", models.BooleanField(db_default=False, default=False)),
+                ("min_virtualbox_version", models.PositiveIntegerField(db_default=0, default=0)),
+                ("max_virtualbox_version", models.PositiveIntegerField(db_default=0, default=0)),
+                (
+                    "excluded_virtualbox_versions",
+                    models.CharField(
+                        blank=True,
+                        db_default="",
+                        default="",
+                        max_length=200,
+                        validators=[django.core.validators.RegexValidator("^[0-9]{1,9}( [0-9]{1,9})*\\Z")],
+                    ),
+                ),
                 (
                     "avg_ncpus",
                     models.FloatField(
@@ -375,6 +445,22 @@ class Migration(migrations.Migration):
                         condition=models.Q(("projected_flops_scale__gte", 0.01), ("projected_flops_scale__lte", 100)),
                         name="planclass_flops_scale",
                     ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("cpu_share__gte", 0),
+                            ("cpu_share__lte", 1),
+                            ("gpu_ram_used_bytes__gte", 0),
+                            ("min_gpu_peak_flops__gte", 0),
+                            ("max_gpu_peak_flops__gte", 0),
+                            ("max_gpu_peak_flops__lte", 1e18),
+                            ("min_gpu_peak_flops__lte", 1e18),
+                        ),
+                        name="planclass_gpu_ranges",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("excluded_virtualbox_versions__regex", "^([0-9]{1,9}( [0-9]{1,9})*)?$")),
+                        name="planclass_excluded_form",
+                    ),
                 ],
             },
         ),
@@ -400,6 +486,26 @@ class Migration(migrations.Migration):
             options={
                 "ordering": ["-since"],
                 "constraints": [models.UniqueConstraint(fields=("workunit", "step"), name="retryentry_once")],
+            },
+        ),
+        migrations.CreateModel(
+            name="StickyFile",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
+                (
+                    "batch",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="sticky_files",
+                        to="credit.batch",
+                    ),
+                ),
+                ("name", models.CharField(max_length=200)),
+            ],
+            options={
+                "indexes": [models.Index(fields=["batch"], name="stickyfile_batch")],
+                "constraints": [models.UniqueConstraint(fields=("name", "batch"), name="stickyfile_once")],
             },
         ),
         migrations.CreateModel(
@@ -600,6 +706,8 @@ class Migration(migrations.Migration):
                 ("path", models.CharField(blank=True, max_length=255)),
                 ("nbytes", models.BigIntegerField()),
                 ("md5", models.CharField(max_length=32)),
+                ("sent_nbytes", models.BigIntegerField(blank=True, null=True)),
+                ("sent_md5", models.CharField(blank=True, max_length=32)),
                 ("started_at", models.DateTimeField(default=django.utils.timezone.now)),
                 ("completed_at", models.DateTimeField(blank=True, null=True)),
             ],
@@ -625,6 +733,51 @@ class Migration(migrations.Migration):
                 ("mod_time", models.FloatField()),
                 ("text", models.TextField()),
             ],
+        ),
+        migrations.CreateModel(
+            name="WorkBlock",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
+                (
+                    "host",
+                    models.OneToOneField(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="work_block",
+                        to="portal.host",
+                    ),
+                ),
+                (
+                    "user",
+                    models.OneToOneField(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="work_block",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                ("reason", models.CharField(max_length=300)),
+                ("created_at", models.DateTimeField(default=django.utils.timezone.now, editable=False)),
+            ],
+            options={
+                "ordering": ["-id"],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("host__isnull", False), ("user__isnull", True)),
+                            models.Q(("host__isnull", True), ("user__isnull", False)),
+                            _connector="OR",
+                        ),
+                        name="workblock_of_one",
+                        violation_error_message="Choose a computer or a volunteer, not both.",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("reason", ""), _negated=True), name="workblock_has_reason"
+                    ),
+                ],
+            },
         ),
         migrations.CreateModel(
             name="ArchivedTask",

@@ -10,11 +10,12 @@ from scheduler.models.files import (
     FormerUploadKey,
     KeptOutput,
     PendingFile,
+    StickyFile,
     StoredFile,
     Upload,
     VersionFile,
 )
-from scheduler.models.hosts import HostRecord, UserPreferences
+from scheduler.models.hosts import HostRecord, UserPreferences, WorkBlock
 from scheduler.models.programs import BetaTest, BetaTester, DraftFile, KeyChange, PlanClass, ReleaseDraft
 from scheduler.models.submitters import Submitter, SubmitterPlace
 from scheduler.models.work import Generation, JobLease, RetryEntry, Step, SubmissionDraft, Trickle, new_request_id
@@ -38,6 +39,7 @@ __all__ = [
     "ReleaseDraft",
     "RetryEntry",
     "Step",
+    "StickyFile",
     "StoredFile",
     "SubmissionDraft",
     "Submitter",
@@ -46,5 +48,6 @@ __all__ = [
     "Upload",
     "UserPreferences",
     "VersionFile",
+    "WorkBlock",
     "new_request_id",
 ]

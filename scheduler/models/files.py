@@ -9,7 +9,7 @@ from django.utils.translation import gettext_lazy as _
 
 from credit.models import JOB_NAME, AppVersion, Batch, Result
 from credit.models.work import MAX_WORKUNIT_NAME_CHARS
-from scheduler.engine.limits import MAX_FORMER_NAME_CHARS, MAX_UPLOAD_NAME_CHARS
+from scheduler.engine.limits import MAX_FORMER_NAME_CHARS, MAX_NAME_CHARS, MAX_UPLOAD_NAME_CHARS
 
 
 class StoredFile(models.Model):
@@ -40,6 +40,20 @@ class StoredFile(models.Model):
         return self.name
 
 
+class StickyFile(models.Model):
+    """A file of another server that computers keep for a batch's jobs: needed until none of them is open any more."""
+
+    batch = models.ForeignKey(Batch, models.CASCADE, related_name="sticky_files", db_index=False)
+    name = models.CharField(max_length=MAX_NAME_CHARS)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["name", "batch"], name="stickyfile_once")]
+        indexes = [models.Index(fields=["batch"], name="stickyfile_batch")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
 class VersionFile(models.Model):
     """A file of an app version, and what the program sees it as."""
 
@@ -64,13 +78,18 @@ class VersionFile(models.Model):
 
 
 class Upload(models.Model):
-    """An output file on its way or here. Its name says which result it is of: <result name>_<n>."""
+    """An output file on its way or here. Its name says which result it is of: <result name>_<n>.
+
+    ``sent_nbytes``, ``sent_md5``: of the file as it came, where it was packed by gzip and was unpacked here.
+    """
 
     result = models.ForeignKey(Result, models.CASCADE, related_name="uploads")
     name = models.CharField(max_length=MAX_UPLOAD_NAME_CHARS, unique=True)
     path = models.CharField(_("path in the storage"), max_length=255, blank=True)
     nbytes = models.BigIntegerField(_("total size (bytes)"))
     md5 = models.CharField(max_length=32)
+    sent_nbytes = models.BigIntegerField(null=True, blank=True)
+    sent_md5 = models.CharField(max_length=32, blank=True)
     started_at = models.DateTimeField(default=timezone.now)
     completed_at = models.DateTimeField(null=True, blank=True)
 
@@ -86,6 +105,11 @@ class Upload(models.Model):
     def is_complete(self) -> bool:
         """Whether all of it is here, with the MD5 that the client announced."""
         return self.completed_at is not None
+
+    @property
+    def as_sent(self) -> tuple[int, str]:
+        """Size and MD5 that the client announced."""
+        return (self.nbytes, self.md5) if self.sent_nbytes is None else (self.sent_nbytes, self.sent_md5)
 
 
 class FormerUploadKey(models.Model):

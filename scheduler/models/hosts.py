@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import CheckConstraint, Q
+from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from portal.models import Host, User
@@ -52,6 +53,42 @@ class HostRecord(models.Model):
 
     def __str__(self) -> str:
         return str(self.host)
+
+
+class WorkBlock(models.Model):
+    """A computer, or all of a volunteer's, that gets no new jobs, and why, as its owner reads it.
+
+    What it has it may report, and is credited for.
+    """
+
+    host = models.OneToOneField(
+        Host, models.CASCADE, null=True, blank=True, related_name="work_block", verbose_name=_("computer")
+    )
+    user = models.OneToOneField(
+        User, models.CASCADE, null=True, blank=True, related_name="work_block", verbose_name=_("volunteer")
+    )
+    reason = models.CharField(
+        _("reason"),
+        max_length=300,
+        help_text=_("The owner reads it on the computer’s page and in BOINC: what is wrong, and what they can do."),
+    )
+    created_at = models.DateTimeField(_("blocked since"), default=timezone.now, editable=False)
+
+    class Meta:
+        verbose_name = _("block from work")
+        verbose_name_plural = _("blocks from work")
+        ordering = ["-id"]
+        constraints = [
+            CheckConstraint(
+                condition=Q(host__isnull=False, user__isnull=True) | Q(host__isnull=True, user__isnull=False),
+                name="workblock_of_one",
+                violation_error_message=_("Choose a computer or a volunteer, not both."),
+            ),
+            CheckConstraint(condition=~Q(reason=""), name="workblock_has_reason"),
+        ]
+
+    def __str__(self) -> str:
+        return str(self.host or self.user)
 
 
 class UserPreferences(models.Model):

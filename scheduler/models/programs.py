@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from django.core.validators import MaxValueValidator, MinValueValidator
+from typing import TYPE_CHECKING, Final
+
+from django.core.validators import MaxValueValidator, MinValueValidator, RegexValidator
 from django.db import models
 from django.db.models import CheckConstraint, Q
 from django.utils import timezone
@@ -10,7 +12,29 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import gettext_noop
 
 from credit.models import PROCESSOR_TYPES, SAFE_NAME, AppVersion, ProcessorType
+from credit.models.apps import MAX_GPU_RAM_BYTES
 from portal.models import User
+from scheduler.engine.plan_classes import MAX_PATTERN_CHARS
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
+
+MAX_GPU_FLOPS: Final = 1e18
+
+
+def _version(name: StrOrPromise) -> models.PositiveIntegerField[int, int]:
+    """A limit of a version number; 0: none."""
+    return models.PositiveIntegerField(name, default=0, db_default=0)
+
+
+def _flops(name: StrOrPromise) -> models.FloatField[float, float]:
+    return models.FloatField(
+        name, default=0, db_default=0, validators=[MinValueValidator(0), MaxValueValidator(MAX_GPU_FLOPS)]
+    )
+
+
+def _pattern(name: StrOrPromise) -> models.CharField[str, str]:
+    return models.CharField(name, max_length=MAX_PATTERN_CHARS, blank=True, default="", db_default="")
 
 
 class PlanClass(models.Model):
@@ -36,6 +60,44 @@ class PlanClass(models.Model):
     nthreads_cmdline = models.BooleanField(
         _("tell programs their threads (--nthreads)"), default=False, db_default=False
     )
+    min_client_version = _version(_("minimum version of BOINC"))
+    max_client_version = _version(_("maximum version of BOINC"))
+    max_driver_version = _version(_("maximum driver version"))
+    max_compute_capability = _version(_("maximum compute capability"))
+    min_cuda_version = _version(_("minimum version of CUDA"))
+    max_cuda_version = _version(_("maximum version of CUDA"))
+    min_opencl_version = _version(_("minimum version of OpenCL"))
+    max_opencl_version = _version(_("maximum version of OpenCL"))
+    min_gpu_peak_flops = _flops(_("minimum peak FLOPS of a GPU"))
+    max_gpu_peak_flops = _flops(_("maximum peak FLOPS of a GPU"))
+    needs_double_precision = models.BooleanField(_("needs double precision"), default=False, db_default=False)
+    gpu_ram_used_bytes = models.BigIntegerField(
+        _("GPU memory used (bytes)"),
+        default=0,
+        db_default=0,
+        validators=[MinValueValidator(0), MaxValueValidator(MAX_GPU_RAM_BYTES)],
+    )
+    cpu_share = models.FloatField(
+        _("share of the FLOPs that the CPU computes"),
+        default=0,
+        db_default=0,
+        validators=[MinValueValidator(0), MaxValueValidator(1)],
+    )
+    os_pattern = _pattern(_("pattern of the system’s version"))
+    cpu_vendor_pattern = _pattern(_("pattern of the processor’s vendor"))
+    cpu_model_pattern = _pattern(_("pattern of the processor’s model"))
+    needs_virtualbox = models.BooleanField(_("needs VirtualBox"), default=False, db_default=False)
+    needs_vm_acceleration = models.BooleanField(_("needs VT-x or AMD-V"), default=False, db_default=False)
+    min_virtualbox_version = _version(_("minimum version of VirtualBox"))
+    max_virtualbox_version = _version(_("maximum version of VirtualBox"))
+    excluded_virtualbox_versions = models.CharField(
+        _("excluded versions of VirtualBox"),
+        max_length=200,
+        blank=True,
+        default="",
+        db_default="",
+        validators=[RegexValidator(r"^[0-9]{1,9}( [0-9]{1,9})*\Z")],
+    )
     avg_ncpus = models.FloatField(
         _("processors used"), default=1, validators=[MinValueValidator(0), MaxValueValidator(1024)]
     )
@@ -51,8 +113,8 @@ class PlanClass(models.Model):
         db_default=1,
         validators=[MinValueValidator(0.01), MaxValueValidator(100)],
         help_text=_(
-            "Until run times of a version were measured, its speed is assumed from that of the devices, times this. "
-            "From 0.01 to 100."
+            "The speed of a version is assumed to be its devices’ speed times this factor until run times have been "
+            "measured. From 0.01 to 100."
         ),
     )
 
@@ -71,6 +133,20 @@ class PlanClass(models.Model):
             CheckConstraint(
                 condition=Q(projected_flops_scale__gte=0.01, projected_flops_scale__lte=100),
                 name="planclass_flops_scale",
+            ),
+            CheckConstraint(
+                condition=Q(cpu_share__gte=0, cpu_share__lte=1, gpu_ram_used_bytes__gte=0, min_gpu_peak_flops__gte=0)
+                & Q(
+                    max_gpu_peak_flops__gte=0,
+                    max_gpu_peak_flops__lte=MAX_GPU_FLOPS,
+                    min_gpu_peak_flops__lte=MAX_GPU_FLOPS,
+                ),
+                name="planclass_gpu_ranges",
+            ),
+            # The catalogue reads them as numbers, at every RPC.
+            CheckConstraint(
+                condition=Q(excluded_virtualbox_versions__regex=r"^([0-9]{1,9}( [0-9]{1,9})*)?$"),
+                name="planclass_excluded_form",
             ),
         ]
 

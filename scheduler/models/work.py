@@ -131,7 +131,7 @@ class RetryEntry(models.Model):
     class Meta:
         ordering = ["-since"]
         verbose_name = _("workunit to retry")
-        verbose_name_plural = _("retry queue")
+        verbose_name_plural = _("workunits to retry")
         constraints = [models.UniqueConstraint(fields=["workunit", "step"], name="retryentry_once")]
 
     def __str__(self) -> str:

@@ -12,21 +12,24 @@ from typing import Final
 from django.db import connection
 
 from credit.engine.averages import Average
-from credit.models import App, AppVersion, ProcessorType
+from credit.models import App, AppVersion, Membership, ProcessorType
 from credit.statistics.facts import rules_of
 from portal.clients.database.timed_cache import TimedCache
 from portal.clients.effects import in_thread
 from portal.wire import keywords
 from scheduler.engine.containers import DOCKER, WSL
 from scheduler.engine.facts import AppFacts, PlanClassRules, Version
+from scheduler.engine.hr_classes import Redundancy
+from scheduler.engine.lanes import FIRST_TARGETED, MAX_TARGETED_LANES, Lane, LaneIndex, LaneKind
 from scheduler.files import addresses
-from scheduler.models import AppKeyword, BetaTester, Generation
+from scheduler.models import AppKeyword, BetaTester, Generation, WorkBlock
 from scheduler.models import PlanClass as PlanClassRow
 from scheduler.programs import code_signing
-from scheduler.programs.sql import READ_QUEUES
+from scheduler.programs.sql import READ_LANES, READ_QUEUES
 from scheduler.wire.replies import (
     ClientFile,
     VersionRefs,
+    VersionStart,
     render_app,
     render_gui_urls,
     render_unused_types,
@@ -51,6 +54,9 @@ class Catalogue:
     ``heads``: where the queue of each app begins, as far as this process has seen. What was sent lies
     before it: that is gone, but PostgreSQL would look at all of it again as long as any old transaction runs.
 
+    ``lanes``: of each app, those in which jobs wait; ``teams``: of the members of teams that jobs wait for, by person.
+    ``blocked_hosts``, ``blocked_users``: who gets no new jobs, and why.
+
     ``generation``: the mark of names since the last restore of the database, and when that was; None: it never was.
 
     ``read_at``: by the process's own clock; of two catalogues the newer one counts.
@@ -68,6 +74,10 @@ class Catalogue:
     version_files: dict[int, VersionRefs] = field(default_factory=dict)
     version_xml: dict[int, str] = field(default_factory=dict)
     heads: dict[int, tuple[int, int]] = field(default_factory=dict)
+    lanes: dict[int, LaneIndex] = field(default_factory=dict)
+    teams: dict[int, int] = field(default_factory=dict)
+    blocked_hosts: dict[int, str] = field(default_factory=dict)
+    blocked_users: dict[int, str] = field(default_factory=dict)
     code_keys: code_signing.KeyChain = field(default_factory=code_signing.KeyChain)
     generation: tuple[str, float] | None = None
     gui_urls_xml: str = ""
@@ -115,6 +125,9 @@ def _read() -> Catalogue:
     with connection.cursor() as cursor:
         cursor.execute(READ_QUEUES, [LOOKED_AT])
         queues = {row[0]: row[1:] for row in cursor.fetchall()}
+    fpops_in_lanes = _read_lanes(catalogue)
+    _read_blocks(catalogue)
+    volunteers: frozenset[int] | None = None
     about: dict[int, set[int]] = {}
     for app_id, keyword in AppKeyword.objects.values_list("app", "keyword"):
         about.setdefault(app_id, set()).add(keyword)
@@ -123,16 +136,20 @@ def _read() -> Catalogue:
         catalogue.app_xml[app.pk] = render_app(app.name, app.user_friendly_name, app.is_non_cpu_intensive)
         if not app.is_deprecated:
             typical, rank, first_place, last_place, last_rank = queues.get(app.pk, (None, None, None, None, None))
+            if app.is_beta and volunteers is None:
+                volunteers = _all_testers()
+            typical = typical or fpops_in_lanes.get(app.pk)
             catalogue.apps[app.pk] = replace(
                 _app(app, typical, (first_place or 0, last_place or 0), (rank, last_rank)),
                 keywords=keywords.kin(about.get(app.pk, ())),
+                testers=volunteers if app.is_beta else None,
             )
             if rank is not None:
                 catalogue.heads[app.pk] = rank, first_place
     rows = list(AppVersion.objects.select_related("platform", "app", "beta_test").prefetch_related("files__file"))
-    volunteers = _volunteers(rows)
+    of_versions = _volunteers(rows)
     for row in rows:
-        version = version_facts(row, volunteers)
+        version = version_facts(row, of_versions)
         catalogue.versions[row.pk] = version
         catalogue.versions_by_app.setdefault(row.app_id, []).append(version)
         files = [
@@ -148,7 +165,7 @@ def _read() -> Catalogue:
             )
             for version_file in row.files.all()
         ]
-        catalogue.version_files[row.pk] = render_version_refs(files, row.api_version, row.cmdline)
+        catalogue.version_files[row.pk] = render_version_refs(files, _start(row))
         catalogue.version_xml[row.pk] = render_version_files(files, addresses.download_url(""))
     for plan in PlanClassRow.objects.all():
         catalogue.plan_classes[plan.name] = plan_class_facts(plan)
@@ -179,6 +196,8 @@ def _app(app: App, typical: float | None, places: tuple[int, int], ranks: tuple[
         last_place=places[1],
         first_rank=ranks[0],
         last_rank=ranks[1],
+        redundancy=Redundancy(app.homogeneous_redundancy),
+        is_homogeneous_version=app.homogeneous_app_version,
     )
 
 
@@ -187,7 +206,39 @@ def _volunteers(rows: list[AppVersion]) -> frozenset[int]:
     tests = [row.beta_test for row in rows if hasattr(row, "beta_test") and not row.is_deprecated]
     if not any(test.with_volunteers for test in tests):
         return frozenset()
+    return _all_testers()
+
+
+def _all_testers() -> frozenset[int]:
     return frozenset(BetaTester.objects.values_list("user_id", flat=True))
+
+
+def _read_lanes(catalogue: Catalogue) -> dict[int, float]:
+    """Note the lanes in which jobs wait, and the teams of those for teams; the size of such a job, by app."""
+    with connection.cursor() as cursor:
+        cursor.execute(READ_LANES)
+        rows: list[tuple[int, list[int], float | None]] = cursor.fetchall()
+    teams: set[int] = set()
+    for app_id, numbers, _ in rows:
+        targeted = [number for number in numbers if number >= FIRST_TARGETED]
+        has_more = len(targeted) > MAX_TARGETED_LANES
+        catalogue.lanes[app_id] = LaneIndex.of(numbers, has_more_targeted=has_more)
+        # Of those that are not listed there may be one for each team.
+        teams.update(lane.target_id for lane in map(Lane.of, targeted) if lane.kind == LaneKind.TEAM or has_more)
+    if teams:
+        members = Membership.objects.all()
+        if all(index.targeted is not None for index in catalogue.lanes.values()):
+            members = members.filter(team__in=teams)
+        catalogue.teams.update(members.values_list("user_id", "team_id"))
+    return {app_id: fpops for app_id, _, fpops in rows if fpops is not None}
+
+
+def _read_blocks(catalogue: Catalogue) -> None:
+    for block in WorkBlock.objects.all():
+        if block.host_id is not None:
+            catalogue.blocked_hosts[block.host_id] = block.reason
+        elif block.user_id is not None:
+            catalogue.blocked_users[block.user_id] = block.reason
 
 
 def _testers(row: AppVersion, volunteers: frozenset[int]) -> frozenset[int] | None:
@@ -196,6 +247,12 @@ def _testers(row: AppVersion, volunteers: frozenset[int]) -> frozenset[int] | No
     test = row.beta_test
     own = frozenset() if test.begun_by_id is None else frozenset([test.begun_by_id])
     return own | volunteers if test.with_volunteers else own
+
+
+def _start(row: AppVersion) -> VersionStart:
+    return VersionStart(
+        row.api_version, row.cmdline, row.is_wrapper, row.needs_network, row.dont_throttle, row.file_prefix
+    )
 
 
 def version_facts(row: AppVersion, volunteers: frozenset[int] = frozenset()) -> Version:
@@ -211,6 +268,8 @@ def version_facts(row: AppVersion, volunteers: frozenset[int] = frozenset()) -> 
         gpu_usage=row.gpu_usage,
         min_gpu_ram_bytes=row.min_gpu_ram_bytes,
         is_deprecated=row.is_deprecated or row.platform.is_deprecated,
+        min_client=row.min_client_version,
+        max_client=row.max_client_version,
         pfc=Average(row.pfc_n, row.pfc_avg),
         testers=_testers(row, volunteers),
     )
@@ -231,6 +290,25 @@ def plan_class_facts(row: PlanClassRow) -> PlanClassRules:
         nthreads_cmdline=row.nthreads_cmdline,
         projected_flops_scale=row.projected_flops_scale,
         needs_containers=frozenset([DOCKER] * row.needs_docker + [WSL] * row.needs_wsl),
+        min_client=row.min_client_version,
+        max_client=row.max_client_version,
+        max_driver=row.max_driver_version,
+        max_capability=row.max_compute_capability,
+        min_cuda=row.min_cuda_version,
+        max_cuda=row.max_cuda_version,
+        min_opencl=row.min_opencl_version,
+        max_opencl=row.max_opencl_version,
+        min_gpu_flops=row.min_gpu_peak_flops,
+        max_gpu_flops=row.max_gpu_peak_flops,
+        needs_doubles=row.needs_double_precision,
+        gpu_ram_used_bytes=row.gpu_ram_used_bytes,
+        cpu_share=row.cpu_share,
+        patterns=(row.os_pattern, row.cpu_vendor_pattern, row.cpu_model_pattern),
+        needs_virtualbox=row.needs_virtualbox,
+        needs_acceleration=row.needs_vm_acceleration,
+        min_virtualbox=row.min_virtualbox_version,
+        max_virtualbox=row.max_virtualbox_version,
+        excluded_virtualbox=frozenset(map(int, row.excluded_virtualbox_versions.split())),
         avg_ncpus=row.avg_ncpus,
         gpu_usage=row.gpu_usage,
     )

@@ -20,7 +20,7 @@ from django.db import transaction
 from django.utils.translation import gettext
 
 from credit.models import App, AppVersion, Platform, ProcessorType
-from credit.models.apps import API_VERSION, MAX_CMDLINE_NBYTES
+from credit.models.apps import API_VERSION, FILE_PREFIX, MAX_CMDLINE_NBYTES
 from portal.audit import signed_log
 from portal.languages.sentences import sentence
 from portal.models import SignedEntry
@@ -34,6 +34,7 @@ from scheduler.programs import code_signing
 
 DESCRIPTIONS: Final = ("version.toml", "version.json")
 MAX_VERSION_NUM: Final = 100_000_000
+MAX_CLIENT_VERSION: Final = 9_999_999
 _VERSION_FIELDS: Final = {
     "app": str,
     "version_num": int,
@@ -43,8 +44,14 @@ _VERSION_FIELDS: Final = {
     "avg_ncpus": float,
     "gpu_usage": float,
     "min_gpu_ram_bytes": int,
+    "min_client_version": int,
+    "max_client_version": int,
     "api_version": str,
     "cmdline": str,
+    "is_wrapper": bool,
+    "needs_network": bool,
+    "dont_throttle": bool,
+    "file_prefix": str,
     "files": list,
     "new_app": dict,
 }
@@ -57,7 +64,17 @@ _FILE_FIELDS: Final = {
     "copy_file": bool,
 }
 _APP_FIELDS: Final = {"user_friendly_name": str, "description": str, "one_result_per_user": bool}
-_VERSION_COLUMNS: Final = ("processor_type", "avg_ncpus", "gpu_usage", "min_gpu_ram_bytes", "api_version", "cmdline")
+_VERSION_COLUMNS: Final = (
+    "processor_type",
+    "avg_ncpus",
+    "gpu_usage",
+    "min_gpu_ram_bytes",
+    "min_client_version",
+    "max_client_version",
+    "api_version",
+    "cmdline",
+    *("is_wrapper", "needs_network", "dont_throttle", "file_prefix"),
+)
 _FILE_COLUMNS: Final = ("open_name", "is_main_program", "is_copied")
 
 
@@ -93,8 +110,14 @@ class Release:
     avg_ncpus: float
     gpu_usage: float
     min_gpu_ram_bytes: int
+    min_client_version: int
+    max_client_version: int
     api_version: str
     cmdline: str
+    is_wrapper: bool
+    needs_network: bool
+    dont_throttle: bool
+    file_prefix: str
     files: tuple[ReleaseFile, ...]
     new_app: Mapping[str, Any]
 
@@ -117,6 +140,8 @@ def read_release(folder: Path) -> Release:
     given = _typed(fields, _VERSION_FIELDS, str(path), ("app", "version_num", "platform", "files"))
     _check_version(given, str(path))
     _check_start(given.get("api_version", ""), given.get("cmdline", ""), str(path))
+    if not re.fullmatch(FILE_PREFIX.removesuffix("$"), given.get("file_prefix", "")):
+        raise ReleaseError(f"{path}, file_prefix: " + gettext("at most 16 letters (A to Z, a to z), digits, _ and -."))
     files = tuple(_read_file(file, folder, given, f"{path}, files[{n}]") for n, file in enumerate(given["files"]))
     if sum(file.is_main_program for file in files) != 1:
         raise ReleaseError(f"{path}, files: " + gettext("exactly one of them must have main_program = true."))
@@ -129,8 +154,14 @@ def read_release(folder: Path) -> Release:
         avg_ncpus=given.get("avg_ncpus", 1.0),
         gpu_usage=given.get("gpu_usage", 0.0),
         min_gpu_ram_bytes=given.get("min_gpu_ram_bytes", 0),
+        min_client_version=given.get("min_client_version", 0),
+        max_client_version=given.get("max_client_version", 0),
         api_version=given.get("api_version", ""),
         cmdline=given.get("cmdline", ""),
+        is_wrapper=given.get("is_wrapper", False),
+        needs_network=given.get("needs_network", False),
+        dont_throttle=given.get("dont_throttle", False),
+        file_prefix=given.get("file_prefix", ""),
         files=files,
         new_app=_typed(given.get("new_app", {}), _APP_FIELDS, f"{path}, new_app", ()),
     )
@@ -138,7 +169,9 @@ def read_release(folder: Path) -> Release:
 
 def _check_version(given: Mapping[str, Any], where: str) -> None:
     limits = {"version_num": (1, MAX_VERSION_NUM), "avg_ncpus": (0, 1024), "gpu_usage": (0, 64)}
-    for name, (low, high) in (limits | {"min_gpu_ram_bytes": (0, 2**50)}).items():
+    limits |= {"min_gpu_ram_bytes": (0, 2**50)}
+    limits |= {"min_client_version": (0, MAX_CLIENT_VERSION), "max_client_version": (0, MAX_CLIENT_VERSION)}
+    for name, (low, high) in limits.items():
         if not low <= given.get(name, low) <= high:
             raise ReleaseError(
                 f"{where}, {name}: " + gettext("a number from %(low)s to %(high)s.") % {"low": low, "high": high}

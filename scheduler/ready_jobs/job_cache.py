@@ -16,7 +16,7 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -53,12 +53,14 @@ Place = tuple[int, int]
 @dataclass(slots=True)
 class ReadyJob:
     """A job that is kept ready. ``holders``: who has a copy of its workunit, or is being given one, by their ties
-    (`engine.ties`), among which are the numbers of their accounts.
+    (`engine.ties`), among which are the numbers of their accounts. ``sticky_files``: the names of
+    its inputs that computers keep.
     """
 
     job: Job
     place: Place
     holders: set[int]
+    sticky_files: frozenset[str] = frozenset()
 
     def suits(self, query: JobQuery, user_id: int) -> bool:
         """The same conditions as for jobs that are looked for in the queue."""
@@ -184,15 +186,22 @@ class JobCache:
             return [each.job for each in found]
 
     def _suitable(self, query: JobQuery, user_id: int, most: int, workunits: set[int]) -> list[ReadyJob]:
-        """The first jobs that suit, each of another workunit, which are added to ``workunits``."""
+        """The first jobs that suit, each of another workunit, which are added to ``workunits``.
+
+        Of one priority, those come first of which the computer has a file.
+        """
         jobs: list[ReadyJob] = []
-        for each in self._jobs.values():
+        for each in self._local_first(query.held_files) if query.held_files else self._jobs.values():
             if len(jobs) == most:
                 break
             if each.job.workunit_id not in workunits and each.suits(query, user_id):
                 jobs.append(each)
                 workunits.add(each.job.workunit_id)
         return jobs
+
+    def _local_first(self, held_files: Collection[str]) -> list[ReadyJob]:
+        held = frozenset(held_files)
+        return sorted(self._jobs.values(), key=lambda job: (job.place[0], held.isdisjoint(job.sticky_files)))
 
     def put_back(self, jobs: Iterable[Job]) -> None:
         """Put jobs back at their place in the queue, unless somebody found them in the database meanwhile."""
@@ -282,6 +291,7 @@ async def lease_jobs(
 def _jobs(app_id: int, workunit: _Workunit) -> Iterator[ReadyJob]:
     """The copies of a workunit."""
     details = JobDetails(workunit.name, workunit.command_line, workunit.input_files, workunit.output_files)
+    sticky_files = frozenset(file["name"] for file in workunit.input_files if file.get("sticky"))
     for copy in workunit.copies:
         job = Job(
             id=copy.id,
@@ -296,7 +306,7 @@ def _jobs(app_id: int, workunit: _Workunit) -> Iterator[ReadyJob]:
             min_quorum=workunit.min_quorum,
             details=details,
         )
-        yield ReadyJob(job, (copy.rank, copy.place), set(workunit.holders))
+        yield ReadyJob(job, (copy.rank, copy.place), set(workunit.holders), sticky_files)
 
 
 _caches: dict[int, JobCache] = {}

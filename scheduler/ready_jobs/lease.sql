@@ -1,4 +1,4 @@
--- The first jobs of an app's queue, in blocks of neighbouring places that nobody else has leased, which are leased.
+-- The first jobs of an app's queue that are for all (lane 0), in blocks of neighbouring places that nobody else has leased, which are leased.
 --
 -- "head" is read only as far as something needs it, as each of its rows is in another page of the table. "last": the
 -- place of the last job that was looked at; NULL at the end of the queue.
@@ -9,7 +9,7 @@ WITH head AS MATERIALIZED (
   SELECT id, (priority * -1) AS rank, (id + queue_shift) AS place, name, workunit_id,
          (id + queue_shift) / :BLOCK AS block
     FROM credit_result
-   WHERE app_id = %(app_id)s::bigint AND server_state = :UNSENT
+   WHERE app_id = %(app_id)s::bigint AND server_state = :UNSENT AND lane = 0
      AND (app_id, (priority * -1), (id + queue_shift)) >= (%(app_id)s::bigint, %(rank)s::integer, %(begin)s::bigint)
    ORDER BY (priority * -1), (id + queue_shift) LIMIT %(looked_at)s::integer),
 free AS MATERIALIZED (

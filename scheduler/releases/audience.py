@@ -6,7 +6,7 @@ import datetime as dt
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from django.conf import settings
@@ -14,8 +14,10 @@ from django.conf import settings
 from credit.engine.flops import Ceilings
 from portal.models import Host
 from portal.wire.hardware import Containers, Distro
+from scheduler.engine.client_versions import may_run, number_of
 from scheduler.engine.containers import usable
 from scheduler.engine.facts import Computer, PlanClassRules, Version
+from scheduler.engine.plan_classes import version_number
 from scheduler.engine.request import CPU, GPU_TYPES, Gpu
 from scheduler.engine.versions import usage_of
 from scheduler.models import BetaTester
@@ -32,6 +34,11 @@ ALSO_RUN: Final[Mapping[str, tuple[str, ...]]] = {
 """Other platforms whose programs computers usually run besides those of the platform that they report first."""
 KNOWN_SINCE: Final[Mapping[str, tuple[int, int]]] = {"NVIDIA": (6, 4), "ATI": (6, 10), "intel_gpu": (7, 0)}
 """The first clients that can use this type; for others, who reports one can use it."""
+_NOT_STORED: Final[dict[str, Any]] = {
+    **{"min_capability": 0, "max_capability": 0, "min_cuda": 0, "max_cuda": 0},
+    **{"min_opencl": 0, "max_opencl": 0, "needs_doubles": False},
+}
+"""Conditions on what the site does not store of a GPU: all computers pass."""
 SHARED_MEMORY_SINCE: Final = (6, 0)
 """The first clients that know versions with an api_version."""
 
@@ -86,7 +93,7 @@ def _active(now: dt.datetime) -> list[Host]:
     since = now - dt.timedelta(days=ACTIVE_DAYS)
     hosts = Host.objects.filter(scheduler_record__last_rpc_at__gte=since, retired_at=None, merged_into=None)
     columns = ("owner_id", "client_version", "platform_name", "ncpus", "p_fpops", "p_features", "coprocs", "m_nbytes")
-    more = ("os_name", "docker_version", "wsl", "not_used")
+    more = ("os_name", "os_version", "p_vendor", "p_model", "virtualbox_version", "docker_version", "wsl", "not_used")
     return list(hosts.only(*columns, *more).order_by("-scheduler_record__last_rpc_at")[:MAX_HOSTS])
 
 
@@ -94,12 +101,14 @@ def _verdict(host: Host, version: Version, plan_class: PlanClassRules | None, ap
     if version.platform not in (host.platform_name, *ALSO_RUN.get(host.platform_name, ())):
         return "other"
     needed = max(KNOWN_SINCE.get(version.processor_type, (0, 0)), SHARED_MEMORY_SINCE if api_version else (0, 0))
-    if _client(host.client_version) < needed:
+    asker = number_of(host.client_version)
+    if _client(host.client_version) < needed or not may_run(asker, version.min_client, version.max_client):
         return "old"
     ceilings = Ceilings(
         settings.AM_MAX_NCPUS, settings.AM_MAX_CPU_FLOPS, settings.AM_MAX_GPUS, settings.AM_MAX_GPU_FLOPS
     )
-    usage = usage_of(version, plan_class, _computer(host), ceilings)
+    stored = None if plan_class is None else replace(plan_class, **_NOT_STORED)
+    usage = usage_of(version, stored, _computer(host), ceilings)
     return "fit" if usage is not None and usage.peak_flops > 0 else "unfit"
 
 
@@ -115,6 +124,10 @@ def _computer(host: Host) -> Computer:
         gpus=gpus,
         features=frozenset(host.p_features.split()),
         containers=usable(_containers(host), host.os_name, host.client_version, host.not_used),
+        platform=host.platform_name,
+        client=version_number(host.client_version),
+        virtualbox=host.virtualbox_version,
+        texts=(host.os_version, host.p_vendor, host.p_model),
     )
 
 
@@ -127,7 +140,7 @@ def _containers(host: Host) -> Containers:
 
 
 def _gpus(coprocs: list[dict[str, Any]]) -> Iterator[Gpu]:
-    """As they are known of a computer that is not just asking: without NVIDIA's compute capability, which passes."""
+    """As they are known of a computer that is not just asking (`_NOT_STORED`)."""
     for coproc in coprocs:
         if coproc.get("type") in GPU_TYPES:
             yield Gpu(
@@ -136,7 +149,6 @@ def _gpus(coprocs: list[dict[str, Any]]) -> Iterator[Gpu]:
                 peak_flops=coproc.get("peak_flops") or 0.0,
                 ram_bytes=coproc.get("ram_bytes") or 0,
                 driver=_driver(str(coproc.get("driver_version") or "")) if coproc["type"] == "NVIDIA" else 0,
-                capability=2**31,
                 has_opencl=bool(coproc.get("opencl_version")),
             )
 
@@ -159,4 +171,6 @@ def version_of(fields: Mapping[str, Any]) -> Version:
         avg_ncpus=fields.get("avg_ncpus", 1.0),
         gpu_usage=fields.get("gpu_usage", 0.0),
         min_gpu_ram_bytes=fields.get("min_gpu_ram_bytes", 0),
+        min_client=fields.get("min_client_version", 0),
+        max_client=fields.get("max_client_version", 0),
     )

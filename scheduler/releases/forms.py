@@ -20,7 +20,7 @@ from credit.models import PROCESSOR_TYPES, App, ProcessorType
 from portal.languages.sentences import sentence
 from scheduler.engine.limits import is_name, name_rule
 from scheduler.models import PlanClass
-from scheduler.programs.release import MAX_VERSION_NUM
+from scheduler.programs.release import MAX_CLIENT_VERSION, MAX_VERSION_NUM
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
@@ -34,8 +34,14 @@ _VERSION_FIELDS: Final = (
     "avg_ncpus",
     "gpu_usage",
     "min_gpu_ram_bytes",
+    "min_client_version",
+    "max_client_version",
     "api_version",
     "cmdline",
+    "is_wrapper",
+    "needs_network",
+    "dont_throttle",
+    "file_prefix",
 )
 
 
@@ -59,6 +65,10 @@ def _number(
     return forms.FloatField(
         label=label, min_value=low, max_value=high, initial=initial, help_text=help_text, widget=widget, localize=False
     )
+
+
+def _flag(label: StrOrPromise, help_text: StrOrPromise) -> forms.BooleanField:
+    return forms.BooleanField(label=label, help_text=help_text, required=False, widget=UnfoldBooleanWidget)
 
 
 class VersionForm(forms.Form):
@@ -101,6 +111,24 @@ class VersionForm(forms.Form):
         initial=0,
         widget=UnfoldAdminIntegerFieldWidget,
     )
+    min_client_version = forms.IntegerField(
+        label=_("Least version of BOINC"),
+        min_value=0,
+        max_value=MAX_CLIENT_VERSION,
+        required=False,
+        initial=0,
+        help_text=_("Computers with an older one do not get this version. 71620 is 7.16.20; 0 means any."),
+        widget=UnfoldAdminIntegerFieldWidget,
+    )
+    max_client_version = forms.IntegerField(
+        label=_("Greatest version of BOINC"),
+        min_value=0,
+        max_value=MAX_CLIENT_VERSION,
+        required=False,
+        initial=0,
+        help_text=_("Computers with a newer one do not get this version. 0 means any."),
+        widget=UnfoldAdminIntegerFieldWidget,
+    )
     api_version = _text(
         _("Version of the BOINC API"),
         _("For example 7.20.0. Leave empty if there is none."),
@@ -108,6 +136,18 @@ class VersionForm(forms.Form):
         max_length=11,
     )
     cmdline = _text(_("Arguments"), _("Added after the arguments of each job."), required=False, max_length=255)
+    is_wrapper = _flag(_("Starts other programs"), _("A wrapper: BOINC starts it above the lowest priority."))
+    needs_network = _flag(_("Needs the network while it runs"), _("It waits while BOINC may not use the network."))
+    dont_throttle = _flag(
+        _("Is never slowed down"),
+        _("Not by “use at most x % of CPU time”. New clients decide that by GPUs and VirtualBox alone."),
+    )
+    file_prefix = _text(
+        _("Folder of inputs and outputs"),
+        _("Below the job’s folder; files are copied there. Leave empty if there is none."),
+        required=False,
+        max_length=16,
+    )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -131,7 +171,7 @@ class VersionForm(forms.Form):
     def described(self) -> dict[str, Any]:
         """The fields of a version.json."""
         given = self.cleaned_data
-        fields = {name: given[name] for name in _VERSION_FIELDS if given[name] not in ("", None)}
+        fields = {name: given[name] for name in _VERSION_FIELDS if given[name] not in ("", None, False)}
         if not App.objects.filter(name=given["app"]).exists():
             named = {"user_friendly_name": given["app_name"], "description": given["app_description"]}
             new_app = {name: text for name, text in named.items() if text}

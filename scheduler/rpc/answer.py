@@ -25,6 +25,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
+from django.conf import settings
+
 from credit.engine import probation
 from credit.engine.facts import HostVersionFacts
 from credit.engine.flops import believed_benchmark
@@ -107,6 +109,8 @@ async def answer(request: SchedulerRequest, *, now: dt.datetime, draw: random.Ra
             case identify.UnknownHost():
                 host_id = await in_thread(identify.enrol, served, request, now)
                 is_enrolled = True
+            case identify.UnknownKey():
+                await in_thread(identify.refuse, served)
             case None:
                 is_locked = True
     else:
@@ -117,14 +121,16 @@ async def answer(request: SchedulerRequest, *, now: dt.datetime, draw: random.Ra
     return render_reply(answered)
 
 
-async def _serve(attempt: _Attempt, host_id: int, *, is_enrolled: bool) -> _Served | identify.UnknownHost | None:
+async def _serve(
+    attempt: _Attempt, host_id: int, *, is_enrolled: bool
+) -> _Served | identify.UnknownHost | identify.UnknownKey | None:
     """Identify the client, take its reports, choose jobs, send them, and reply.
 
     None, and nothing is stored, if the computer has to be locked for that, or was written since it was read.
     """
     request, known, now = attempt.request, attempt.catalogue, attempt.now
     identified = await identify.find_account(request, host_id, locks=attempt.is_locked, is_enrolled=is_enrolled)
-    if isinstance(identified, identify.UnknownHost):
+    if not isinstance(identified, identify.Identified):
         return identified
     account, host = identified
 
@@ -159,7 +165,8 @@ async def _serve(attempt: _Attempt, host_id: int, *, is_enrolled: bool) -> _Serv
     if written is None:
         return None
 
-    answered = reply.reply_to(request, account, host, reasons, now)
+    is_urgent = dispatch.is_urgent(work.selection)
+    answered = reply.reply_to(request, account, host, reasons, now, is_urgent=is_urgent)
     answered.about_project_xml = known.gui_urls_xml if request.is_anonymous else known.about_project_xml
     reply.add_key(answered, key_step, stays, known, request.is_anonymous)
     reply.add_jobs(answered, work, written.sent or {}, now)
@@ -174,7 +181,7 @@ def _begin(
     """What fits the computer, and which lost jobs go out again; the jobs that stay on the computer."""
     request, now = attempt.request, attempt.now
     lost = reports.lost(account, host.id, request)
-    gone = {report.known.id for report in reported} | {each.id for each in lost}
+    gone = {report.result.id for report in reported} | {each.id for each in lost}
     stays = [
         each
         for each in account.results.values()
@@ -204,7 +211,7 @@ async def _take_reports(
     rows = [report.row for report in reported] + [reports.lost_row(each) for each in work.lost]
     if not rows:
         return _ReportsTaken(account.records.ids, set())
-    claimed = [report.known.workunit_id for report in reported if report.known.host_id is None]
+    claimed = [report.result.workunit_id for report in reported if report.result.host_id is None]
     counted, records = await store.report(host.id, rows, claimed, account.jobs_of_day, now)
     if not counted:
         return _ReportsTaken(account.records.ids, set())
@@ -235,7 +242,7 @@ class _Chosen(NamedTuple):
 async def _choose(attempt: _Attempt, user_id: int, queries: list[JobQuery], work: Dispatch) -> _Chosen | None:
     """Ready jobs or, if there are too few of an app, from the queues; None: for these the computer has to be locked."""
     taken = attempt.taken
-    if taken.take(queries, user_id):
+    if not any(query.lanes for query in queries) and taken.take(queries, user_id):
         jobs = taken.jobs
         if not (attempt.is_locked and jobs) or await writes.reserve([job.id for job in jobs]):
             return _Chosen(jobs, None)
@@ -302,10 +309,11 @@ def _send(work: Dispatch, jobs: list[Job], jobs_of_day: JobsOfDay, now: dt.datet
                 each.job,
                 each.choice,
                 believed_benchmark(work.computer.p_fpops, dispatch.ceilings()),
-                now + dt.timedelta(seconds=each.job.delay_bound_secs),
+                now + dt.timedelta(seconds=each.job.delay_bound_secs + settings.REPORT_GRACE_SECS),
                 work.ties,
                 one_per_user=selection.apps[each.job.app_id].one_result_per_user,
                 must_replicate=each.must_replicate,
+                binding=each.binding,
             )
         )
     return _Sending(rows, began)

@@ -10,17 +10,17 @@ from django.conf import settings
 from django.db import DatabaseError
 from django.utils import timezone
 
-from portal.clients.effects import LONG_NBYTES, Steps, in_thread, parsed
+from portal.clients.effects import LONG_NBYTES, Steps, parsed
 from portal.clients.messages import ClientReply, ClientRequest, document, xml_reply
 from portal.clients.web_rpc import site_config
-from portal.people.accounts import ClientAuthError
+from portal.people.accounts import AccountBlocked, ClientAuthError
 from portal.wire.boinc_errors import ERR_PROJECT_DOWN
 from portal.wire.scanner import ProtocolError
 from scheduler.engine.facts import Version
 from scheduler.programs import catalogue
 from scheduler.rpc import answer as rpc_answer
 from scheduler.rpc import identify
-from scheduler.wire.replies import REFUSED_WAIT_SECS, WRONG_KEY_WAIT_SECS, render_refusal
+from scheduler.wire.replies import WRONG_KEY_WAIT_SECS, render_refusal
 from scheduler.wire.requests import authenticator_of, parse_request
 
 
@@ -40,11 +40,9 @@ async def _answer(request: ClientRequest) -> ClientReply:
         message.address = request.address
         return xml_reply(await rpc_answer.answer(message, now=timezone.now()))
     # Clients accept no error numbers here: they get a notice to show, and a time to wait.
-    except identify.UnknownKey as unknown:
-        refused = await in_thread(identify.refusal, unknown)
-        # No other key helps an account that is blocked.
-        wait_secs = WRONG_KEY_WAIT_SECS if refused is unknown else REFUSED_WAIT_SECS
-        return xml_reply(render_refusal(str(refused), wait_secs), refused.error_num)
+    except AccountBlocked as refused:
+        # No other key helps.
+        return xml_reply(render_refusal(str(refused)), refused.error_num)
     except ClientAuthError as refused:
         # The account manager may give it another key at any time.
         return xml_reply(render_refusal(str(refused), WRONG_KEY_WAIT_SECS), refused.error_num)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import random
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -17,10 +17,13 @@ from django.conf import settings
 
 from credit.engine.flops import Ceilings
 from portal.clients.database.settings_cache import cached_setting
-from scheduler.engine import containers, keywords, versions
+from scheduler.engine import containers, keywords, plan_classes, versions
+from scheduler.engine.client_versions import ClientLimits, number_of, refused, site_reason
 from scheduler.engine.facts import AppFacts, Choice, Computer, JobQuery, RecordKey, Records, Usage, Version
+from scheduler.engine.hr_classes import Redundancy, class_of
+from scheduler.engine.lanes import ANY_VERSION, LaneKind, Requirement, has_targeted
 from scheduler.engine.needs import Needs
-from scheduler.engine.reasons import Reason, sentence
+from scheduler.engine.reasons import OF_PLAN_CLASSES, Reason, sentence
 from scheduler.engine.request import CPU, GPU_TYPES, SchedulerRequest
 from scheduler.engine.selection import Limits, Selection, jobs_by_app_weight, jobs_wanted
 from scheduler.engine.ties import Separation, ties_of
@@ -38,7 +41,8 @@ class Dispatch:
 
     ``scores``: how much the volunteer likes each app (`keywords.score`). ``inherited``: for each missing record, the
     version whose statistics it takes over. ``lost``: jobs to give up; ``again``: jobs to send again. ``ties``: what the
-    computer shares with others that may be the same person's (`engine.ties`).
+    computer shares with others that may be the same person's (`engine.ties`). ``lanes``: of each app, those for this
+    computer in which jobs wait (`engine.lanes`). ``held_files``: what it keeps of earlier jobs.
     """
 
     catalogue: Catalogue
@@ -49,6 +53,8 @@ class Dispatch:
     lost: list[KnownResult] = field(default_factory=list)
     again: list[tuple[KnownResult, Choice]] = field(default_factory=list)
     ties: list[int] = field(default_factory=list)
+    lanes: dict[int, list[int]] = field(default_factory=dict)
+    held_files: list[str] = field(default_factory=list)
 
 
 def computer_of(request: SchedulerRequest) -> Computer:
@@ -71,6 +77,15 @@ def computer_of(request: SchedulerRequest) -> Computer:
         cpu_availability=on * active,
         gpu_availability=on * gpu_active,
         containers=containers.usable(host.containers, host.os_name, request.client_version, request.refused_containers),
+        classes={
+            redundancy: class_of(redundancy, host.os_name, host.p_vendor, host.p_model, host.p_features)
+            for redundancy in (Redundancy.COARSE, Redundancy.FINE)
+        },
+        platform=request.platform_name,
+        client=plan_classes.version_number(request.client_version),
+        virtualbox=host.virtualbox_version,
+        allows_vms=host.allows_vms,
+        texts=(host.os_version, host.p_vendor, host.p_model),
     )
 
 
@@ -78,6 +93,16 @@ def computer_of(request: SchedulerRequest) -> Computer:
 def ceilings() -> Ceilings:
     """The most that a computer may claim to be: the same as for the account manager."""
     return Ceilings(settings.AM_MAX_NCPUS, settings.AM_MAX_CPU_FLOPS, settings.AM_MAX_GPUS, settings.AM_MAX_GPU_FLOPS)
+
+
+@cached_setting
+def client_limits() -> ClientLimits:
+    """Which versions of BOINC's client get work here at all."""
+    return ClientLimits(
+        number_of(settings.MIN_CLIENT_VERSION),
+        number_of(settings.MAX_CLIENT_VERSION),
+        settings.MIN_CLIENT_VERSION_FROM,
+    )
 
 
 @cached_setting
@@ -96,8 +121,9 @@ def begin(
     """Choose the versions for the wanted work. ``in_progress``: jobs that stay on the computer."""
     computer = computer_of(request)
     is_too_soon = asks_too_soon(request, account, now)
+    refusal = _refusal(request, account, catalogue, now)
     wanted_types = {type_: work for type_, work in request.work_requests.items() if type_ not in request.refused_types}
-    needs = Needs({} if request.sends_no_work or is_too_soon else wanted_types, computer)
+    needs = Needs({} if request.sends_no_work or is_too_soon or refusal else wanted_types, computer)
     counts = Counter([(known.app_id, known.processor_type != CPU) for known in in_progress])
     selection = Selection(
         needs,
@@ -114,16 +140,57 @@ def begin(
     wanted = needs.wanted()
     if request.sends_no_work:
         selection.reasons.add(Reason.NOT_WANTED)
+    elif refusal and request.wants_work:
+        selection.reasons.add(refusal)
+        why = _blocked_because(account, catalogue)
+        selection.explained[refusal] = refused(refusal, request.client_version, client_limits(), why)
     elif is_too_soon:
         selection.reasons.add(Reason.TOO_SOON)
     elif not wanted and request.wants_work:
         selection.reasons.add(Reason.REFUSED_TYPE)
     key_age_secs = now.timestamp() - account.key_created_at
     ties = ties_of(account.user_id, request.address, request.host.host_cpid, key_age_secs, settings.SECRET_KEY)
-    work = Dispatch(catalogue, computer, selection, ties=ties)
+    work = Dispatch(catalogue, computer, selection, ties=ties, held_files=sorted(request.held_files))
     if wanted:
-        selection.choices = _choices(request, account.user_id, work, wanted)
+        chooser = _Chooser(request, work, wanted, account.user_id)
+        selection.choose_among = chooser.choose
+        selection.choices = _choices(chooser)
+        targets = {
+            LaneKind.COMPUTER: account.host.id if account.host is not None else 0,
+            LaneKind.PERSON: account.user_id,
+            LaneKind.TEAM: catalogue.teams.get(account.user_id, 0),
+        }
+        work.lanes = {app_id: lanes for app_id in selection.choices if (lanes := _lanes(work, app_id, targets))}
     return work
+
+
+def is_urgent(selection: Selection) -> bool:
+    """Whether the reason for not sending anything is one that the owner has to know of."""
+    return not selection.reasons.isdisjoint((Reason.BLOCKED, Reason.CLIENT_TOO_OLD, Reason.CLIENT_TOO_NEW))
+
+
+def _refusal(request: SchedulerRequest, account: Account, catalogue: Catalogue, now: dt.datetime) -> Reason | None:
+    """Why this computer gets no jobs whatever waits; None: it may get some."""
+    if _blocked_because(account, catalogue):
+        return Reason.BLOCKED
+    return site_reason(number_of(request.client_version), client_limits(), now)
+
+
+def _blocked_because(account: Account, catalogue: Catalogue) -> str:
+    """Why operators send this computer no jobs, in their words; empty: they do."""
+    of_host = catalogue.blocked_hosts.get(account.host.id, "") if account.host is not None else ""
+    return of_host or catalogue.blocked_users.get(account.user_id, "")
+
+
+def _lanes(work: Dispatch, app_id: int, targets: Mapping[LaneKind, int]) -> list[int]:
+    """The lanes of an app that are for this computer, and in which jobs wait."""
+    index = work.catalogue.lanes.get(app_id)
+    if index is None:
+        return []
+    app = work.catalogue.apps[app_id]
+    hr_class = None if app.redundancy == Redundancy.OFF else work.computer.classes.get(app.redundancy, 0)
+    shared = [lane.number for lane in index.of_class(hr_class) if work.selection.choices_for(app, lane.requirement)]
+    return index.of_target(targets) + shared
 
 
 def asks_too_soon(request: SchedulerRequest, account: Account, now: dt.datetime) -> bool:
@@ -133,47 +200,74 @@ def asks_too_soon(request: SchedulerRequest, account: Account, now: dt.datetime)
     return 0 <= now.timestamp() - account.host.work_asked_at < settings.MIN_SENDWORK_INTERVAL_SECS
 
 
-def _choices(request: SchedulerRequest, user_id: int, work: Dispatch, wanted: list[str]) -> dict[int, Choices]:
+@dataclass(frozen=True, slots=True)
+class _Chooser:
+    """Chooses versions for the request."""
+
+    request: SchedulerRequest
+    work: Dispatch
+    wanted: list[str]
+    user_id: int
+
+    @property
+    def asker(self) -> versions.Asker:
+        return asker_of(self.request, self.user_id)
+
+    def usable(self, app: AppFacts, requirement: Requirement = ANY_VERSION) -> list[Version]:
+        return versions.newest(self.work.catalogue.versions_by_app.get(app.id, ()), self.asker, requirement)
+
+    def has_version(self, app: AppFacts) -> bool:
+        if self.request.is_anonymous:
+            return any(own.app_name == app.name for own in self.request.client_versions)
+        return bool(self.usable(app))
+
+    def needs_other_client(self, app: AppFacts) -> bool:
+        """Whether there are versions for the computer, but all for other versions of BOINC."""
+        asker = self.asker
+        return any(asker.can_run(version) for version in self.work.catalogue.versions_by_app.get(app.id, ()))
+
+    def choose(self, app: AppFacts, requirement: Requirement) -> Choices:
+        return self.choose_with_reasons(app, requirement)[0]
+
+    def choose_with_reasons(self, app: AppFacts, requirement: Requirement = ANY_VERSION) -> tuple[Choices, set[Reason]]:
+        """The best versions of the app for each wanted type, and why others were left out."""
+        selection, request = self.work.selection, self.request
+        common = selection.computer, self.wanted, selection.records, selection.today, ceilings()
+        if request.is_anonymous:
+            if requirement.version_id:
+                return {}, set()
+            return versions.choose_own(app, request.client_versions, *common, requirement.version_num)
+        usable = self.usable(app, requirement)
+        for version in usable:
+            _inherit(self.work, version)
+        seed = f"{self.user_id}:{request.host.host_cpid}:{request.rpc_seqno}"
+        return versions.choose(app, usable, self.work.catalogue.plan_classes, *common, seed)
+
+
+def asker_of(request: SchedulerRequest, user_id: int) -> versions.Asker:
+    return versions.Asker(request.platforms, number_of(request.client_version), user_id)
+
+
+def _choices(chooser: _Chooser) -> dict[int, Choices]:
     """The best versions of each app, by app and processor type."""
-    catalogue, selection = work.catalogue, work.selection
+    selection, request = chooser.work.selection, chooser.request
     chosen: dict[int, Choices] = {}
     any_version = any_paused = False
-    most = ceilings()
-    for app in catalogue.apps.values():
+    for app in chooser.work.catalogue.apps.values():
+        if app.testers is not None and chooser.user_id not in app.testers:
+            continue
         if app.is_paused:
-            any_paused = any_paused or _has_version(app, request, user_id, catalogue)
+            any_paused = any_paused or chooser.has_version(app)
             continue
         liking = keywords.score(app, request)
-        if liking is None:
+        barrier = Reason.KEYWORDS if liking is None else _barrier(app, chooser)
+        if barrier is not None:
             any_version = True
-            selection.reasons.add(Reason.KEYWORDS)
+            selection.reasons.add(barrier)
             continue
-        work.scores[app.id] = liking
-        if app.is_non_cpu_intensive and selection.is_busy_with(app):
-            any_version = True
-            selection.reasons.add(Reason.IN_PROGRESS)
-            continue
-        if request.is_anonymous:
-            any_version = any_version or any(own.app_name == app.name for own in request.client_versions)
-            choices, reasons = versions.choose_own(
-                app, request.client_versions, selection.computer, wanted, selection.records, selection.today, most
-            )
-        else:
-            usable = versions.newest(catalogue.versions_by_app.get(app.id, ()), request.platforms, user_id)
-            any_version = any_version or bool(usable)
-            for version in usable:
-                _inherit(work, version)
-            choices, reasons = versions.choose(
-                app,
-                usable,
-                catalogue.plan_classes,
-                selection.computer,
-                wanted,
-                selection.records,
-                selection.today,
-                most,
-                f"{user_id}:{request.host.host_cpid}:{request.rpc_seqno}",
-            )
+        chooser.work.scores[app.id] = liking or 0
+        any_version = any_version or chooser.has_version(app)
+        choices, reasons = chooser.choose_with_reasons(app)
         selection.reasons |= reasons
         if choices:
             chosen[app.id] = choices
@@ -183,10 +277,18 @@ def _choices(request: SchedulerRequest, user_id: int, work: Dispatch, wanted: li
     return chosen
 
 
-def _has_version(app: AppFacts, request: SchedulerRequest, user_id: int, catalogue: Catalogue) -> bool:
-    if request.is_anonymous:
-        return any(own.app_name == app.name for own in request.client_versions)
-    return bool(versions.newest(catalogue.versions_by_app.get(app.id, ()), request.platforms, user_id))
+def _barrier(app: AppFacts, chooser: _Chooser) -> Reason | None:
+    """Why the computer gets no jobs of the app, whatever its versions need."""
+    selection = chooser.work.selection
+    if app.is_non_cpu_intensive and selection.is_busy_with(app):
+        return Reason.IN_PROGRESS
+    if app.redundancy != Redundancy.OFF and not selection.computer.classes.get(app.redundancy, 0):
+        return Reason.UNKNOWN_CLASS if chooser.has_version(app) else None
+    if app.is_homogeneous_version and chooser.request.is_anonymous:
+        return Reason.OTHER_VERSION
+    if not chooser.request.is_anonymous and not chooser.has_version(app) and chooser.needs_other_client(app):
+        return Reason.OTHER_CLIENT
+    return None
 
 
 def send_again(
@@ -211,7 +313,7 @@ def send_again(
             and not known.error_mask
             and known.projected_flops
             and known.deadline_at is not None
-            and known.deadline_at > now.timestamp()
+            and told_deadline(known.deadline_at) > now.timestamp()
         )
         if not is_usable or version is None:
             dispatch.lost.append(known)
@@ -223,6 +325,11 @@ def send_again(
         dispatch.again.append((known, Choice(key, usage, known.projected_flops or 0.0, version)))
 
 
+def told_deadline(deadline_at: float) -> float:
+    """The deadline that a client is told of a job: the project waits for a while longer."""
+    return deadline_at - settings.REPORT_GRACE_SECS
+
+
 def _inherit(work: Dispatch, version: Version) -> None:
     selection = work.selection
     if older := versions.inherit(selection.records, version, work.catalogue.versions_by_app[version.app_id]):
@@ -232,6 +339,7 @@ def _inherit(work: Dispatch, version: Version) -> None:
 def renew_records(work: Dispatch, records: Records) -> None:
     """Continue with the records as they were when they were locked."""
     work.selection.records, work.inherited = records, {}
+    work.selection.restricted.clear()
     for choices in work.selection.choices.values():
         for choice in choices.values():
             if choice.version is not None:
@@ -250,7 +358,10 @@ def job_queries(dispatch: Dispatch, draw: random.Random) -> list[JobQuery]:
         rooms = {app.id: selection.room_of_app(app, type_) for app in apps if type_ in selection.choices[app.id]}
         if not all(rooms.values()):
             selection.reasons.add(Reason.IN_PROGRESS)
-        liked = keywords.most_liked([app for app in apps if rooms.get(app.id)], dispatch.scores)
+        with_room = [app for app in apps if rooms.get(app.id)]
+        # What waits for this computer, its owner or their team goes first, whatever else is liked.
+        targeted = [app for app in with_room if has_targeted(dispatch.lanes.get(app.id, ()))]
+        liked = targeted or keywords.most_liked(with_room, dispatch.scores)
         drawn = jobs_by_app_weight(liked, njobs, draw)
         most.update({app_id: min(count, rooms[app_id]) for app_id, count in drawn.items()})
     return [_query(dispatch, app_id, njobs) for app_id, njobs in most.items()]
@@ -283,6 +394,8 @@ def _query(dispatch: Dispatch, app_id: int, most: int) -> JobQuery:
         dispatch.ties,
         settings.SEPARATE_REPLICAS != Separation.OFF,
         settings.SEPARATE_REPLICAS == Separation.STRICT,
+        dispatch.lanes.get(app_id, []),
+        dispatch.held_files,
     )
 
 
@@ -312,10 +425,11 @@ def messages(selection: Selection, waiting: Waiting | None) -> list[str]:
     reasons = set(selection.reasons)
     if selection.choices:
         # Some version could have been used, so it does not matter what others lack.
-        reasons -= {Reason.NO_APP, Reason.PLAN_CLASS, Reason.DOCKER, Reason.WSL, Reason.NO_TYPE}
+        reasons -= {Reason.NO_APP, Reason.NO_TYPE, Reason.OTHER_CLIENT, Reason.UNKNOWN_CLASS, *OF_PLAN_CLASSES}
     usable = {Reason.MEMORY: selection.computer.ram_bytes, Reason.DISK: selection.disk_bytes}
     return [
-        sentence(reason, selection.missing.get(reason, 0.0), usable.get(reason) or 0.0)
+        selection.explained.get(reason)
+        or sentence(reason, selection.missing.get(reason, 0.0), usable.get(reason) or 0.0)
         for reason in Reason
         if reason in reasons
     ]

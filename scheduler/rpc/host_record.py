@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator
 from hashlib import blake2b
 from typing import Any
 
@@ -73,13 +72,13 @@ def _known(fraction: float | None) -> float | None:
 
 def _digest(request: SchedulerRequest) -> str:
     """A digest that changes when the stored description of the computer must."""
-    known = [request.host.domain_name, request.client_version, request.platform_name]
+    described = [request.host.domain_name, request.client_version, request.platform_name]
     # Most say nothing of these; then the description that is stored need not be stored again.
     rare = [*request.refused_containers, request.client_brand, request.client_opaque]
     if any(rare) or names_containers(request.host.raw):
-        known += ["containers", *rare]
-    said = "\n".join(known).encode()
-    parts = hardware_digest(request.host.raw) + hardware_digest(request.coprocs_raw) + said
+        described += ["containers", *rare]
+    text = "\n".join(described).encode()
+    parts = hardware_digest(request.host.raw) + hardware_digest(request.coprocs_raw) + text
     return blake2b(parts, digest_size=16).hexdigest()
 
 
@@ -99,7 +98,7 @@ def _columns(request: SchedulerRequest) -> dict[str, Any]:
     }
 
 
-def _cuts(hardware: Hardware) -> Iterator[Message]:
+def _cuts(hardware: Hardware) -> list[Message]:
     """Claims of the computer that are not believed when a job's peak FLOPS is computed (`credit.engine.flops`)."""
     gpus = [coproc for coproc in hardware.coprocs if coproc.type != CPU]
     claims = [
@@ -107,10 +106,14 @@ def _cuts(hardware: Hardware) -> Iterator[Message]:
         ("p_fpops", hardware.p_fpops, settings.AM_MAX_CPU_FLOPS),
         *((f"{gpu.type} count", gpu.count, settings.AM_MAX_GPUS) for gpu in gpus),
     ]
-    for field, claimed, most in claims:
-        if claimed is not None and claimed > most:
-            yield Message("reported_above_believed", field=field, claimed=claimed, most=most)
-    for gpu in gpus:
-        flops = gpu.peak_flops or 0.0
-        if not 0 < flops <= settings.AM_MAX_GPU_FLOPS:
-            yield Message("reported_gpu_speed", field=f"{gpu.type} peak_flops", claimed=flops)
+    cuts = [
+        Message("reported_above_believed", field=field, claimed=claimed, most=most)
+        for field, claimed, most in claims
+        if claimed is not None and claimed > most
+    ]
+    speeds = [(gpu.type, gpu.peak_flops or 0.0) for gpu in gpus]
+    return cuts + [
+        Message("reported_gpu_speed", field=f"{type_} peak_flops", claimed=flops)
+        for type_, flops in speeds
+        if not 0 < flops <= settings.AM_MAX_GPU_FLOPS
+    ]

@@ -10,13 +10,14 @@ import datetime as dt
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, NoReturn
 
 import structlog
 from django.conf import settings
 from django.db import connection, transaction
 
 from credit.engine.rules import Rules
+from portal.clients.effects import in_thread
 from portal.computers.identify import HostDescription, identify, new_host
 from portal.models import Host, User
 from portal.people.accounts import (
@@ -54,44 +55,42 @@ class UnknownHost:
     is_copy: bool
 
 
-class UnknownKey(ClientAuthError):
-    """No account that may be used has this account key."""
+@dataclass(frozen=True, slots=True)
+class UnknownKey:
+    """No account that may be used has this account key; `refuse` says so to the client."""
 
-    def __init__(self, authenticator: str) -> None:
-        super().__init__(
-            ERR_BAD_AUTHENTICATOR,
-            "Invalid or missing account key. Remove this project in BOINC and add it again; if the account manager "
-            f"{settings.SITE_NAME} added it, let BOINC synchronise with it.",
-        )
-        self.authenticator = authenticator
+    authenticator: str
 
 
-def refusal(unknown: UnknownKey) -> ClientAuthError:
-    """What a client with this key is told: perhaps its account is blocked. Blocks."""
+def refuse(unknown: UnknownKey) -> NoReturn:
+    """Raise ClientAuthError for a client with this key, AccountBlocked if that is why. Blocks."""
     weak = _WEAK_KEY.fullmatch(unknown.authenticator)
-    try:
-        if weak is None:
-            refuse_key_if_blocked(credentials.key_hash(unknown.authenticator))
-        else:
-            refuse_weak_key_if_blocked(int(weak[1]), unknown.authenticator)
-    except ClientAuthError as blocked:
-        return blocked
-    return unknown
+    if weak is None:
+        refuse_key_if_blocked(credentials.key_hash(unknown.authenticator))
+    else:
+        refuse_weak_key_if_blocked(int(weak[1]), unknown.authenticator)
+    raise ClientAuthError(
+        ERR_BAD_AUTHENTICATOR,
+        "Invalid or missing account key. Remove this project in BOINC and add it again; if the account manager "
+        f"{settings.SITE_NAME} added it, let BOINC synchronise with it.",
+    )
 
 
 async def find_account(
     request: SchedulerRequest, host_id: int, *, locks: bool, is_enrolled: bool = False
-) -> Identified | UnknownHost:
-    """Find the account and the computer; with ``locks`` it is locked. Raises ClientAuthError.
+) -> Identified | UnknownHost | UnknownKey:
+    """Find the account and the computer; with ``locks`` it is locked.
 
     ``is_enrolled``: `enrol` has just found ``host_id`` for this request.
     """
     reported = [result.name for result in request.results]
     names = {message.result_name for message in request.trickles} | (request.other_results or frozenset())
     key = _key(request.authenticator)
-    account = await store.read(key, host_id, names, reported, request.preferences_at, locks=locks)
+    account = await store.read(
+        key, host_id, names, reported, request.preferences_at, sorted(request.held_files), locks=locks
+    )
     if account is None:
-        raise UnknownKey(request.authenticator)
+        return UnknownKey(request.authenticator)
     if account.host is None:
         return UnknownHost(account.user_id, is_copy=False)
     if settings.CONFIRMED_EMAIL_FOR_PROJECTS and account.host.rpc_seqno is None and not is_enrolled:
@@ -105,7 +104,7 @@ async def find_account(
 async def check_key(authenticator: str) -> None:
     """Look the key up, before a long message is read. Raises ClientAuthError."""
     if await store.read(_key(authenticator), 0, (), (), 0.0, locks=False) is None:
-        raise UnknownKey(authenticator)
+        await in_thread(refuse, UnknownKey(authenticator))
 
 
 def _is_copy(request: SchedulerRequest, account: store.Account, host: store.KnownHost) -> bool:

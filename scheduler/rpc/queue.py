@@ -31,18 +31,19 @@ async def pick(user_id: int, queries: Sequence[JobQuery]) -> tuple[list[Job], di
     """Lock jobs at the heads of the apps' queues; these in the queue's order, and by app where its queue begins now."""
     if len(queries) == 1:
         # As texts, since for numbers the driver would prepare another statement for each size.
-        query = {
-            name: _as_text(getattr(queries[0], name)) for name in rpc_sql.PICK_OF_ONE_APP.names if name != "user_id"
-        }
-        step = Step(rpc_sql.PICK_OF_ONE_APP, query | {"user_id": str(user_id)})
+        statement = rpc_sql.pick(of_one_app=True, has_lanes=bool(queries[0].lanes))
+        query = {name: _as_text(getattr(queries[0], name)) for name in statement.names if name != "user_id"}
+        step = Step(statement, query | {"user_id": str(user_id)})
     else:
-        step = Step(rpc_sql.PICK, {"queries": _as_json(queries), "user_id": str(user_id)})
+        statement = rpc_sql.pick(of_one_app=False, has_lanes=any(query.lanes for query in queries))
+        step = Step(statement, {"queries": _as_json(queries), "user_id": str(user_id)})
     [(picked,)] = await fetch(step)
     jobs: list[Job] = []
     heads: dict[int, tuple[int, int]] = {}
     for each in PICKED.decode(picked or "null") or ():
         jobs.append(each.job)
-        heads[each.job.app_id] = each.rank, each.place
+        if each.rank is not None and each.place is not None:
+            heads[each.job.app_id] = each.rank, each.place
     return jobs, heads
 
 
@@ -57,7 +58,8 @@ async def pick_elsewhere(
         "found": f"{{{','.join(str(job.id) for job in found)}}}",
         "now": now.isoformat(),
     }
-    [row] = decode(ELSEWHERE, await fetch(Step(rpc_sql.PICK_ELSEWHERE, values)))
+    statement = rpc_sql.pick_elsewhere(has_lanes=any(query.lanes for query in short))
+    [row] = decode(ELSEWHERE, await fetch(Step(statement, values)))
     return row.jobs or [], row.waiting
 
 

@@ -23,6 +23,13 @@ SELECT row_to_json(reading)::text
            date_part('epoch', s.named_jobs_until) AS named_jobs_until, s.repeated_seqno, s.repeated_times,
            date_part('epoch', s.work_asked_at) AS work_asked_at,
            p.mod_time AS preferences_at, CASE WHEN p.mod_time > q.preferences_at THEN p.text END AS preferences,
+           -- A file that the computer keeps is needed as long as it is stored here, as a batch has open jobs of it, or as
+           -- the task is here whose output it is.
+           (SELECT json_agg(held.name) FROM unnest(q.held_files) AS held(name)
+             WHERE NOT EXISTS (SELECT FROM scheduler_storedfile f WHERE f.name = held.name AND f.deleted_at IS NULL)
+               AND NOT EXISTS (SELECT FROM scheduler_stickyfile f WHERE f.name = held.name)
+               AND NOT EXISTS (SELECT FROM credit_result r
+                                WHERE r.name = regexp_replace(held.name, '_[0-9]{1,3}$', ''))) AS unneeded_files,
            (SELECT json_agg(record) FROM (
               SELECT v.id, v.app_id, coalesce(v.app_version_id, 0) AS version_id, v.processor_type, v.et_n, v.et_avg,
                      v.scale_probation, date_part('epoch', v.host_scale_at) AS host_scale_at, v.error_rate,
@@ -44,7 +51,7 @@ SELECT row_to_json(reading)::text
                      CASE WHEN r.name = ANY (q.reported) THEN w.output_files ELSE '[]' END AS output_files,
                      CASE WHEN r.name = ANY (q.reported) THEN coalesce((
                        SELECT json_agg(upload) FROM (
-                         SELECT f.name, f.path, f.nbytes, f.md5 FROM scheduler_upload f
+                         SELECT f.name, f.path, f.nbytes, f.md5, f.sent_md5 FROM scheduler_upload f
                           WHERE f.result_id = r.id AND f.completed_at IS NOT NULL) upload), '[]') ELSE '[]' END
                        AS uploads
                 FROM credit_result r JOIN credit_workunit w ON w.id = ANY (ARRAY[r.workunit_id])
@@ -55,7 +62,7 @@ SELECT row_to_json(reading)::text
                         UNION ALL
                        SELECT i.id FROM credit_result i WHERE i.name = ANY (q.names)))) result) AS results
       FROM jsonb_to_recordset(%(askers)s::jsonb) AS q(n integer, key_hash bytea, weak_user bigint, weak_digest text,
-           pepper text, host_id bigint, names text[], reported text[], preferences_at float8)
+           pepper text, host_id bigint, names text[], reported text[], preferences_at float8, held_files text[])
       JOIN portal_clientkey k ON k.id = ANY (
            CASE WHEN q.weak_user IS NULL
                 THEN ARRAY(SELECT id FROM portal_clientkey WHERE key_hash = ANY (ARRAY[q.key_hash]))

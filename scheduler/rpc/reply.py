@@ -14,6 +14,7 @@ from credit.engine.recent_credit import decayed
 from credit.engine.rules import Rules
 from portal.clients.database.settings_cache import cached_setting
 from portal.wire.credentials import external_cpid
+from scheduler.engine.client_versions import is_warned, number_of, warning
 from scheduler.engine.facts import Choice, Job
 from scheduler.engine.outputs import upload_name
 from scheduler.engine.request import ANONYMOUS, CPU, SchedulerRequest
@@ -21,7 +22,7 @@ from scheduler.files import addresses
 from scheduler.files.certificates import size_key, upload_certificate
 from scheduler.programs.catalogue import Catalogue
 from scheduler.programs.code_signing import KeyStep
-from scheduler.rpc.dispatch import Dispatch
+from scheduler.rpc.dispatch import Dispatch, client_limits, told_deadline
 from scheduler.rpc.rows import KnownResult
 from scheduler.rpc.store import Account, Credit, KnownHost
 from scheduler.rpc.trickles import SOME_DROPPED, SOME_UNREAD, log
@@ -50,9 +51,17 @@ def _said_to_all() -> dict[str, Any]:
 
 
 def reply_to(
-    request: SchedulerRequest, account: Account, host: KnownHost, reasons_given: list[str], now: dt.datetime
+    request: SchedulerRequest,
+    account: Account,
+    host: KnownHost,
+    reasons_given: list[str],
+    now: dt.datetime,
+    *,
+    is_urgent: bool = False,
 ) -> SchedulerReply:
-    """Everything but jobs: account, computer, acknowledgements, and why nothing was sent."""
+    """Everything but jobs: account, computer, acknowledgements, and why nothing was sent, as a notice if its owner has
+    to know.
+    """
 
     def recent(credit: Credit) -> float:
         return decayed(credit.expavg, credit.expavg_at, now.timestamp(), _PUBLISHED)
@@ -74,10 +83,22 @@ def reply_to(
         host=HostCard(
             host.id, host.id != request.hostid, host.venue, host.created_at, host.credit.total, recent(host.credit)
         ),
-        notices=[Notice(f"No tasks sent: {text[0].lower()}{text[1:]}") for text in reasons_given],
+        notices=[_why_nothing(text, is_urgent) for text in reasons_given] + _client_warning(request, now),
         preferences=account.preferences,
+        files_to_delete=account.unneeded_files,
         result_acks=list(dict.fromkeys(result.name for result in request.results)),
     )
+
+
+def _why_nothing(text: str, is_urgent: bool) -> Notice:
+    return Notice(text, is_notice=True) if is_urgent else Notice(f"No tasks sent: {text[0].lower()}{text[1:]}")
+
+
+def _client_warning(request: SchedulerRequest, now: dt.datetime) -> list[Notice]:
+    limits = client_limits()
+    if not (request.wants_work and is_warned(number_of(request.client_version), limits, now)):
+        return []
+    return [Notice(warning(request.client_version, limits), is_notice=True)]
 
 
 def add_key(
@@ -113,7 +134,11 @@ def add_jobs(reply: SchedulerReply, work: Dispatch, sent: Mapping[int, str], now
         for each in work.selection.sent
         if each.job.id in sent
     ]
-    jobs += [(each.job, choice, each.deadline_at or 0.0) for each, choice in work.again if each.job is not None]
+    jobs += [
+        (each.job, choice, told_deadline(each.deadline_at or 0.0))
+        for each, choice in work.again
+        if each.job is not None
+    ]
     apps = dict.fromkeys(job.app_id for job, _, _ in jobs)
     reply.apps_xml = [known.app_xml[app_id] for app_id in apps]
     chosen = {choice.key.version_id: choice for _, choice, _ in jobs if choice.version is not None}
@@ -141,6 +166,7 @@ def _version_card(choice: Choice, known: Catalogue) -> VersionCard:
         gpu_usage=choice.usage.gpus,
         files=known.version_files[version.id],
         files_xml=known.version_xml[version.id],
+        gpu_ram_bytes=plan_class.gpu_ram_used_bytes if plan_class is not None else 0,
         nthreads=max(1, int(choice.usage.ncpus)) if plan_class is not None and plan_class.nthreads_cmdline else None,
     )
 

@@ -42,8 +42,8 @@ _LATE: Final = frozenset({Outcome.NO_REPLY, Outcome.CLIENT_DETACHED})
 class Report:
     """A reported result that may count: ``row`` is what to store, ``has_succeeded`` its verdict."""
 
-    known: KnownResult
-    said: ReportedResult
+    result: KnownResult
+    reported: ReportedResult
     row: dict[str, Any]
     has_succeeded: bool
 
@@ -51,83 +51,85 @@ class Report:
 def judge(account: Account, host_id: int, request: SchedulerRequest, now: dt.datetime) -> list[Report]:
     """The reported results that are this computer's and can still count, each once."""
     reports: dict[int, Report] = {}
-    for said in request.results:
-        known = account.results.get(said.name)
-        if known is None or known.id in reports or not _can_count(known, host_id, said):
+    for reported in request.results:
+        result = account.results.get(reported.name)
+        if result is None or result.id in reports or not _can_count(result, host_id, reported):
             continue
-        reports[known.id] = _judged(known, said, now)
+        reports[result.id] = _judged(result, reported, now)
     return list(reports.values())
 
 
-def _can_count(known: KnownResult, host_id: int, said: ReportedResult) -> bool:
-    if known.host_id != host_id:
-        return _was_forgotten(known) and _was_given(known, said)
-    is_late = known.server_state == ServerState.OVER and known.outcome in _LATE
-    return known.server_state == ServerState.IN_PROGRESS or is_late
+def _can_count(result: KnownResult, host_id: int, reported: ReportedResult) -> bool:
+    if result.host_id != host_id:
+        return _was_forgotten(result) and _was_given(result, reported)
+    is_late = result.server_state == ServerState.OVER and result.outcome in _LATE
+    return result.server_state == ServerState.IN_PROGRESS or is_late
 
 
-def _was_forgotten(known: KnownResult) -> bool:
+def _was_forgotten(result: KnownResult) -> bool:
     """Whether a restored database does not know whom it was sent to: its outputs have come (`scheduler.files.lost`)."""
-    return known.host_id is None and known.sent_at is None and known.outcome == Outcome.NO_REPLY
+    return result.host_id is None and result.sent_at is None and result.outcome == Outcome.NO_REPLY
 
 
-def _was_given(known: KnownResult, said: ReportedResult) -> bool:
+def _was_given(result: KnownResult, reported: ReportedResult) -> bool:
     """Whether the report has the addresses at which the outputs came: only the computer that has the job knows them.
 
     Clients report each output with its address. The MD5s would be known to everybody with a copy of the workunit.
     """
-    keys = {file.name: file.address_key for file in said.files}
-    return bool(known.uploads) and all(is_size_key(each.name, keys.get(each.name, "")) for each in known.uploads)
+    keys = {file.name: file.address_key for file in reported.files}
+    return bool(result.uploads) and all(
+        is_size_key(upload.name, keys.get(upload.name, "")) for upload in result.uploads
+    )
 
 
-def _judged(known: KnownResult, said: ReportedResult, now: dt.datetime) -> Report:
-    received = outputs.expected_and_received(known.output_files, known.name, known.uploads)
-    faults = list(said.faults)
-    has_finished = said.state == CLIENT_DONE and said.exit_status == 0
-    wrong = _wrong_files(said, received) if has_finished else []
+def _judged(result: KnownResult, reported: ReportedResult, now: dt.datetime) -> Report:
+    received = outputs.expected_and_received(result.output_files, result.name, result.uploads)
+    faults = list(reported.faults)
+    has_finished = reported.state == CLIENT_DONE and reported.exit_status == 0
+    wrong = _wrong_files(result, reported, received) if has_finished else []
     faults += wrong
-    faults += _time_faults(known, said, now)
+    faults += _time_faults(result, reported, now)
     row = {
-        "id": known.id,
-        "workunit_id": known.workunit_id,
+        "id": result.id,
+        "workunit_id": result.workunit_id,
         "outcome": int(Outcome.SUCCESS if has_finished and not wrong else Outcome.CLIENT_ERROR),
         "received_at": now.isoformat(),
-        "client_state": said.state,
-        "exit_status": said.exit_status,
-        "elapsed_secs": said.elapsed_secs,
-        "cpu_secs": said.cpu_secs,
-        "fpops_cumulative": said.fpops_cumulative,
-        "fpops_per_cpu_sec": said.fpops_per_cpu_sec,
-        "peak_working_set_bytes": said.peak_working_set_bytes,
-        "peak_swap_bytes": said.peak_swap_bytes,
-        "peak_disk_bytes": said.peak_disk_bytes,
-        "stderr_text": said.stderr_text,
+        "client_state": reported.state,
+        "exit_status": reported.exit_status,
+        "elapsed_secs": reported.elapsed_secs,
+        "cpu_secs": reported.cpu_secs,
+        "fpops_cumulative": reported.fpops_cumulative,
+        "fpops_per_cpu_sec": reported.fpops_per_cpu_sec,
+        "peak_working_set_bytes": reported.peak_working_set_bytes,
+        "peak_swap_bytes": reported.peak_swap_bytes,
+        "peak_disk_bytes": reported.peak_disk_bytes,
+        "stderr_text": reported.stderr_text,
         "report_faults": [fault.to_json() for fault in faults[:MAX_FAULTS]],
         "outputs": received.outputs,
         "output_digest": received.digest.hex() if received.outputs else None,
     }
-    return Report(known, said, row, has_finished and not wrong)
+    return Report(result, reported, row, has_finished and not wrong)
 
 
-def _wrong_files(said: ReportedResult, received: outputs.Received) -> list[Message]:
+def _wrong_files(result: KnownResult, reported: ReportedResult, received: outputs.Received) -> list[Message]:
     """Files that the client could not upload, that arrived with other content than it says, or that did not arrive.
 
     A client reports a refused upload as a success; only the file's own element says what happened.
     """
-    here = {file["name"]: file for file in received.outputs}
-    files = [(outputs.own_upload_name(said.name, file.name), file) for file in said.files]
+    here = {upload.name: upload.sent_md5 or upload.md5 for upload in result.uploads}
+    files = [(outputs.own_upload_name(reported.name, file.name), file) for file in reported.files]
     refused = {name: file.error for name, file in files if file.error}
     wrong = [Message("output_refused", name=name, reason=error) for name, error in refused.items()]
     for name, file in files:
-        if name in here and file.md5 and file.md5 != here[name]["md5"]:
+        if name in here and file.md5 and file.md5 != here[name]:
             wrong.append(Message("output_differs", name=name))
     return wrong + [Message("output_missing", name=name) for name in received.missing if name not in refused]
 
 
-def _time_faults(known: KnownResult, said: ReportedResult, now: dt.datetime) -> list[Message]:
-    out_secs = now.timestamp() - (known.sent_at or 0.0)
-    if said.elapsed_secs is not None and said.elapsed_secs > out_secs:
-        return [Message("reported_run_time", secs=round(said.elapsed_secs), most_secs=round(out_secs))]
+def _time_faults(result: KnownResult, reported: ReportedResult, now: dt.datetime) -> list[Message]:
+    out_secs = now.timestamp() - (result.sent_at or 0.0)
+    if reported.elapsed_secs is not None and reported.elapsed_secs > out_secs:
+        return [Message("reported_run_time", secs=round(reported.elapsed_secs), most_secs=round(out_secs))]
     return []
 
 
@@ -144,15 +146,15 @@ def count(
     ``released``: the versions of each app. What counts against a record counts in the failing share of newer versions'.
     """
     changed = set()
-    for known, ending in endings:
-        app, record = apps.get(known.app_id), records.get(known.key)
+    for result, ending in endings:
+        app, record = apps.get(result.app_id), records.get(result.key)
         if app is None or record is None:
             continue
-        most = versions.most_a_day(app, computer, known.processor_type)
-        if probation.count_ending(record, ending, now.timestamp(), known.delay_bound_secs, most, app.rules):
-            changed.add(known.key)
+        most = versions.most_a_day(app, computer, result.processor_type)
+        if probation.count_ending(record, ending, now.timestamp(), result.delay_bound_secs, most, app.rules):
+            changed.add(result.key)
             if ending is not Ending.SUCCESS:
-                for key in versions.newer(records, known.key, released.get(known.app_id, ())):
+                for key in versions.newer(records, result.key, released.get(result.app_id, ())):
                     probation.count_failing(records[key], app.rules)
                     changed.add(key)
     return changed
@@ -162,15 +164,15 @@ def count_undone(
     endings: Iterable[tuple[KnownResult, Ending]], jobs_of_day: JobsOfDay, records: Records, today: dt.date
 ) -> None:
     """Jobs that were not computed count once more in the day's quota, if they are more than a share of the day's."""
-    for known, ending in endings:
+    for result, ending in endings:
         if ending not in probation.UNDONE:
             continue
         jobs_of_day.begin(today)
-        nundone = jobs_of_day.undone.get(known.key, 0) + 1
-        njobs = jobs_of_day.counts.get(known.key, 0)
+        nundone = jobs_of_day.undone.get(result.key, 0) + 1
+        njobs = jobs_of_day.counts.get(result.key, 0)
         njobs += probation.counts_again(nundone, njobs, settings.MAX_UNDONE_SHARE)
-        jobs_of_day.undone[known.key], jobs_of_day.counts[known.key] = nundone, njobs
-        if (record := records.get(known.key)) is not None:
+        jobs_of_day.undone[result.key], jobs_of_day.counts[result.key] = nundone, njobs
+        if (record := records.get(result.key)) is not None:
             record.jobs_day, record.n_jobs_today = today, njobs
 
 
@@ -179,40 +181,44 @@ def endings(
 ) -> list[tuple[KnownResult, Ending]]:
     """How the results ended, of those that were reported or lost, that count."""
     # The failure of one that timed out has counted then.
-    ended = [(each.known, _ending(each)) for each in reports if each.has_succeeded or not _has_timed_out(each.known)]
+    ended = [
+        (report.result, _ending(report))
+        for report in reports
+        if report.has_succeeded or not _has_timed_out(report.result)
+    ]
     # Those who pick their jobs may as well forget the others.
-    ended += [(known, Ending.NOT_NEEDED if _is_unneeded(known) else Ending.LOST) for known in lost]
-    return [(known, ending) for known, ending in ended if known.id in counted]
+    ended += [(result, Ending.NOT_NEEDED if _is_unneeded(result) else Ending.LOST) for result in lost]
+    return [(result, ending) for result, ending in ended if result.id in counted]
 
 
-def _has_timed_out(known: KnownResult) -> bool:
-    return known.server_state == ServerState.OVER and known.outcome == Outcome.NO_REPLY
+def _has_timed_out(result: KnownResult) -> bool:
+    return result.server_state == ServerState.OVER and result.outcome == Outcome.NO_REPLY
 
 
 def _ending(report: Report) -> Ending:
-    said = report.said
+    reported = report.reported
     if report.has_succeeded:
         return Ending.SUCCESS
-    if said.exit_status == EXIT_ABORTED_BY_PROJECT:
-        return Ending.NOT_NEEDED if _is_unneeded(report.known) else Ending.UNASKED_ABORT
-    if said.state == _NOT_DOWNLOADED:
+    if reported.exit_status == EXIT_ABORTED_BY_PROJECT:
+        return Ending.NOT_NEEDED if _is_unneeded(report.result) else Ending.UNASKED_ABORT
+    if reported.state == _NOT_DOWNLOADED:
         return Ending.NOT_DOWNLOADED
     # Done and yet no success: an output is not here.
-    if said.state == _NOT_UPLOADED or (said.state == CLIENT_DONE and said.exit_status == 0):
+    if reported.state == _NOT_UPLOADED or (reported.state == CLIENT_DONE and reported.exit_status == 0):
         return Ending.NOT_UPLOADED
-    return Ending.ABORTED if said.state == CLIENT_ABORTED else Ending.FAILED
+    return Ending.ABORTED if reported.state == CLIENT_ABORTED else Ending.FAILED
 
 
-def _is_unneeded(known: KnownResult) -> bool:
+def _is_unneeded(result: KnownResult) -> bool:
     """Whether the project tells clients to abort it (``unneeded``)."""
-    return bool(known.error_mask) or known.is_decided or known.outcome == Outcome.DIDNT_NEED
+    return bool(result.error_mask) or result.is_decided or result.outcome == Outcome.DIDNT_NEED
 
 
-def lost_row(known: KnownResult) -> dict[str, Any]:
+def lost_row(result: KnownResult) -> dict[str, Any]:
     """The values to store for a job that its computer no longer has."""
     return {
-        "id": known.id,
-        "workunit_id": known.workunit_id,
+        "id": result.id,
+        "workunit_id": result.workunit_id,
         "outcome": int(Outcome.CLIENT_DETACHED),
         "report_faults": [Message("job_lost").to_json()],
         "outputs": [],
@@ -227,9 +233,9 @@ def lost(account: Account, host_id: int, request: SchedulerRequest) -> list[Know
         return []
     here = {result.name for result in request.results} | request.unread_results | (others or frozenset())
     return [
-        known
-        for known in account.results.values()
-        if known.host_id == host_id and known.server_state == ServerState.IN_PROGRESS and known.name not in here
+        result
+        for result in account.results.values()
+        if result.host_id == host_id and result.server_state == ServerState.IN_PROGRESS and result.name not in here
     ]
 
 
@@ -238,10 +244,10 @@ def knows_other_jobs(account: Account, host: KnownHost, request: SchedulerReques
 
     It has dropped a job that it has named, or still has one that it has reported.
     """
-    dropped = any((known.sent_at or inf) < host.named_jobs_until for known in lost(account, host.id, request))
+    dropped = any((result.sent_at or inf) < host.named_jobs_until for result in lost(account, host.id, request))
     here = (account.results.get(name) for name in request.other_results or ())
     return dropped or any(
-        known is not None and known.host_id == host.id and known.outcome in _REPORTED for known in here
+        result is not None and result.host_id == host.id and result.outcome in _REPORTED for result in here
     )
 
 
@@ -257,7 +263,7 @@ def named_until(account: Account, host: KnownHost, request: SchedulerRequest, no
     """The new `KnownHost.named_jobs_until`: jobs that the client does not name yet are sent again."""
     if request.other_results is None or request.is_cut:
         return host.named_jobs_until
-    return min((known.sent_at or 0.0 for known in lost(account, host.id, request)), default=now.timestamp())
+    return min((result.sent_at or 0.0 for result in lost(account, host.id, request)), default=now.timestamp())
 
 
 def unneeded(
@@ -271,15 +277,15 @@ def unneeded(
     """
     at_once, unless_begun = [], []
     for name in sorted(request.other_results or ()):
-        known = account.results.get(name)
-        if known is None:
+        result = account.results.get(name)
+        if result is None:
             if not _may_be_forgotten(name, generation, now):
                 at_once.append(name)
-        elif (known.host_id != host_id and not _was_forgotten(known)) or (
-            known.error_mask or known.outcome == Outcome.DIDNT_NEED
+        elif (result.host_id != host_id and not _was_forgotten(result)) or (
+            result.error_mask or result.outcome == Outcome.DIDNT_NEED
         ):
             at_once.append(name)
-        elif known.is_decided:
+        elif result.is_decided:
             unless_begun.append(name)
     return at_once, unless_begun
 

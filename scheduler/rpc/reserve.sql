@@ -1,5 +1,6 @@
 -- Lock the computer of each request, the jobs that it is to be sent, and their workunits, and return the computers whose
--- requests got all of theirs: nobody else has locked any of these rows, and all of the jobs wait. It waits for nobody.
+-- requests got all of theirs: nobody else has locked any of these rows, and all of the jobs wait and are for
+-- everybody (lane 0). It waits for nobody.
 --
 -- A computer is locked if its row is as it was read (version), and before its jobs. "+ 0": as in read.sql.
 WITH computers AS MATERIALIZED (
@@ -9,6 +10,6 @@ WITH computers AS MATERIALIZED (
      FOR NO KEY UPDATE OF h SKIP LOCKED),
 jobs AS MATERIALIZED (
   SELECT r.id FROM credit_result r JOIN credit_workunit w ON w.id = ANY (ARRAY[r.workunit_id])
-   WHERE r.id = ANY (ARRAY(SELECT unnest(jobs) FROM computers)) AND r.server_state = :UNSENT
+   WHERE r.id = ANY (ARRAY(SELECT unnest(jobs) FROM computers)) AND r.server_state = :UNSENT AND r.lane = 0
      FOR NO KEY UPDATE OF r, w SKIP LOCKED)
 SELECT host_id FROM computers WHERE jobs <@ ARRAY(SELECT id FROM jobs)

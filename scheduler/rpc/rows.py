@@ -14,12 +14,13 @@ from scheduler.engine.facts import Job, RecordKey
 
 
 class UploadRow(JsonRow):
-    """An output that is here (`outputs.Uploaded`)."""
+    """An output that is here (`outputs.Uploaded`). ``sent_md5``: as its computer knows it, if it came packed."""
 
     name: str
     path: str
     nbytes: int
     md5: str
+    sent_md5: str
     is_complete: bool = True
 
 
@@ -125,6 +126,7 @@ class ReadRow(JsonRow):
     work_asked_at: float | None
     preferences_at: float | None
     preferences: str | None
+    unneeded_files: list[str] | None
     records: list[RecordRow] | None
     results: list[KnownResult] | None
 
@@ -137,11 +139,11 @@ class ReportRow(JsonRow):
 
 
 class PickedJob(JsonRow):
-    """A job from the head of its app's queue, and where that begins now."""
+    """A job from the head of its app's queue, and where that begins now; None if only lanes have jobs."""
 
     job: Job
-    rank: int
-    place: int
+    rank: int | None
+    place: int | None
 
 
 class Waiting(JsonRow):

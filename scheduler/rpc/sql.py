@@ -14,10 +14,14 @@ from credit.models.work import MAX_RESULTS_PER_WORKUNIT
 from portal.clients.database.sql_files import read_sql, statement
 from portal.clients.effects import Statement
 from portal.computers.host_columns import HOST_COLUMNS
+from scheduler.engine.lanes import FIRST_TARGETED
 
 WINDOW: Final = 200
 """Waiting jobs of an app that are looked at, at the head of the queue and, if that is not enough, from a random place.
 A request that nothing suits must not read the whole queue."""
+
+LANE_WINDOW: Final = 50
+"""The same of each lane that is for the computer."""
 
 _STATES: Final = {
     "UNSENT": ServerState.UNSENT,
@@ -38,15 +42,27 @@ SELECT id FROM credit_workunit WHERE id = ANY (%(workunits)s::bigint[]) ORDER BY
 """Before a report claims results that a restored database has forgotten, so that it sees what others have just got."""
 REPORT: Final = statement(__file__, "report", **_STATES)
 
-PICK_OF_ONE_APP: Final = statement(__file__, "pick", WINDOW=WINDOW, ONE=True, ELSEWHERE=False, **_STATES)
-PICK: Final = statement(__file__, "pick", WINDOW=WINDOW, ONE=False, ELSEWHERE=False, **_STATES)
-PICK_ELSEWHERE: Final = statement(__file__, "pick_elsewhere", WINDOW=WINDOW, ELSEWHERE=True, **_STATES)
-DIAGNOSE: Final = statement(__file__, "diagnose", WINDOW=WINDOW, **_STATES)
+_WINDOWS: Final = {"WINDOW": WINDOW, "LANE_WINDOW": LANE_WINDOW, "FIRST_TARGETED": FIRST_TARGETED}
+
+
+@cache
+def pick(*, of_one_app: bool, has_lanes: bool) -> Statement:
+    """Pick jobs at the heads of queues; only with lanes these have to be sorted, so others go without."""
+    parts = {"ONE": of_one_app, "ELSEWHERE": False, "LANES": has_lanes}
+    return statement(__file__, "pick", **parts, **_WINDOWS, **_STATES)
+
+
+@cache
+def pick_elsewhere(*, has_lanes: bool) -> Statement:
+    return statement(__file__, "pick_elsewhere", ELSEWHERE=True, LANES=has_lanes, **_WINDOWS, **_STATES)
+
+
+DIAGNOSE: Final = statement(__file__, "diagnose", **_WINDOWS, **_STATES)
 
 RESERVE: Final = statement(__file__, "reserve", **_STATES)
 RESERVE_JOBS: Final = statement(__file__, "reserve_jobs", **_STATES)
 
-_PARTS: Final = ("sent", "replicated", "begun", "judged", "added", "trickles", "first_record", "described")
+_PARTS: Final = ("sent", "replicated", "bound", "begun", "judged", "added", "trickles", "first_record", "described")
 
 
 @cache

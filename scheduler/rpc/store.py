@@ -85,6 +85,7 @@ class Account:
 
     ``preferences_at``: when the newest general preferences were saved that one of this person's clients sent, 0 if none
     did; ``preferences``: these, if they are newer than the client's own, else empty.
+    ``unneeded_files``: of those that the computer keeps, the ones that no job needs any more.
     """
 
     user_id: int
@@ -102,6 +103,7 @@ class Account:
     jobs_of_day: JobsOfDay = field(default_factory=JobsOfDay)
     preferences_at: float = 0.0
     preferences: str = ""
+    unneeded_files: list[str] = field(default_factory=list)
 
     @property
     def email_hash(self) -> str:
@@ -126,7 +128,7 @@ class ReadQuery(Query["ReadRow | None"]):
 
     @property
     def is_slow(self) -> bool:
-        return len(self.asker["names"]) > FEW_NAMES
+        return len(self.asker["names"]) > FEW_NAMES or len(self.asker["held_files"]) > FEW_NAMES
 
     @staticmethod
     def steps(several: Sequence[ReadQuery], *, alone: bool) -> list[Step]:
@@ -146,10 +148,13 @@ async def read(
     names: Iterable[str],
     reported: Sequence[str],
     preferences_at: float,
+    held_files: Sequence[str] = (),
     *,
     locks: bool,
 ) -> Account | None:
     """Read the data of the key's account for the request; None if the key is not valid.
+
+    ``held_files``: names of files that the computer keeps.
 
     With ``locks`` the computer is locked before, so that no other request of it is answered until the transaction ends.
 
@@ -162,6 +167,7 @@ async def read(
             "names": [*reported, *names],
             "reported": reported,
             "preferences_at": preferences_at,
+            "held_files": held_files,
         }
     )
     if locks and host_id:
@@ -192,6 +198,7 @@ def _account(row: ReadRow) -> Account:
         jobs_of_day=jobs_of_day,
         preferences_at=row.preferences_at or 0.0,
         preferences=row.preferences or "",
+        unneeded_files=row.unneeded_files or [],
     )
 
 

@@ -4,14 +4,27 @@
 -- Of the copies of a workunit from that place on, only the first is looked at, as one person gets one. Who has which
 -- copies is asked for as an array, so that a workunit's results are looked at and never all of a person's, whatever the
 -- statistics say.
+--
+-- With LANES also those in lanes that are for this computer (scheduler/engine/lanes.py), from the beginning of each:
+-- first what is for itself, its owner or their team, then all in the order of the queue.
 SELECT r.id, w.id AS workunit_id, r.name, w.name AS workunit_name, w.fpops_est, w.fpops_bound,
        w.memory_bound_bytes, w.disk_bound_bytes, w.delay_bound_secs, w.min_quorum, w.command_line,
        w.input_files, w.output_files
-  FROM (SELECT id, (priority * -1) AS rank, (id + queue_shift) AS place FROM credit_result
-         WHERE app_id = a.app_id AND server_state = :UNSENT
+\if :LANES
+       , w.hr_class, w.app_version_num, w.bound_version_id, c.lane
+  FROM (SELECT l.* FROM unnest(a.lanes) AS key(lane) CROSS JOIN LATERAL (
+               SELECT id, lane, (priority * -1) AS rank, (id + queue_shift) AS place FROM credit_result
+                WHERE app_id = a.app_id AND lane = key.lane AND lane <> 0 AND server_state = :UNSENT
+                ORDER BY app_id, lane, (priority * -1), (id + queue_shift) LIMIT :LANE_WINDOW) l
+        UNION ALL
+       (SELECT id, lane, (priority * -1) AS rank, (id + queue_shift) AS place FROM credit_result
+\else
+  FROM ((SELECT id, lane, (priority * -1) AS rank, (id + queue_shift) AS place FROM credit_result
+\endif
+         WHERE app_id = a.app_id AND server_state = :UNSENT AND lane = 0
            AND (app_id, (priority * -1), (id + queue_shift)) >= (a.app_id, f.rank, f.place)
-         ORDER BY (priority * -1), (id + queue_shift) LIMIT :WINDOW) c
-  JOIN credit_result r ON r.id = ANY (ARRAY[c.id]) AND r.server_state = :UNSENT
+         ORDER BY (priority * -1), (id + queue_shift) LIMIT :WINDOW)) c
+  JOIN credit_result r ON r.id = ANY (ARRAY[c.id]) AND r.server_state = :UNSENT AND r.lane = c.lane
   JOIN credit_workunit w ON w.id = ANY (ARRAY[r.workunit_id])
  WHERE w.memory_bound_bytes <= a.memory_bytes AND w.disk_bound_bytes <= a.disk_bytes
    AND w.fpops_est <= a.flops * (w.delay_bound_secs - a.delay_secs)
@@ -21,7 +34,7 @@ SELECT r.id, w.id AS workunit_id, r.name, w.name AS workunit_name, w.fpops_est, 
    AND %(user_id)s::bigint <> ALL (ARRAY(
        SELECT CASE WHEN o.server_state = :UNSENT
                     AND (o.priority * -1, o.id + o.queue_shift, o.id) < (c.rank, c.place, c.id)
-                    AND (o.priority * -1, o.id + o.queue_shift) >= (f.rank, f.place)
+                    AND (c.lane <> 0 OR (o.priority * -1, o.id + o.queue_shift) >= (f.rank, f.place))
                    THEN %(user_id)s::bigint
 \if :ELSEWHERE
                    -- Not before the holder has had the copy for as long as the delay bound, if it is strict.
@@ -35,5 +48,9 @@ SELECT r.id, w.id AS workunit_id, r.name, w.name AS workunit_name, w.fpops_est, 
                    THEN %(user_id)s::bigint
                    WHEN a.one_per_user THEN coalesce(o.user_id, 0) ELSE 0 END
          FROM credit_result o WHERE o.workunit_id = w.id))
+\if :LANES
+ ORDER BY c.lane < :FIRST_TARGETED, c.rank, c.place LIMIT a.most
+\else
  ORDER BY c.rank, c.place LIMIT a.most
+\endif
    FOR NO KEY UPDATE OF r, w SKIP LOCKED

@@ -68,24 +68,24 @@ def rows(request: SchedulerRequest, account: Account, host_id: int) -> list[dict
     The others are acknowledged too; otherwise the client would send them for ever. The statement takes as many as a
     job may send in a day (`scheduler.rpc.sql.write`); the rest is dropped.
     """
-    found: list[dict[str, Any]] = []
+    messages: list[dict[str, Any]] = []
     for message in request.trickles:
-        known = account.results.get(message.result_name)
-        if known is None or known.host_id != host_id:
+        result = account.results.get(message.result_name)
+        if result is None or result.host_id != host_id:
             continue
-        said = "\n".join((message.result_name, repr(message.written_at), message.variety, message.text))
-        found.append(
+        text = "\n".join((message.result_name, repr(message.written_at), message.variety, message.text))
+        messages.append(
             {
-                "result_id": known.id,
+                "result_id": result.id,
                 "variety": message.variety,
                 "text": message.text,
-                "digest": hashlib.md5(said.encode(), usedforsecurity=False).hexdigest(),
+                "digest": hashlib.md5(text.encode(), usedforsecurity=False).hexdigest(),
                 "written_at": dt.datetime.fromtimestamp(message.written_at, dt.UTC).isoformat(),
-                "number": len(found),
+                "number": len(messages),
                 "most_nbytes": settings.TRICKLE_BYTES_PER_JOB_DAY,
             }
         )
-    return found
+    return messages
 
 
 def handle_waiting(now: dt.datetime, until: float = inf) -> int:

@@ -2,8 +2,8 @@
 -- has something. Each part is given its rows, of all the requests. Returns JSON of `scheduler.rpc.rows.WrittenRow` for
 -- each computer.
 --
--- The computers and the jobs are locked already. Locks what else it writes: the jobs' workunits, if copies are added,
--- then (host, version) records, messages, the computers' records.
+-- The computers and the jobs are locked already. Locks what else it writes: the jobs' workunits, if copies are added or
+-- they are bound to a class or version, these workunits' waiting results, then (host, version) records, messages, the computers' records.
 --
 -- "+ 0": as in read.sql. The rows are not jsonb, which makes numerics of all numbers first.
 WITH
@@ -18,7 +18,8 @@ sent AS (
                  AS n(id bigint, host_id bigint, user_id bigint, app_version_id bigint, processor_type text,
                       peak_flops float8, p_fpops float8, projected_flops float8, ninstances float8,
                       sent_at timestamptz, deadline_at timestamptz, one_per_user boolean, must_replicate boolean,
-                      ties bigint[], is_strict boolean)
+                      ties bigint[], is_strict boolean, hr_class smallint, bound_version_id bigint,
+                      bound_lane bigint)
            WHERE n.host_id = n.host_id + 0) n
    WHERE r.id = ANY (ARRAY[n.id]) AND r.server_state = :UNSENT
      -- Between the picking's snapshot and its lock another computer of this person may have got a copy.
@@ -29,7 +30,8 @@ sent AS (
               SELECT FROM credit_result o JOIN credit_workunit w ON w.id = o.workunit_id
                WHERE o.workunit_id = r.workunit_id AND (o.ties && n.ties OR o.user_id = n.user_id)
                  AND o.sent_at > n.sent_at - make_interval(secs => w.delay_bound_secs)))
-  RETURNING r.id, r.name, r.host_id, r.workunit_id, r.sent_at, n.must_replicate),
+  RETURNING r.id, r.name, r.host_id, r.workunit_id, r.sent_at, n.must_replicate, n.hr_class, n.bound_version_id,
+            n.bound_lane),
 \endif
 \if :REPLICATED
 replicated AS (
@@ -37,8 +39,25 @@ replicated AS (
      SET transition_at = sent.sent_at, min_quorum = greatest(w.min_quorum, 2),
          target_nresults = greatest(w.target_nresults, 2), max_success_results = greatest(w.max_success_results, 2),
          max_total_results = greatest(w.max_total_results, least(:MAX_RESULTS, 1 + (
-           SELECT count(*) FROM credit_result o WHERE o.workunit_id = w.id)))
+           SELECT count(*) FROM credit_result o WHERE o.workunit_id = w.id))),
+         hr_class = coalesce(sent.hr_class, w.hr_class),
+         bound_version_id = coalesce(sent.bound_version_id, w.bound_version_id),
+         lane = coalesce(sent.bound_lane, w.lane)
     FROM sent WHERE w.id = ANY (ARRAY[sent.workunit_id]) AND sent.must_replicate),
+\endif
+\if :BOUND
+-- The first result of a workunit whose results all go to one class of computers, or one version: those that still wait
+-- move into its lane. Nobody else can have them locked for long, as that takes the workunit's lock, too.
+bound AS (
+  UPDATE credit_workunit w
+     SET hr_class = sent.hr_class, bound_version_id = sent.bound_version_id, lane = sent.bound_lane
+    FROM sent
+   WHERE w.id = ANY (ARRAY[sent.workunit_id]) AND sent.bound_lane IS NOT NULL AND NOT sent.must_replicate),
+moved AS (
+  UPDATE credit_result o SET lane = sent.bound_lane
+    FROM sent
+   WHERE o.workunit_id = sent.workunit_id AND sent.bound_lane IS NOT NULL AND o.id <> sent.id
+     AND o.server_state = :UNSENT),
 \endif
 \if :BEGUN
 -- The first job of a spell of probation was sent, unless the spell has ended since the record was read; or there was no

@@ -17,6 +17,7 @@ from credit.engine.facts import HostVersionFacts
 from portal.clients.database.json_rows import decode
 from portal.clients.effects import Params, Query, Row, Step, Then, fetch
 from scheduler.engine.facts import Choice, Job, RecordKey
+from scheduler.engine.lanes import Binding
 from scheduler.engine.ties import Separation
 from scheduler.rpc import sql as rpc_sql
 from scheduler.rpc.rows import WRITTEN, WrittenRow
@@ -151,6 +152,8 @@ def _rows(host_id: int, user_id: int, changes: Changes, now: str) -> Rows:
     needed = {part: its for part, its in rows.items() if its}
     if any(job["must_replicate"] for job in changes.jobs):
         needed["replicated"] = []
+    if any(job["bound_lane"] is not None for job in changes.jobs):
+        needed["bound"] = []
     if changes.host.is_first:
         needed["first_record"] = []
     if changes.host.description is not None:
@@ -167,6 +170,7 @@ def job_row(
     *,
     one_per_user: bool,
     must_replicate: bool,
+    binding: Binding | None = None,
 ) -> dict[str, Any]:
     return {
         "id": job.id,
@@ -184,6 +188,9 @@ def job_row(
         # Whose account it is stands in a column of its own.
         "ties": [tie for tie in ties if tie < 0],
         "is_strict": settings.SEPARATE_REPLICAS == Separation.STRICT,
+        "hr_class": binding.hr_class if binding else None,
+        "bound_version_id": (binding.version_id or None) if binding else None,
+        "bound_lane": binding.lane if binding else None,
     }
 
 

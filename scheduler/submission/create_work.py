@@ -22,9 +22,13 @@ _FROM_WORKUNIT = {
     "app_id": "app_id",
     "name": f"w.name || '_' || number || {MARK}",
     "priority": "priority",
+    "lane": "lane",
     "queue_shift": SHIFT,
     "created_at": "%(now)s",
 }
+
+
+_SUBMITTED = ("lane", "app_version_num")
 
 
 def create_results(
@@ -72,8 +76,12 @@ def _defaults(model: type[models.Model]) -> dict[str, Any]:
 
 
 def _fields(model: type[models.Model]) -> list[models.Field[Any, Any]]:
-    """The written columns: all except the key and those with a default in the database."""
-    return [f for f in model._meta.concrete_fields if not f.primary_key and f.db_default is models.NOT_PROVIDED]
+    """The written columns: all except the key and those with a default in the database that no submission gives."""
+    return [
+        f
+        for f in model._meta.concrete_fields
+        if not f.primary_key and (f.db_default is models.NOT_PROVIDED or f.name in _SUBMITTED)
+    ]
 
 
 def _value(field: models.Field[Any, Any], value: Any) -> Any:

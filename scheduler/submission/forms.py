@@ -43,6 +43,17 @@ _DEFAULTS: dict[str, tuple[StrOrPromise, StrOrPromise]] = {
     "max_total_results": (_("Maximum results of all kinds"), _("If empty, 10.")),
     "max_success_results": (_("Results without agreement after which a job fails"), _("If empty, 6.")),
     "credit": (_("Credit per job"), _("Only for apps whose credit is given with each job.")),
+    "app_version_num": (
+        _("Version of the app"),
+        _("Only this one computes the jobs: 105 for 1.05. If empty, the best for each computer."),
+    ),
+    "target_host": (_("Only for the computer"), _("Its number. Its jobs go before all others.")),
+    "target_user": (_("Only for the volunteer"), _("Their number.")),
+    "target_team": (_("Only for the team"), _("Its number.")),
+    "broadcast": (
+        _("One job for each computer"),
+        _("1: each job once for every computer of the volunteer or team above, or of all, that was active lately."),
+    ),
     "priority": (_("Priority"), _("Higher priorities go first. If empty, 0.")),
 }
 SHOWN_FIRST = ("fpops_est", "output_files", "command_line")

@@ -250,10 +250,10 @@ class OutputView(JobsView):
     @extend_schema(operation_id="outputs_retrieve", responses={(200, "application/octet-stream"): OpenApiTypes.BINARY})
     def get(self, request: Request, pk: int, output: int) -> HttpResponseBase:
         self.query()
-        kept = get_object_or_404(KeptOutput, batch=self.batch(pk), pk=output)
-        if (known := unless_known(request, f'"{kept.md5}"')) is not None:
-            return known
-        return send(request, kept.path, f"{kept.workunit_name}_{kept.name}", kept.nbytes, kept.md5)
+        stored = get_object_or_404(KeptOutput, batch=self.batch(pk), pk=output)
+        if (unchanged := unless_known(request, f'"{stored.md5}"')) is not None:
+            return unchanged
+        return send(request, stored.path, f"{stored.workunit_name}_{stored.name}", stored.nbytes, stored.md5)
 
 
 def _batch_result(batch: Batch, progress: batches.Progress) -> dict[str, Any]:

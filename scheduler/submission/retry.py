@@ -13,12 +13,13 @@ from django.db.models import F, QuerySet
 from credit.engine.states import WorkunitError
 from credit.models import Batch, Workunit
 from portal.languages.messages import Message, MessageError
+from scheduler.engine.lanes import Lane
 from scheduler.models import ArchivedWorkunit, StoredFile
 from scheduler.submission import batches
 from scheduler.submission.submit import submit
-from scheduler.wire.job_fields import FIELDS, JobError, KeptContent
+from scheduler.wire.job_fields import FIELDS, TARGETS, JobError, KeptContent
 
-_COLUMNS: Final = tuple(name for name in FIELDS if name not in ("name", "input_files"))
+_COLUMNS: Final = tuple(name for name in FIELDS if name not in ("name", "input_files", "broadcast", *TARGETS))
 
 
 class NothingToRetry(MessageError):
@@ -91,6 +92,7 @@ def _jobs(batch: Batch) -> list[dict[str, Any]]:
         {
             **{name: getattr(workunit, name) for name in _COLUMNS},
             **_name(workunit.name, prefix),
+            **_target(workunit.lane),
             "input_files": [_input(file, contents) for file in workunit.input_files],
         }
         for workunit in failed(batch)
@@ -102,10 +104,19 @@ def _name(name: str, prefix: str) -> dict[str, str]:
     return {"name": name.removeprefix(prefix)} if name.startswith(prefix) else {}
 
 
+def _target(lane: int) -> dict[str, int]:
+    target = Lane.of(lane)
+    return {name: target.target_id for name, kind in TARGETS.items() if kind == target.kind}
+
+
 def _input(file: dict[str, Any], contents: dict[str, KeptContent]) -> dict[str, Any]:
     how: dict[str, Any] = {name: file[name] for name in ("open_name", "sticky") if name in file}
+    if "gzipped_nbytes" in file and "urls" not in file:
+        how["gzip"] = True
     if file["name"] in contents:
         return {**how, "content": contents[file["name"]]}
-    if "url" in file:
-        return {**how, "url": file["url"], "nbytes": file["nbytes"], "md5": file["md5"]}
+    if "urls" in file:
+        fields = {"urls": "url", "nbytes": "nbytes", "md5": "md5", "gzipped_urls": "gzipped_url"}
+        fields["gzipped_nbytes"] = "gzipped_nbytes"
+        return how | {field: file[name] for name, field in fields.items() if name in file}
     return {**how, "name": file["name"]}

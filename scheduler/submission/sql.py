@@ -71,11 +71,13 @@ SELECT k.priority, newest.id + 1, head.place, last.place, e.end
  CROSS JOIN {_NEWEST} newest
   LEFT JOIN LATERAL (
        SELECT id + queue_shift AS place FROM credit_result
-        WHERE app_id = %(app)s AND server_state = {ServerState.UNSENT} AND priority * -1 = k.priority * -1
+        WHERE app_id = %(app)s AND server_state = {ServerState.UNSENT} AND lane = 0
+          AND priority * -1 = k.priority * -1
         ORDER BY id + queue_shift LIMIT 1) head ON true
   LEFT JOIN LATERAL (
        SELECT id + queue_shift AS place FROM credit_result
-        WHERE app_id = %(app)s AND server_state = {ServerState.UNSENT} AND priority * -1 = k.priority * -1
+        WHERE app_id = %(app)s AND server_state = {ServerState.UNSENT} AND lane = 0
+          AND priority * -1 = k.priority * -1
         ORDER BY app_id DESC, priority * -1 DESC, id + queue_shift DESC LIMIT 1) last ON true
   LEFT JOIN scheduler_submitterplace e
          ON e.submitter_id = %(submitter)s AND e.app_id = %(app)s AND e.priority = k.priority
@@ -86,7 +88,7 @@ DELETE FROM scheduler_submitterplace e
  WHERE e.submitter_id = %(submitter)s AND e.app_id = %(app)s
    AND NOT EXISTS (SELECT FROM credit_result r
                     WHERE r.app_id = %(app)s AND r.server_state = {ServerState.UNSENT}
-                      AND r.priority * -1 = e.priority * -1)
+                      AND r.lane = 0 AND r.priority * -1 = e.priority * -1)
 """
 # The workunits of a person that are not decided, and the FLOPs of their copies. Locks nothing.
 UNDER_WAY: Final = """
@@ -105,7 +107,7 @@ SELECT count(w.id), coalesce(sum(w.fpops_est * w.target_nresults), 0)::float8
 CREATE_RESULTS: Final = f"""
         INSERT INTO credit_result ({{columns}})
         WITH w AS (
-          SELECT w.id, w.app_id, w.name, number,
+          SELECT w.id, w.app_id, w.name, number, w.lane,
                  -- A replacement goes out before new work, so that its workunit ends soon.
                  LEAST(32767, w.priority + CASE WHEN number >= w.target_nresults THEN 1 ELSE 0 END) AS priority
             FROM unnest(%(ids)s::bigint[], %(firsts)s::int[], %(counts)s::int[]) AS wanted(id, first, n)
@@ -121,12 +123,12 @@ CREATE_RESULTS: Final = f"""
             LEFT JOIN LATERAL (
                  SELECT r.id + r.queue_shift AS place FROM credit_result r
                   WHERE r.app_id = k.app_id AND r.server_state = {ServerState.UNSENT}
-                    AND r.priority * -1 = k.priority * -1
+                    AND r.lane = 0 AND r.priority * -1 = k.priority * -1
                   ORDER BY r.id + r.queue_shift LIMIT 1) head ON true
             LEFT JOIN LATERAL (
                  SELECT r.id + r.queue_shift AS place FROM credit_result r
                   WHERE r.app_id = k.app_id AND r.server_state = {ServerState.UNSENT}
-                    AND r.priority * -1 = k.priority * -1
+                    AND r.lane = 0 AND r.priority * -1 = k.priority * -1
                   ORDER BY r.app_id DESC, r.priority * -1 DESC, r.id + r.queue_shift DESC LIMIT 1) last ON true)
         SELECT {{values}}
           FROM (SELECT nextval({_SEQUENCE}) AS result_id, w.*
@@ -182,7 +184,7 @@ shares AS (
     LEFT JOIN scheduler_submitter s ON s.user_id = b.owner_id)
 SELECT coalesce(sum(fpops_est) FILTER (WHERE server_state = {ServerState.UNSENT}), 0)::float8,
        coalesce((SELECT sum(w.fpops_est) FROM credit_result r JOIN credit_workunit w ON w.id = r.workunit_id, last
-                  WHERE r.app_id = %(app)s AND r.server_state = {ServerState.UNSENT}
+                  WHERE r.app_id = %(app)s AND r.server_state = {ServerState.UNSENT} AND r.lane = 0
                     AND (r.app_id, r.priority * -1, r.id + r.queue_shift) <= (%(app)s, last.rank, last.place)
                   ), 0)::float8,
        coalesce((SELECT own / total FROM shares), 1)::float8,

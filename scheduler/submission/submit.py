@@ -11,9 +11,9 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
 from typing import Any, Final
 
+from django.conf import settings
 from django.core.files.base import ContentFile
 from django.db import connection, transaction
 from psycopg.errors import UniqueViolation
@@ -24,11 +24,11 @@ from portal.models import User
 from portal.object_storage.storage import sync
 from scheduler.engine.fair_queue import Window
 from scheduler.files.store import removed_on_failure, save_content
-from scheduler.models import ArchivedWorkunit, StoredFile
-from scheduler.submission import fair_shares, sql
+from scheduler.models import ArchivedWorkunit, StickyFile, StoredFile
+from scheduler.submission import fair_shares, sql, targets
 from scheduler.submission.batches import RETRY
 from scheduler.submission.create_work import copy_workunits, create_results
-from scheduler.wire.job_fields import InputFile, JobError, KeptContent, SubmittedJob, read_jobs
+from scheduler.wire.job_fields import InputFile, JobError, KeptContent, RemoteContent, SubmittedJob, read_jobs
 
 
 class RequestIdUsed(JobError):
@@ -76,6 +76,8 @@ def submit(
     parsed, faults = _read(app, defaults, jobs, most_faults=1, exact_names=exact_names)
     if faults:
         raise faults[0]
+    targets.check(app, parsed)
+    parsed = targets.one_for_each_computer(parsed, now)
     with transaction.atomic():
         fields = {"app": app, "name": name or f"{app.name}, {now:%Y-%m-%d %H:%M}", "nworkunits": len(parsed)}
         if into is not None:
@@ -95,7 +97,8 @@ def check(app: App, defaults: object, jobs: object, most_faults: int = 1) -> tup
     parsed, faults = _read(app, defaults, jobs, most_faults)
     if not faults:
         try:
-            _stored_before(parsed)
+            targets.check(app, parsed)
+            _check_sizes(parsed, _stored_before(parsed))
         except JobError as error:
             faults.append(error)
     return parsed, faults
@@ -106,7 +109,8 @@ def _read(
 ) -> tuple[list[SubmittedJob], list[JobError]]:
     if app.is_deprecated:
         return [], [JobError("app", Message("app_closed", app=app.name))]
-    return read_jobs(defaults, jobs, _base(app), most_faults, exact_names=exact_names)
+    hosts = settings.REMOTE_INPUT_HOSTS
+    return read_jobs(defaults, jobs, _base(app), most_faults, exact_names=exact_names, remote_hosts=hosts)
 
 
 def _base(app: App) -> dict[str, Any]:
@@ -148,6 +152,9 @@ def _write(batch: Batch, jobs: Sequence[SubmittedJob], now: dt.datetime) -> None
     _refuse_used_names(jobs)
     with removed_on_failure() as paths:
         _write_rows(batch, jobs, _stored(batch, jobs, paths), windows, now)
+    if kept := {file.name for job in jobs for file in job.inputs if file.remote is not None and file.is_sticky}:
+        rows = (StickyFile(batch=batch, name=name) for name in sorted(kept))
+        StickyFile.objects.bulk_create(rows, ignore_conflicts=True, batch_size=10_000)
 
 
 _USED_NAME: Final = re.compile(r"\(name\)=\((.*)\)")
@@ -204,11 +211,20 @@ def _write_rows(
 def _input(wanted: InputFile, stored: dict[_Key, StoredFile]) -> dict[str, Any]:
     file: dict[str, Any]
     if wanted.remote is not None:
-        file = {"name": wanted.name, "open_name": wanted.open_name, **asdict(wanted.remote)}
+        file = {"name": wanted.name, "open_name": wanted.open_name, **_remote(wanted.remote)}
     else:
         source = stored[_key(wanted)]
         file = {"name": source.name, "open_name": wanted.open_name, "nbytes": source.nbytes, "md5": source.md5}
+        if wanted.is_gzipped:
+            file["gzipped_nbytes"] = stored[wanted.gzipped_name, None].nbytes
     return file | {"sticky": True} if wanted.is_sticky else file
+
+
+def _remote(remote: RemoteContent) -> dict[str, Any]:
+    fields: dict[str, Any] = {"urls": list(remote.urls), "nbytes": remote.nbytes, "md5": remote.md5}
+    if remote.gzipped_urls:
+        fields |= {"gzipped_urls": list(remote.gzipped_urls), "gzipped_nbytes": remote.gzipped_nbytes}
+    return fields
 
 
 _Key = tuple[str, str | KeptContent | None]
@@ -220,19 +236,31 @@ def _key(file: InputFile) -> _Key:
 
 def _stored_before(jobs: Sequence[SubmittedJob]) -> dict[str, StoredFile]:
     """The files that jobs name, by name; JobError if one is missing."""
-    names = {file.name for job in jobs for file in job.inputs if file.content is None and file.remote is None}
+    inputs = {file for job in jobs for file in job.inputs if file.content is None and file.remote is None}
+    names = {file.name for file in inputs} | {file.gzipped_name for file in inputs if file.is_gzipped}
     stored = {file.name: file for file in StoredFile.objects.raw(sql.NAMED_FILES, [list(names)])} if names else {}
     if missing := sorted(names - set(stored)):
         raise JobError("input_files", Message("no_stored_file", name=missing[0]))
     return stored
 
 
+def _check_sizes(jobs: Sequence[SubmittedJob], stored: Mapping[str, StoredFile]) -> None:
+    """JobError if a job's inputs alone are larger than the disk space that it says it needs."""
+    for number, job in enumerate(jobs):
+        nbytes = sum(stored[file.name].nbytes if file.name in stored else file.nbytes for file in job.inputs)
+        if nbytes > job.fields["disk_bound_bytes"]:
+            limits = {"nbytes": job.fields["disk_bound_bytes"], "inputs_nbytes": nbytes}
+            raise JobError(f"jobs[{number}].disk_bound_bytes", Message("disk_bound_limit", **limits))
+
+
 def _stored(batch: Batch, jobs: Sequence[SubmittedJob], paths: list[str]) -> dict[_Key, StoredFile]:
     """The files of all jobs; contents are stored for this batch, each once, and where is added to ``paths``."""
     wanted = {_key(file): None for job in jobs for file in job.inputs if file.remote is None}
     stored = _stored_before(jobs)
+    _check_sizes(jobs, stored)
     own = _store_contents(batch, len(jobs), (content for _, content in wanted if content is not None), paths)
-    return {key: stored[key[0]] if key[1] is None else own[key[1]] for key in wanted}
+    by_name: dict[_Key, StoredFile] = {(name, None): file for name, file in stored.items()}
+    return by_name | {(name, content): own[content] for name, content in wanted if content is not None}
 
 
 def _store_contents(

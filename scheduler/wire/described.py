@@ -18,8 +18,13 @@ MAX_FEATURES: Final = 4096
 MAX_TYPE_NAME: Final = 16
 """Characters of a processor type, as results keep it."""
 _HOST: Final = re.compile(
-    rb"<(host_cpid|domain_name|os_name|p_vendor|p_model|p_features|p_ncpus|p_fpops|m_nbytes|d_free)>([^<]*+)</\1>"
+    rb"<(host_cpid|domain_name|os_name|os_version|p_vendor|p_model|p_features|p_vm_extensions_disabled|p_ncpus|p_fpops"
+    rb"|m_nbytes|d_free|virtualbox_version)>([^<]*+)</\1>"
 )
+_BELOW_WINDOWS: Final = re.compile(rb"<wsl>.*?</wsl>", re.DOTALL)
+_OPENCL_VERSION: Final = re.compile(rb"<opencl_device_version>\s*+OpenCL (\d{1,3})\.(\d{1,2})")
+_DOUBLES: Final = re.compile(rb"<double_fp_config>\s*+0*+[1-9]")
+_CAL: Final = re.compile(rb"\s*+(\d{1,2})\.(\d{1,3})\.(\d{1,4})")
 COPROCESSORS: Final = {
     b"coproc_cuda": "NVIDIA",
     b"coproc_ati": "ATI",
@@ -78,15 +83,23 @@ def _gpu(kind: str, count: int, fields: dict[bytes, bytes]) -> Gpu:
         ram = megabytes * (1 << 20)
     if not ram and match:
         ram = float_or_none(match[1], 0, MAX_BYTES)
+    version = _OPENCL_VERSION.search(opencl)
+    cal = _CAL.match(fields.get(b"CALVersion", b""))
+    driver = int_or_none(fields.get(b"drvVersion"), 0, MAX_INT) or 0
+    if cal and not driver:
+        driver = int(cal[1]) * 10_000_000 + int(cal[2]) * 10_000 + int(cal[3])
     return Gpu(
         type=kind,
         count=count,
         peak_flops=float_or_none(fields.get(b"peak_flops"), 0, MAX_FLOPS) or 0.0,
         ram_bytes=int(ram or 0),
-        driver=int_or_none(fields.get(b"drvVersion"), 0, MAX_INT) or 0,
+        driver=driver,
         capability=100 * (int_or_none(fields.get(b"major"), 0, 1000) or 0)
         + (int_or_none(fields.get(b"minor"), 0, 99) or 0),
         has_opencl=flag(fields.get(b"have_opencl")) or bool(opencl),
+        opencl=int(version[1]) * 100 + int(version[2]) if version else 0,
+        cuda=int_or_none(fields.get(b"cudaVersion"), 0, MAX_INT) or 0,
+        has_doubles=_DOUBLES.search(opencl) is not None,
     )
 
 
@@ -98,7 +111,8 @@ def _features(raw: bytes) -> frozenset[str]:
 
 def host_of(raw: bytes) -> HostInfo:
     values: dict[bytes, bytes] = {}
-    for name, text in _HOST.findall(raw):
+    # A Linux below Windows has a name and a version, too.
+    for name, text in _HOST.findall(_BELOW_WINDOWS.sub(b"", raw) if b"<wsl>" in raw else raw):
         values.setdefault(name, text)
 
     def text_of(name: bytes, most: int) -> str:
@@ -108,6 +122,7 @@ def host_of(raw: bytes) -> HostInfo:
         host_cpid=text_of(b"host_cpid", 32),
         domain_name=text_of(b"domain_name", 255),
         os_name=text_of(b"os_name", 128),
+        os_version=text_of(b"os_version", 256),
         p_vendor=text_of(b"p_vendor", 128),
         p_model=text_of(b"p_model", 256),
         p_features=_features(values.get(b"p_features", b"")[:MAX_FEATURES]),
@@ -116,6 +131,8 @@ def host_of(raw: bytes) -> HostInfo:
         m_nbytes=float_or_none(values.get(b"m_nbytes"), 1, MAX_BYTES),
         d_free=float_or_none(values.get(b"d_free"), 0, MAX_BYTES),
         containers=parse_containers(raw),
+        virtualbox_version=text_of(b"virtualbox_version", 64),
+        allows_vms=not flag(values.get(b"p_vm_extensions_disabled")),
         raw=raw,
     )
 

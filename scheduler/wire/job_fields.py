@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from credit.engine.rules import MAX_CREDIT
 from portal.languages.messages import Message
+from scheduler.engine.inputs import MAX_URL_CHARS, MAX_URLS, fault_of_names, host_of, is_file_url, is_host_allowed
+from scheduler.engine.lanes import Lane, LaneKind, Requirement
 from scheduler.engine.limits import (
     MAX_FILE_NBYTES,
     MAX_FILES_PER_JOB,
@@ -27,13 +29,13 @@ from scheduler.engine.limits import (
 )
 
 MAX_FLOPS_COUNT: Final = 1e25
+MAX_TARGET_ID: Final = 2**59
 MAX_RESULTS: Final = 100
 LEAST_PRIORITY: Final = -30_000
 MOST_PRIORITY: Final = 30_000
 MAX_CONTENT_CHARS: Final = 1_000_000
-MAX_URL_CHARS: Final = 500
-_URL: Final = re.compile(r"https?://[A-Za-z0-9][^\s<>&\"'\x00-\x20\x7f-\U0010ffff]*")
 _MD5: Final = re.compile(r"[0-9a-f]{32}")
+_REMOTE_FIELDS: Final = ("url", "nbytes", "md5", "gzipped_url", "gzipped_nbytes")
 OUTPUT_FLAGS: Final = ("no_validate", "gzip_when_done", "sticky")
 """What can be said of an output besides: it is not compared, it is sent packed, computers keep it."""
 MAX_NAME_END_CHARS: Final = 40
@@ -50,9 +52,18 @@ _COUNTS: Final[dict[str, tuple[int, int]]] = {
     "max_total_results": (1, MAX_RESULTS),
     "max_success_results": (1, MAX_RESULTS),
     "priority": (LEAST_PRIORITY, MOST_PRIORITY),
+    "app_version_num": (0, 100_000_000),
+    "target_host": (0, MAX_TARGET_ID),
+    "target_user": (0, MAX_TARGET_ID),
+    "target_team": (0, MAX_TARGET_ID),
+}
+TARGETS: Final = {
+    "target_host": LaneKind.COMPUTER,
+    "target_user": LaneKind.PERSON,
+    "target_team": LaneKind.TEAM,
 }
 _FLOPS: Final = ("fpops_est", "fpops_bound")
-FIELDS: Final = (*_FLOPS, *_COUNTS, "credit", "command_line", "input_files", "output_files", "name")
+FIELDS: Final = (*_FLOPS, *_COUNTS, "broadcast", "credit", "command_line", "input_files", "output_files", "name")
 
 
 class JobError(ValueError):
@@ -75,18 +86,24 @@ class KeptContent(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RemoteContent:
-    """A file that computers fetch from another server, and check."""
+    """A file that computers fetch from other servers, from the first address that works, and check.
 
-    url: str
+    ``gzipped_urls``: where it is packed by gzip, which they prefer, with that size; ``nbytes``, ``md5``: unpacked.
+    """
+
+    urls: tuple[str, ...]
     nbytes: int
     md5: str
+    gzipped_urls: tuple[str, ...] = ()
+    gzipped_nbytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class InputFile:
     """A file that is stored already (``name``), its ``content``, or one at another server.
 
-    ``open_name``: what the program calls it; ``is_sticky``: computers keep it after the job.
+    ``open_name``: what the program calls it; ``is_sticky``: computers keep it after the job; ``is_gzipped``: they fetch
+    the stored file `gzipped_name` in its stead, and unpack it.
     """
 
     open_name: str
@@ -94,10 +111,17 @@ class InputFile:
     content: str | KeptContent | None = None
     remote: RemoteContent | None = None
     is_sticky: bool = False
+    is_gzipped: bool = False
+
+    @property
+    def gzipped_name(self) -> str:
+        return f"{self.name}.gz"
 
     @property
     def nbytes(self) -> int:
-        """Of a content; 0 for a file that is stored already."""
+        """Of a content, here or at another server; 0 for a file that is stored already."""
+        if self.remote is not None:
+            return self.remote.nbytes
         if self.content is None:
             return 0
         return len(self.content.encode()) if isinstance(self.content, str) else self.content.nbytes
@@ -107,27 +131,40 @@ class InputFile:
 class SubmittedJob:
     """A workunit to be made. ``fields``: columns of the table by name.
 
-    ``name``: all of its name if ``is_whole_name``, else what it ends with.
+    ``name``: all of its name if ``is_whole_name``, else what it ends with. ``is_broadcast``: one is to be made for each
+    computer of the target, or of all.
     """
 
     name: str
     fields: Mapping[str, Any]
     inputs: tuple[InputFile, ...]
     is_whole_name: bool = False
+    is_broadcast: bool = False
+
+    @property
+    def target(self) -> Lane:
+        """Whom alone it is for: a computer, person or team; of the kind SHARED if there is none."""
+        return Lane.of(self.fields["lane"])
 
 
 def read_jobs(
-    defaults: object, jobs: object, base: Mapping[str, Any], most_faults: int = 1, *, exact_names: bool = False
+    defaults: object,
+    jobs: object,
+    base: Mapping[str, Any],
+    most_faults: int = 1,
+    *,
+    exact_names: bool = False,
+    remote_hosts: Sequence[str] = (),
 ) -> tuple[list[SubmittedJob], list[JobError]]:
     """The jobs of a submission, and what is wrong with others: no more is looked at after this many faults.
 
     ``base``: counts (but ``target_nresults``) and ``command_line`` where nobody says. ``exact_names``: the names of
-    jobs are all of their names.
+    jobs are all of their names. ``remote_hosts``: servers from which computers may fetch inputs.
     """
     if not isinstance(jobs, list) or not 1 <= len(jobs) <= MAX_JOBS_PER_SUBMISSION:
         return [], [JobError("jobs", Message("no_list_of_jobs", number=MAX_JOBS_PER_SUBMISSION))]
     try:
-        common = {**base, **_checked(defaults, "defaults")}
+        common = _checked(defaults, "defaults")
     except JobError as error:
         return [], [error]
     made: dict[str, SubmittedJob] = {}
@@ -138,7 +175,8 @@ def read_jobs(
         try:
             given = _checked(job, f"jobs[{n}]", exact_names=exact_names)
             is_whole_name = exact_names and "name" in given
-            one = _job({"name": str(n), **common, **given}, f"jobs[{n}]", is_whole_name=is_whole_name)
+            one = _job(base, {"name": str(n), **common, **given}, f"jobs[{n}]", is_whole_name=is_whole_name)
+            _check_files(one, remote_hosts, f"jobs[{n}]")
             if one.name in made:
                 raise JobError(f"jobs[{n}].name", Message("job_name_twice", name=one.name))
             made[one.name] = one
@@ -147,7 +185,17 @@ def read_jobs(
     return list(made.values()), faults
 
 
-def _job(fields: dict[str, Any], where: str, *, is_whole_name: bool) -> SubmittedJob:
+def _job(base: Mapping[str, Any], given: dict[str, Any], where: str, *, is_whole_name: bool) -> SubmittedJob:
+    target, is_broadcast = _target(given, where)
+    fields = {**base, **given}
+    if is_broadcast or target.kind == LaneKind.COMPUTER:
+        # There is nobody else to confirm it.
+        fields["min_quorum"] = given.get("min_quorum", 1)
+        for name in ("min_quorum", "target_nresults"):
+            if fields.get(name, 1) > 1:
+                raise JobError(f"{where}.{name}", Message("one_computer"))
+    fields.setdefault("app_version_num", 0)
+    fields["lane"] = target.number or Lane(requirement=Requirement(fields["app_version_num"])).number
     for name in ("fpops_est", "output_files"):
         if name not in fields:
             raise JobError(f"{where}.{name}", Message("field_missing"))
@@ -163,7 +211,32 @@ def _job(fields: dict[str, Any], where: str, *, is_whole_name: bool) -> Submitte
         if fields[low] > fields[high]:
             raise JobError(f"{where}.{high}", Message("less_than", value=fields[high], name=low, least=fields[low]))
     inputs = fields.pop("input_files", ())
-    return SubmittedJob(fields.pop("name"), fields, inputs, is_whole_name)
+    return SubmittedJob(fields.pop("name"), fields, inputs, is_whole_name, is_broadcast)
+
+
+def _target(given: dict[str, Any], where: str) -> tuple[Lane, bool]:
+    """Take from the fields whom the job is for, and whether it is for each of their computers."""
+    targets = [(name, id_) for name in TARGETS if (id_ := given.pop(name, 0))]
+    is_broadcast = given.pop("broadcast", False)
+    if len(targets) > 1:
+        raise JobError(f"{where}.{targets[1][0]}", Message("target_given", name=targets[0][0]))
+    if not targets:
+        return Lane(), is_broadcast
+    [(name, id_)] = targets
+    return Lane(TARGETS[name], id_), is_broadcast
+
+
+def _check_files(job: SubmittedJob, remote_hosts: Sequence[str], where: str) -> None:
+    """What can be seen of a job's files only together, or only on this site."""
+    names = (file.open_name for file in job.inputs), (file["open_name"] for file in job.fields["output_files"])
+    if (fault := fault_of_names(*names)) is not None:
+        field, number, message = fault
+        raise JobError(f"{where}.{field}[{number}].open_name", message)
+    for number, file in enumerate(job.inputs):
+        urls = (*file.remote.urls, *file.remote.gzipped_urls) if file.remote is not None else ()
+        for host in map(host_of, urls):
+            if not is_host_allowed(host, remote_hosts):
+                raise JobError(f"{where}.input_files[{number}].url", Message("host_not_allowed", host=host))
 
 
 def _checked(given: object, where: str, *, exact_names: bool = False) -> dict[str, Any]:
@@ -190,6 +263,10 @@ def _value(name: str, value: object, where: str) -> Any:
         if isinstance(value, bool) or not isinstance(value, int | float) or not 1 <= value < MAX_FLOPS_COUNT:
             raise JobError(where, Message("no_number_of_flops", most=MAX_FLOPS_COUNT))
         return float(value)
+    if name == "broadcast":
+        if value not in (0, 1):
+            raise JobError(where, Message("no_boolean"))
+        return bool(value)
     if name == "credit":
         if value is None:
             return None
@@ -240,13 +317,18 @@ def _name(table: Mapping[str, Any], field: str, where: str) -> str:
 
 
 def _input(value: object, where: str) -> InputFile:
-    table = _table(value, {"open_name", "name", "content", "url", "nbytes", "md5", "sticky"}, where)
+    table = _table(value, {"open_name", "name", "content", "gzip", "sticky", *_REMOTE_FIELDS}, where)
     if sum(source in table for source in ("name", "content", "url")) != 1:
         raise JobError(where, Message("name_or_content"))
     open_name = _name(table, "open_name", where)
     is_sticky = _flag(table, "sticky", where)
+    if "url" not in table and (field := next(filter(table.__contains__, _REMOTE_FIELDS), None)) is not None:
+        raise JobError(f"{where}.{field}", Message("only_with_url"))
+    is_gzipped = _flag(table, "gzip", where)
+    if is_gzipped and "name" not in table:
+        raise JobError(f"{where}.gzip", Message("only_with_name"))
     if "name" in table:
-        return InputFile(open_name, _name(table, "name", where), is_sticky=is_sticky)
+        return InputFile(open_name, _name(table, "name", where), is_sticky=is_sticky, is_gzipped=is_gzipped)
     if "url" in table:
         remote = _remote(table, where)
         return InputFile(open_name, f"jf_{remote.md5}", remote=remote, is_sticky=is_sticky)
@@ -254,12 +336,22 @@ def _input(value: object, where: str) -> InputFile:
 
 
 def _remote(table: Mapping[str, Any], where: str) -> RemoteContent:
-    url, md5 = table["url"], table.get("md5")
-    if not isinstance(url, str) or len(url) > MAX_URL_CHARS or _URL.fullmatch(url) is None:
-        raise JobError(f"{where}.url", Message("no_file_url", number=MAX_URL_CHARS))
+    urls, md5 = _urls(table["url"], f"{where}.url"), table.get("md5")
     if not isinstance(md5, str) or _MD5.fullmatch(md5) is None:
         raise JobError(f"{where}.md5", Message("no_md5"))
-    return RemoteContent(url, _count(table.get("nbytes"), 0, MAX_FILE_NBYTES, f"{where}.nbytes"), md5)
+    nbytes = _count(table.get("nbytes"), 0, MAX_FILE_NBYTES, f"{where}.nbytes")
+    if "gzipped_url" not in table and "gzipped_nbytes" not in table:
+        return RemoteContent(urls, nbytes, md5)
+    gzipped_nbytes = _count(table.get("gzipped_nbytes"), 1, MAX_FILE_NBYTES, f"{where}.gzipped_nbytes")
+    return RemoteContent(urls, nbytes, md5, _urls(table.get("gzipped_url"), f"{where}.gzipped_url"), gzipped_nbytes)
+
+
+def _urls(value: object, where: str) -> tuple[str, ...]:
+    """One address or several of the same file."""
+    urls = value if isinstance(value, list) else [value]
+    if not 1 <= len(urls) <= MAX_URLS or not all(isinstance(url, str) and is_file_url(url) for url in urls):
+        raise JobError(where, Message("no_file_url", number=MAX_URL_CHARS, most=MAX_URLS))
+    return tuple(urls)
 
 
 def _content(content: Any, where: str) -> str | KeptContent:

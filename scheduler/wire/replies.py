@@ -72,11 +72,26 @@ class ClientFile:
 
 
 @dataclass(frozen=True, slots=True)
+class VersionStart:
+    """How clients start a version; each is left out of the reply where it is empty or false.
+
+    ``is_wrapper``: it starts the program that computes, so it gets a better priority than that. ``needs_network``:
+    it waits while the network is suspended. ``file_prefix``: the folder in which it has its inputs and outputs.
+    """
+
+    api_version: str = ""
+    cmdline: str = ""
+    is_wrapper: bool = False
+    needs_network: bool = False
+    dont_throttle: bool = False
+    file_prefix: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class VersionRefs:
     """The part of <app_version> that is the same for every computer, rendered once (`render_version_refs`).
 
-    ``refs_xml``: its <api_version>, if it has one, and <file_ref> elements; ``cmdline``: its own
-    arguments as XML text.
+    ``refs_xml``: how it is started, but for ``cmdline``, its own arguments as XML text; and its <file_ref> elements.
     """
 
     refs_xml: str
@@ -101,6 +116,7 @@ class VersionCard:
     files: VersionRefs
     files_xml: str
     nthreads: int | None = None
+    gpu_ram_bytes: int = 0
 
 
 @dataclass(slots=True)
@@ -134,8 +150,8 @@ class SchedulerReply:
 
     ``master_url``: empty if the client is to stay with the address that it has. ``next_rpc_secs``: the client asks
     again after this long at the latest; 0: when it has a reason. ``preferences``: the elements of newer general
-    preferences. ``signed_anew_xml``: if the key changes, files that the client may still be
-    fetching, signed with the new one.
+    preferences. ``files_to_delete``: those that clients need not keep any more. ``signed_anew_xml``: if the key
+    changes, files that the client may still be fetching, signed with the new one.
     """
 
     project_name: str
@@ -150,6 +166,7 @@ class SchedulerReply:
     result_acks: list[str] = field(default_factory=list)
     aborts: list[str] = field(default_factory=list)
     aborts_if_not_started: list[str] = field(default_factory=list)
+    files_to_delete: list[str] = field(default_factory=list)
     acks_messages: bool = False
     preferences: str = ""
     about_project_xml: str = ""
@@ -189,6 +206,7 @@ def render_reply(reply: SchedulerReply) -> bytes:
         f"<result_abort_if_not_started>\n<name>{escape(name)}</name>\n</result_abort_if_not_started>\n"
         for name in reply.aborts_if_not_started
     ]
+    parts += [f"<delete_file_info>{name}</delete_file_info>\n" for name in reply.files_to_delete]
     if reply.next_rpc_secs:
         parts.append(f"<next_rpc_delay>{reply.next_rpc_secs}</next_rpc_delay>\n")
     if reply.preferences:
@@ -255,16 +273,17 @@ def render_version_files(files: Iterable[ClientFile], download_url: str) -> str:
     )
 
 
-def render_version_refs(files: Iterable[ClientFile], api_version: str, cmdline: str) -> VersionRefs:
+def render_version_refs(files: Iterable[ClientFile], start: VersionStart) -> VersionRefs:
     """Without <api_version> a client makes no shared memory for a program: no CPU time, progress nor checkpoints.
 
     It is left out where empty (BOINC protocol, job description and what a job program must do).
     """
+    texts = {"api_version": start.api_version, "file_prefix": start.file_prefix}
+    begun = "".join(f"<{tag}>{text}</{tag}>\n" for tag, text in texts.items() if text)
+    flags = ("is_wrapper", "needs_network", "dont_throttle")
+    begun += "".join(f"<{flag}/>\n" for flag in flags if getattr(start, flag))
     refs = "".join(_file_ref(f.name, f.open_name, f.is_copied, f.is_main_program) for f in files)
-    return VersionRefs(
-        refs_xml=f"<api_version>{api_version}</api_version>\n{refs}" if api_version else refs,
-        cmdline=escape(cmdline),
-    )
+    return VersionRefs(refs_xml=begun + refs, cmdline=escape(start.cmdline))
 
 
 def _notice(notice: Notice) -> str:
@@ -279,12 +298,13 @@ def _version(version: VersionCard) -> str:
     cmdline = version.files.cmdline
     if version.nthreads is not None:
         cmdline = f"{cmdline} {NTHREADS_OPTION} {version.nthreads}".lstrip()
+    ram = f"<gpu_ram>{version.gpu_ram_bytes:.6f}</gpu_ram>\n" if version.gpu_type and version.gpu_ram_bytes else ""
     return (
         f"{version.files_xml}<app_version>\n<app_name>{version.app_name}</app_name>\n"
         f"<version_num>{version.version_num}</version_num>\n{version.files.refs_xml}"
         f"<platform>{version.platform}</platform>\n<plan_class>{version.plan_class}</plan_class>\n"
         f"<avg_ncpus>{version.avg_ncpus:g}</avg_ncpus>\n<flops>{version.flops:.6f}</flops>\n"
-        f"{f'<cmdline>{cmdline}</cmdline>' + chr(10) if cmdline else ''}{coproc}</app_version>\n"
+        f"{f'<cmdline>{cmdline}</cmdline>' + chr(10) if cmdline else ''}{coproc}{ram}</app_version>\n"
     )
 
 
@@ -297,6 +317,18 @@ def _file_ref(name: str, open_name: str, is_copied: bool, is_main_program: bool 
     )
 
 
+def _urls(file: dict[str, Any], download_url: str) -> str:
+    """Where an input is. Clients take the packed one if there is one, and of several addresses the first that works."""
+    name, nbytes = file["name"], file.get("gzipped_nbytes")
+    urls = file.get("urls") or [download_url + quote(name)]
+    gzipped = (file.get("gzipped_urls") or [f"{download_url}{quote(name)}.gz"]) if nbytes else []
+    return (
+        "".join(f"<url>{url}</url>\n" for url in urls)
+        + "".join(f"<gzipped_url>{url}</gzipped_url>\n" for url in gzipped)
+        + (f"<gzipped_nbytes>{int(nbytes)}</gzipped_nbytes>\n" if nbytes else "")
+    )
+
+
 def _add_job(parts: list[str], job: JobCard, reply: SchedulerReply, file_names: set[str]) -> None:
     """Inputs but for those that the reply has already, workunit, outputs, result.
 
@@ -304,8 +336,7 @@ def _add_job(parts: list[str], job: JobCard, reply: SchedulerReply, file_names: 
     alone could follow a link.
     """
     parts += [
-        f"<file_info>\n<name>{file['name']}</name>\n"
-        f"<url>{file.get('url') or reply.download_url + quote(file['name'])}</url>\n"
+        f"<file_info>\n<name>{file['name']}</name>\n{_urls(file, reply.download_url)}"
         f"<md5_cksum>{file['md5']}</md5_cksum>\n<nbytes>{int(file['nbytes'])}</nbytes>\n"
         f"{_STICKY if file.get('sticky') else ''}</file_info>\n"
         for file in job.inputs

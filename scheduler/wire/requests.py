@@ -13,6 +13,7 @@ from itertools import islice
 from typing import Final
 
 from portal.wire.scanner import ProtocolError, TagScanner, as_text, clip, flag, float_or_none
+from scheduler.engine.limits import is_job_name
 from scheduler.engine.request import CPU, SchedulerRequest
 from scheduler.wire.described import client_version, host_of, take_work_request
 from scheduler.wire.reported import pass_over_result, take_message, take_result, weigh_messages
@@ -32,6 +33,8 @@ MAX_RESULTS: Final = 500
 """Results that are read; the client reports others again at its next request, as they are not acknowledged."""
 MAX_OTHER_RESULTS: Final = 5000
 MAX_CLIENT_VERSIONS: Final = 200
+MAX_HELD_FILES: Final = 500
+"""Names of files kept after their jobs that are read. Others are looked at when some of these are gone."""
 MAX_PLATFORMS: Final = 16
 MAX_BRAND: Final = 64
 MAX_OPAQUE: Final = 1000
@@ -90,6 +93,7 @@ def parse_request(body: bytes, *, is_cut: bool = False) -> SchedulerRequest:
     fields: dict[bytes, bytes | None] = {}
     platforms: list[str] = []
     messages_at: int | None = None
+    held_files: list[str] = []
     request = SchedulerRequest()
     while (tag := scan.next()) is not None:
         if tag in _SIMPLE:
@@ -109,6 +113,11 @@ def parse_request(body: bytes, *, is_cut: bool = False) -> SchedulerRequest:
                 request.client_versions.append(client_version(scan.fields(tag, END)))
             else:
                 scan.section(tag)
+        elif tag == b"file_info":
+            if len(held_files) < MAX_HELD_FILES:
+                held_files += _held_file(scan.element_text(tag))
+            else:
+                scan.skip(tag)
         elif tag == b"alt_platform":
             platforms += [clip(name, 64) for name in NAMES.findall(scan.element_text(tag))]
         elif tag == b"app_versions":
@@ -120,11 +129,19 @@ def parse_request(body: bytes, *, is_cut: bool = False) -> SchedulerRequest:
     if tag != b"/scheduler_request" and not (is_cut and (request.results or messages_at is not None)):
         raise ProtocolError("scheduler_request", "not closed: the message was cut off")
     request.alt_platforms = tuple(platforms[:MAX_PLATFORMS])
+    request.held_files = frozenset(held_files)
     request = _completed(request, fields)
     if is_cut:
         request.sends_no_work, request.is_cut, request.other_results = True, True, None
         weigh_messages(request, 0 if messages_at is None else len(body) - messages_at, len(body))
     return request
+
+
+def _held_file(raw: bytes) -> list[str]:
+    """The file's name, if it can be one of ours."""
+    name = NAMES.search(raw)
+    text = clip(name[1], MAX_NAME + 1) if name is not None else ""
+    return [text] if is_job_name(text, MAX_NAME) else []
 
 
 def authenticator_of(head: bytes) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import json
 import os
 import re
 import select
@@ -14,6 +15,8 @@ import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from email.message import Message
+from http import HTTPStatus
 from http.client import HTTPResponse
 from pathlib import Path
 from typing import Final
@@ -26,6 +29,7 @@ from credit.export.run import export
 from portal import __version__
 from portal.clients.messages import refusal
 from portal.models import Host
+from portal.rest import problems
 from portal.wire.boinc_errors import ERR_PROJECT_DOWN, ERR_XML_PARSE
 from scheduler.models import StoredFile, Upload
 from tests.support.boinc_client import BoincClient
@@ -411,6 +415,32 @@ def test_while_the_pages_are_down_people_are_told_and_clients_answered(deploymen
         status, content = ask(deployment, "/account/login/")
         assert status == 503 and b"being restarted" in content
         assert b"acct_mgr_reply" in ask(deployment, "/rpc.php", b"<x>")[1]
+
+
+@pytest.mark.parametrize(("path", "nbytes"), [("/api/v1/hosts/", 3 * MIB), ("/api/v1/batches/", 18 * MIB)])
+def test_a_body_that_nginx_refuses_is_a_problem_to_programs(deployment: Deployment, path: str, nbytes: int) -> None:
+    before = nlines(deployment.web, path)
+    assert_is_problem(deployment, head(path, nbytes), HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+    assert nlines(deployment.web, path) == before
+
+
+def test_while_the_site_is_down_programs_are_told_so_as_a_problem(deployment: Deployment) -> None:
+    with stopped(deployment.web):
+        for text in (head("/api/v1/"), head("/api/v1/batches/", 0), head("/api/none/")):
+            headers = assert_is_problem(deployment, text, HTTPStatus.SERVICE_UNAVAILABLE)
+            assert headers["Retry-After"] == "60"
+
+
+def assert_is_problem(deployment: Deployment, text: bytes, status: HTTPStatus) -> Message:
+    """The head fields of an answer that is problem details (RFC 9457), with the members that the site's own have."""
+    with connect(deployment) as connection:
+        connection.sendall(text)
+        reply = HTTPResponse(connection)
+        reply.begin()
+        problem = json.loads(reply.read())
+    assert (reply.status, reply.headers["Content-Type"]) == (status, problems.CONTENT_TYPE)
+    assert problem == json.loads(problems.problem_reply(status, problem["detail"]).content)
+    return reply.headers
 
 
 def test_a_real_client_hears_of_a_restart_and_attaches_after_it(

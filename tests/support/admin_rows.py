@@ -67,6 +67,7 @@ from scheduler.models import (
     StoredFile,
     Submitter,
     Trickle,
+    WorkBlock,
 )
 from tests.support.credit_factories import make_app, make_result, make_version, make_workunit
 
@@ -199,6 +200,7 @@ def _scheduler_rows(alice: User, host: Host, of_credit: Mapping[str, Any]) -> di
         "scripts.script": Script.objects.create(name="energy", kind="compare", source="#!/bin/sh\n"),
         "scheduler.appkeyword": AppKeyword.objects.create(app=app, keyword=1),
         "scheduler.planclass": PlanClass.objects.create(name="mt"),
+        "scheduler.workblock": WorkBlock.objects.create(user=alice, reason="It is broken."),
         "scheduler.submitter": Submitter.objects.create(user=alice),
         "scheduler.retryentry": RetryEntry.objects.create(
             workunit=workunit, step=Step.choices[0][0], fault="f", since=now, retry_at=now

@@ -99,6 +99,7 @@ class Computer:
     extra: str = ""
     # Further elements of the computer's description
     hardware: str = ""
+    features: str = "fpu sse2 avx2"
     os_name: str = "Linux Debian"
     # Where its requests come from
     address: str = ""
@@ -141,7 +142,7 @@ class Computer:
     <p_ncpus>{self.ncpus}</p_ncpus>
     <p_vendor>GenuineIntel</p_vendor>
     <p_model>Test CPU</p_model>
-    <p_features>fpu sse2 avx2</p_features>
+    <p_features>{self.features}</p_features>
     <p_fpops>{self.p_fpops:.6f}</p_fpops>
     <p_iops>{self.p_fpops:.6f}</p_iops>
     <m_nbytes>{self.m_nbytes:.6f}</m_nbytes>

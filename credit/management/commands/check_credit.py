@@ -16,9 +16,9 @@ class Command(BaseCommand):
     )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        found = check.differences()
-        for line in found:
+        differences = check.differences()
+        for line in differences:
             self.stdout.write(line)
-        if found:
-            raise CommandError(f"{len(found)} differences", returncode=1)
+        if differences:
+            raise CommandError(f"{len(differences)} differences", returncode=1)
         self.stdout.write("Validated credit is consistent.")

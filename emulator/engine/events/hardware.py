@@ -31,7 +31,7 @@ def change_processor(client: Client, event: ChangeProcessor, now: float) -> list
     find_offers(client)
     lost = [job for project in client.all_projects for job in project.jobs() if not client.can_run(job)]
     client.give_up(lost, now, Reason.HARDWARE)
-    client.reckon_anew(now)
+    client.recalculate(now)
     client.set_cpu_rate(now)
     return lost
 
@@ -41,7 +41,7 @@ def _change_speeds(client: Client, kind: int, faster: float) -> None:
     flops = client.instance_flops
     for project in client.all_projects:
         for app in project.apps:
-            for offer in app.known:
+            for offer in app.all_offers:
                 if offer.kind == kind:
                     offer.flops *= faster
                 offer.count_at(flops)

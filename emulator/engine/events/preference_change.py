@@ -17,7 +17,7 @@ def change_preferences(client: Client, event: ChangePreferences, now: float) -> 
         _follow_cpu_limit(client, now)
     for project in client.all_projects:
         for app in project.apps:
-            for offer in app.known:
+            for offer in app.all_offers:
                 offer.too_large = app.app.working_set_bytes > client.ram_bytes_max
     find_offers(client)
 
@@ -27,7 +27,7 @@ def _follow_cpu_limit(client: Client, now: float) -> None:
         client.settle(job, now)
     for project in client.all_projects:
         for app in project.apps:
-            for offer in app.known:
+            for offer in app.all_offers:
                 offer.limit(client.cpu_limit)
         for job in project.jobs():
             job.pace = client.cpu_limit if job.cpus >= 1 else 1.0

@@ -85,7 +85,7 @@ def _offer(client: Client, project: ProjectState, job: StartJob) -> Offer | None
     """The version that it is for; None if this computer cannot run it."""
     for app in project.apps:
         if app.app.name == job.app:
-            for offer in app.known:
+            for offer in app.all_offers:
                 if offer.number == job.version and client.can_run(offer):
                     return offer
     return None

@@ -19,7 +19,6 @@ from emulator.engine.table import Table
 
 # The soonest that a choice is made again: a job with less time to spare runs for its deadline now.
 MIN_MARGIN_SECS: Final = 60.0
-MAX_SLICES: Final = 2000  # up to the end of the buffer
 SLACK_SECS: Final = 1.0  # the sum of work is kept up to date with rounding errors
 CERTAIN_SECS: Final = 1e-3  # a job late by more than this is late whatever the rounding
 DOUBT: Final = 0.3  # a job may need this share more than is left by its estimate, so it is due earlier
@@ -45,53 +44,41 @@ def min_saturated_secs(t: Table, k: int, now: float) -> float:
 
 @making_arrays
 def least_saturated_secs(t: Table, k: int, now: float) -> float:
-    """The same, closer, by looking at all jobs."""
+    """The same, closer, by looking at all jobs: and all instances are busy until so few jobs are unfinished that they
+    leave one, which none is before it has run for what is left of it."""
     bound = min_saturated_secs(t, k, now)
     kind = t.kinds[k]
-    if t.run[0].limited:
+    if t.run[0].limited or not kind.present:
         return bound
     count = 0
     all_whole = True
-    most = 0.0
+    most = work = 0.0
+    left, usage = np.empty(t.run[0].jobs), np.empty(t.run[0].jobs)
     for j in range(t.run[0].jobs):
         job = t.jobs[j]
         if not job.done and job.kind == k and not t.projects[job.project].suspended:
-            count += 1
+            left[count] = left_secs(t, j, now)
+            usage[count] = job.usage
+            work += left[count] * usage[count]
             all_whole = all_whole and job.usage == 1.0
             most = max(most, job.usage)
-    if not count or not kind.present:
-        return bound
-    left = np.empty(count)
-    usage = np.empty(count)
-    work = 0.0
-    i = 0
-    for j in range(t.run[0].jobs):
-        job = t.jobs[j]
-        if not job.done and job.kind == k and not t.projects[job.project].suspended:
-            left[i] = left_secs(t, j, now)
-            usage[i] = job.usage
-            work += left[i] * usage[i]
-            i += 1
+            count += 1
     n = kind.instances
     if all_whole:
-        longest = int(n) - 1
-        if longest >= count:
+        last = count - int(n)
+        if last < 0:
             return bound
-        if longest > 0:
-            parted = np.partition(left, count - longest)
-            for i in range(count - longest, count):
-                work -= parted[i]
-        least = work / n
-    else:
-        room = n
-        for i in np.argsort(-left):
-            part = min(usage[i], room)
-            work -= left[i] * part
-            room -= part
-            if room <= 0.0:
-                break
-        least = work / (n if k else n + most)
-    return max(bound, (least - SLACK_SECS) / kind.up_fraction)
+        parted = np.partition(left[:count], last)
+        for i in range(last + 1, count):
+            work -= parted[i]
+        return max(bound, (max(work / n, parted[last]) - SLACK_SECS) / kind.up_fraction)
+    room = n
+    for i in np.argsort(-left[:count]):
+        work -= left[i] * min(usage[i], room)
+        room -= usage[i]
+        if room <= 0.0:
+            return max(bound, (max(work / (n if k else n + most), left[i]) - SLACK_SECS) / kind.up_fraction)
+    return bound
 
 
 @compiled
@@ -176,15 +163,15 @@ def longest_wait_secs(t: Table, q: Queues, k: int) -> float:
     if n <= NONE_FREE:
         return math.inf
     wait = 0.0
-    for i in range(len(q.kind)):
-        if q.kind[i] == k:
-            wait += q.left[i] * q.usage[i]
+    for i in range(len(q.jobs)):
+        if q.jobs[i].kind == k:
+            wait += q.jobs[i].left * q.jobs[i].usage
     wait /= n
     for _ in range(ROUNDS):
         less = 0.0
-        for i in range(len(q.kind)):
-            if q.kind[i] == k:
-                less += min(q.left[i], wait) * q.usage[i]
+        for i in range(len(q.jobs)):
+            if q.jobs[i].kind == k:
+                less += min(q.jobs[i].left, wait) * q.jobs[i].usage
         less /= n
         if less >= wait - SLACK_SECS:
             break

@@ -13,12 +13,10 @@ preempted, then a new one (emulator document, section 7).
 from __future__ import annotations
 
 import math
-from typing import Final
-
-import numpy as np
+from typing import Any, Final
 
 from emulator.engine.kernel.bounds import MIN_MARGIN_SECS, may_miss_deadlines
-from emulator.engine.kernel.compiled import compiled, making_arrays
+from emulator.engine.kernel.compiled import compiled, making_arrays, zero_rows
 from emulator.engine.kernel.jobs import (
     CPU_DEADLINE,
     GPU_DEADLINE,
@@ -40,7 +38,7 @@ from emulator.engine.kernel.queues import (
 )
 from emulator.engine.kernel.records import log
 from emulator.engine.kernel.simulations import judge
-from emulator.engine.table import Floats, Table
+from emulator.engine.table import Table, row_type
 from emulator.engine.timeline.reasons import Reason
 
 GPU_PRIORITY: Final = int(Reason.GPU_PRIORITY)
@@ -51,6 +49,8 @@ NO_MEMORY: Final = int(Reason.NO_MEMORY)
 SLICE_OVER: Final = 0  # the stages in which a project offers its jobs
 PREEMPTED_BEFORE: Final = 1
 NEW: Final = 2
+NO_MORE: Final = 3
+OFFERS: Final = row_type("tier stage place", "height")  # of a project, while jobs are chosen
 MIN_RECHECK_SECS: Final = 1.0
 
 
@@ -218,24 +218,6 @@ def _next_offer(t: Table, p: int, k: int, stage: int, place: int, now: float) ->
 
 
 @making_arrays
-def _heights(t: Table) -> Floats:
-    """The ranks of all projects, with what the choice of their jobs has added."""
-    run = t.run[0]
-    costs = np.zeros(len(t.projects))
-    for i in range(run.chosen):
-        costs[t.jobs[t.lists[i].chosen].project] += step_cost(t, t.lists[i].chosen)
-    for p in range(len(t.projects)):
-        project = t.projects[p]
-        rank = (
-            -overall_debt(t, p)
-            if run.policy == LTD or run.policy == LTD_SINGLE
-            else project.done_flop * project.inverse
-        )
-        costs[p] = rank + costs[p]
-    return costs
-
-
-@making_arrays
 def _take_by_priority(t: Table, k: int, reason: int, whole_first: bool, now: float) -> None:
     """Steps 3 and 4. With ``whole_first`` jobs are left out that would leave a part of an instance idle."""
     if t.kinds[k].free <= NONE_FREE:
@@ -243,28 +225,36 @@ def _take_by_priority(t: Table, k: int, reason: int, whole_first: bool, now: flo
     _keep(t, k, whole_first, now)
     if t.kinds[k].free <= NONE_FREE:
         return
-    projects = len(t.projects)
-    heights = _heights(t)
-    tier = np.zeros(projects, np.int64)
-    is_open = np.zeros(projects, np.bool_)
-    stage = np.zeros(projects, np.int64)
-    place = np.zeros(projects, np.int64)
-    for p in range(projects):
-        is_open[p] = t.pairs[p, k].jobs > 0 and not t.projects[p].suspended
-        tier[p] = t.projects[p].tier
+    offers = zero_rows(len(t.projects), OFFERS)
+    _begin_offers(t, offers, k)
     while t.kinds[k].free > NONE_FREE:
         best = -1
-        for p in range(projects):
-            if is_open[p] and (best < 0 or comes_before(p, best, heights, tier)):
+        for p in range(len(offers)):
+            if offers[p].stage != NO_MORE and (best < 0 or comes_before(offers, p, best)):
                 best = p
         if best < 0:
             return
-        j, stage[best], place[best] = _next_offer(t, best, k, stage[best], place[best], now)
+        mine = offers[best]
+        j, mine.stage, mine.place = _next_offer(t, best, k, mine.stage, mine.place, now)
         if j < 0:
-            is_open[best] = False
+            mine.stage = NO_MORE
         elif _fits(t, j, now) and not (whole_first and _strands(t, j)):
             _take(t, j, reason)
-            heights[best] += step_cost(t, j)
+            mine.height += step_cost(t, j)
+
+
+@compiled
+def _begin_offers(t: Table, offers: Any, k: int) -> None:
+    """Ranks all projects, with what the choice of their jobs has added."""
+    run = t.run[0]
+    is_debt = run.policy == LTD or run.policy == LTD_SINGLE
+    for i in range(run.chosen):
+        offers[t.jobs[t.lists[i].chosen].project].height += step_cost(t, t.lists[i].chosen)
+    for p in range(len(offers)):
+        project, mine = t.projects[p], offers[p]
+        mine.height += -overall_debt(t, p) if is_debt else project.done_flop * project.inverse
+        mine.tier = project.tier
+        mine.stage = SLICE_OVER if t.pairs[p, k].jobs > 0 and not project.suspended else NO_MORE
 
 
 @compiled
@@ -285,15 +275,15 @@ def _end_slices(t: Table, now: float) -> None:
 def apply(t: Table, now: float) -> None:
     """Runs what was chosen."""
     run = t.run[0]
-    kept = 0
+    count = 0
     for i in range(run.running):
         j = t.lists[i].running
         if t.jobs[j].taken:
-            t.lists[kept].running = j
-            kept += 1
+            t.lists[count].running = j
+            count += 1
         else:
             stop(t, j, now, PREEMPTED)
-    run.running = kept
+    run.running = count
     for i in range(run.chosen):
         if not t.jobs[t.lists[i].chosen].running:
             start(t, t.lists[i].chosen, now, t.lists[i].reasons)

@@ -8,7 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, TypeVar, cast
 
+import numpy as np
+
 from emulator.engine.kernel.built import is_wanted
+from emulator.engine.uncompiled import Rows
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -26,6 +29,15 @@ def making_arrays(function: _Function) -> _Function:
     return _compiled(function, counts_uses=True)
 
 
+def _array_of_rows(count: int, dtype: np.dtype[np.void]) -> Any:
+    return np.zeros(count, dtype)
+
+
+def zero_rows(count: int, dtype: np.dtype[np.void]) -> Any:
+    """Rows of zeros."""
+    return Rows(dtype, (count,))
+
+
 def _compiled(function: _Function, *, counts_uses: bool) -> _Function:
     if not IS_COMPILED:
         return function
@@ -35,8 +47,12 @@ def _compiled(function: _Function, *, counts_uses: bool) -> _Function:
     template = made.get_call_template
 
     def of_any_number(args: tuple[Any, ...], kws: dict[str, Any]) -> Any:
-        return template(tuple(types.unliteral(each) for each in args), kws)
+        return template(tuple(types.unliteral(arg) for arg in args), kws)
 
     # Or there would be another one for each constant that it is called with.
     made.get_call_template = of_any_number
     return cast(_Function, made)
+
+
+if IS_COMPILED:
+    zero_rows = making_arrays(_array_of_rows)

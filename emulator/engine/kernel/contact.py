@@ -257,13 +257,13 @@ def _answered(t: Table, p: int, asks: bool, now: float) -> None:
 def _take_reports(t: Table, p: int, now: float) -> int:
     """The server has the project's finished jobs now; returns how many."""
     run, project = t.run[0], t.projects[p]
-    kept = 0
+    count = 0
     for i in range(run.ready):
         j = t.lists[i].ready
         job = t.jobs[j]
         if job.project != p:
-            t.lists[kept].ready = j
-            kept += 1
+            t.lists[count].ready = j
+            count += 1
             continue
         job.gone = 1
         if job.end_secs <= 0.0 or job.left_at_error:
@@ -273,8 +273,8 @@ def _take_reports(t: Table, p: int, now: float) -> int:
                 judge_late(t, j, now, JOB_REPORTED_LATE)
             else:
                 project.met += 1
-    reported = run.ready - kept
-    run.ready = kept
+    reported = run.ready - count
+    run.ready = count
     run.done += reported
     project.ready = 0
     project.report_at_secs = math.inf

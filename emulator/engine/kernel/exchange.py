@@ -13,8 +13,9 @@ import numpy as np
 from emulator.engine.client import Client
 from emulator.engine.decisions import WorkRequest
 from emulator.engine.events.contact import Contact
+from emulator.engine.kernel import queues
 from emulator.engine.kernel.compiled import IS_COMPILED
-from emulator.engine.kernel.jobs import buffered_secs
+from emulator.engine.kernel.jobs import buffered_secs, update_contested
 from emulator.engine.kernel.loop import Pause, advance, step_rows
 from emulator.engine.policies.in_arrays import ArrayPolicy
 from emulator.engine.quirks import Quirks
@@ -47,73 +48,27 @@ if TYPE_CHECKING:
 
     from emulator.engine.state import AppState
 
-JOB_FIELDS: Final = [
-    "usage",
-    "cpus",
-    "counted_flops",
-    "pace",
-    "size_secs",
-    "estimate_secs",
-    "bias",
-    "left",
-    "before_secs",
-    "rate",
-    "left_at_error",
-    "settled_secs",
-    "arrived_secs",
-    "deadline_secs",
-    "slice_end_secs",
-    "end_secs",
-    "changed_flop",
-    "id",
-    "kind",
-    "started",
-    "running",
-    "done",
-    "by_deadline",
-]
+
+def _names(words: str) -> list[str]:
+    return words.split()
+
+
+JOB_FIELDS: Final = _names(
+    "usage cpus counted_flops pace size_secs estimate_secs bias left before_secs rate left_at_error settled_secs "
+    "arrived_secs deadline_secs slice_end_secs end_secs changed_flop id kind started running done by_deadline"
+)
 JOB_FLAGS: Final = frozenset({"started", "running", "done", "by_deadline"})
-PROJECT_FIELDS: Final = [
-    "share",
-    "rpc_allowed_secs",
-    "report_at_secs",
-    "job_secs",
-    "job_flop",
-    "busy_flops",
-    "used_flop",
-    "wasted_flop",
-    "gap_cubes",
-    "gap_from_secs",
-    "failures",
-    "running",
-    "unfinished",
-    "sent",
-    "met",
-    "late",
-    "failed",
-    "rpcs",
-    "held",
-    "master_fetches",
-]
+PROJECT_FIELDS: Final = _names(
+    "share rpc_allowed_secs report_at_secs job_secs job_flop busy_flops used_flop wasted_flop gap_cubes "
+    "gap_from_secs failures running unfinished sent met late failed rpcs held master_fetches"
+)
 PROJECT_FLAGS: Final = ("attached", "suspended", "no_new_tasks", "has_work", "forced_down")
 PAIR_FIELDS: Final = ("waiting_secs", "busy", "instance_secs", "backoff_until_secs", "backoff_interval_secs")
-CLIENT_FIELDS: Final = [
-    "version",
-    "arrivals",
-    "moves",
-    "cpu_rate",
-    "safe_until_secs",
-    "uneven",
-    "contested",
-    "any_suspended",
-    "limited",
-    "buffer_min_secs",
-    "buffer_total_secs",
-    "period_secs",
-    "host_flops",
-    "report_at_once",
-    "ram_bytes",
-]
+CLIENT_FIELDS: Final = _names(
+    "version arrivals moves cpu_rate safe_until_secs uneven any_suspended limited buffer_min_secs buffer_total_secs "
+    "period_secs host_flops report_at_once ram_bytes"
+)
+KIND_FIELDS: Final = ("longest_secs", "max_usage", "min_usage", "work", "work_rate", "work_at", "beside")
 ROWS: Final = 16_384
 
 
@@ -147,6 +102,8 @@ class Exchange:
             offers=made(OFFER, 0),
             lists=made(ENTRY, size),
             missed=np.zeros((kinds, size), np.int64),
+            snapshot=made(queues.JOB, size),
+            snapshot_projects=made(queues.PROJECT, projects),
             lanes=made(LANE, sum(lanes.count for lanes in client.lanes)),
             traces=np.array([at for project in client.all_projects for at in project.server.moments], dtype=np.float64),
             downtimes=np.array(
@@ -190,6 +147,7 @@ class Exchange:
         for kind in range(len(self._client.kinds)):
             self._load_kind(kind)
         self._load_run()
+        update_contested(self.table)
         self._policy.load(self.table)
 
     def _load_apps(self) -> None:
@@ -290,9 +248,9 @@ class Exchange:
         row["supplied"] = any(project.can_supply[kind] for project in client.projects)
         row["first_lane"], row["lanes"] = client.lanes[kind].first, client.lanes[kind].count
         row["instances"], row["counted_flops"] = client.instances[kind], client.instance_flops[kind]
-        row["up_fraction"], row["longest_secs"] = client.up_fraction[kind], client.longest_secs[kind]
-        row["max_usage"], row["min_usage"] = client.max_usage[kind], client.min_usage[kind]
-        row["work"], row["work_rate"], row["work_at"], row["beside"] = client.work_of(kind)
+        row["up_fraction"] = client.up_fraction[kind]
+        for name in KIND_FIELDS:
+            row[name] = getattr(client, name)[kind]
 
     def _load_run(self) -> None:
         client, contact, run = self._client, self._contact, self.table.run[0]
@@ -315,7 +273,7 @@ class Exchange:
             setattr(client, name, int(run[name]))
         for name in ("cpu_rate", "safe_until_secs", "now"):
             setattr(client, name, float(run[name]))
-        client.uneven, client.contested = bool(run["uneven"]), bool(run["contested"])
+        client.uneven = bool(run["uneven"])
         client.slice_steps = int(run["steps"])
         client.server.next_id = int(run["next_id"])
         contact.free_secs, contact.report_at_secs = float(run["free_secs"]), float(run["report_at_secs"])
@@ -329,9 +287,8 @@ class Exchange:
             self._store_project(project)
         self._store_jobs()
         for kind, row in enumerate(self.table.kinds):
-            client.longest_secs[kind] = float(row["longest_secs"])
-            client.max_usage[kind], client.min_usage[kind] = float(row["max_usage"]), float(row["min_usage"])
-            client.set_work(kind, *(float(row[name]) for name in ("work", "work_rate", "work_at", "beside")))
+            for name in KIND_FIELDS:
+                getattr(client, name)[kind] = float(row[name])
         self._policy.store(self.table)
 
     def _awaited_request(self) -> WorkRequest | None:
@@ -369,9 +326,7 @@ class Exchange:
         for j in column(t.lists, "ready", run["ready"]):
             jobs[j].project.ready.append(jobs[j])
         client.running = [jobs[j] for j in column(t.lists, "running", run["running"])]
-        client.busy_projects[:] = [project for project in client.all_projects if project.running]
         self._store_lanes({j: jobs[j] for j in column(t.lists, "running", run["running"])})
-        client.find_jobs_again([job for job in jobs.values() if not job.done])
 
     def _job(self, row: Any) -> Job:
         job = Job.__new__(Job)
@@ -444,6 +399,7 @@ class Exchange:
             self.table = t._replace(
                 jobs=_larger(t.jobs, size),
                 lists=_larger(t.lists, size),
+                snapshot=_larger(t.snapshot, size),
                 missed=np.zeros((len(t.kinds), size), np.int64),
             )
 

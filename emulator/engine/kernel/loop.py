@@ -116,16 +116,16 @@ def _stop_inactive(t: Table, now: float) -> None:
     """Stops the jobs of kinds that may not compute."""
     run = t.run[0]
     run.moves += 1
-    kept = 0
+    count = 0
     for i in range(run.running):
         j = t.lists[i].running
         kind = t.kinds[t.jobs[j].kind]
         if kind.active:
-            t.lists[kept].running = j
-            kept += 1
+            t.lists[count].running = j
+            count += 1
         else:
             stop(t, j, now, kind.stop_reason)
-    run.running = kept
+    run.running = count
     set_cpu_rate(t, now)
 
 

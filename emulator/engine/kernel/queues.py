@@ -1,40 +1,49 @@
-"""What the two round-robin simulations start from, and their heaps. Not one of them changes the table."""
+"""What the round-robin simulation starts from, and its heap. It does not change the table."""
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-import numpy as np
-
-from emulator.engine.kernel.compiled import compiled, making_arrays
+from emulator.engine.kernel.compiled import compiled, making_arrays, zero_rows
 from emulator.engine.kernel.jobs import left_secs
-from emulator.engine.table import Floats, Ints, Table
+from emulator.engine.table import Floats, Table, row_type
 
 REC = 0  # the policies that the kernel knows, for `run.policy`
 LTD = 1
 LTD_SINGLE = 2
 DEBT = 3
 NONE_FREE: Final = 1e-9  # instances
+MAX_SLICES: Final = 2000  # up to the end of the buffer
+
+
+# Rows of a simulation: a job that it runs, a project, and a kind of processor. `row`: of the table. `next`: the next
+# ready job of the same project and kind in order of arrival; where there is none, the number of jobs. `left` is in
+# seconds, with the times in which the computer is off, and `rest` what has not been given yet. `unit`: by how much the
+# rank grows per counted FLOP, to the `height`. `offered` and `before`: while jobs of a kind are given, the next one and
+# the one before it.
+JOB: Final = row_type("row kind project app barred next", "left usage cpus counted_flops deadline_secs rest ends")
+PROJECT: Final = row_type("tier limit running offered before", "rank unit height")
+KIND: Final = row_type("ready cramped", "instances free saturated_secs shortfall_secs idle")
+APP: Final = row_type("limit running", "")
+SEGMENT: Final = row_type("first", "")  # per kind and project: the first job that is ready
+# The heap of what is given: which job has an instance up to when. `too_large`: a list of jobs that do not fit.
+SLOT: Final = row_type("job too_large", "until_secs")
+# Each turn that was given, for people.
+TURN: Final = row_type("job is_last", "begin_secs end_secs")
+HEAD: Final = row_type("held keeps_to_cpus replaced turns", "slice_secs")
 
 
 class Queues(NamedTuple):
-    """The jobs that a simulation runs, in order of arrival, and the ranks of the projects."""
+    """A simulation: the jobs that it runs, in order of arrival, and whose turn it is."""
 
-    kind: Ints
-    project: Ints
-    left: Floats  # seconds that each still takes, with the times in which the computer is off
-    app: Ints
-    usage: Floats
-    cpus: Floats
-    counted_flops: Floats
-    deadline_secs: Floats
-    row: Ints  # of the table
-    barred: Ints  # devices that each may not use, as bits
-    rank: Floats  # by project
-    unit: Floats  # by project: by how much its rank grows per counted FLOP
-    tier: Ints  # by project
-    app_limit: Ints  # by application, how many of its jobs may run at once; empty if there are no limits
-    project_limit: Ints
+    jobs: Any
+    projects: Any
+    kinds: Any
+    segments: Any
+    slots: Any
+    apps: Any  # none if there are no limits
+    turns: Any  # none unless they are recorded
+    head: Any  # one row
 
 
 @compiled
@@ -56,133 +65,71 @@ def goes_beyond_text(t: Table) -> bool:
 
 
 @making_arrays
-def new_queues(n: int, projects: int, limits: int) -> Queues:
-    """Empty queues, for ``n`` jobs and as many projects as there are, and applications with limits."""
-    return Queues(
-        np.empty(n, np.int64),
-        np.empty(n, np.int64),
-        np.empty(n),
-        np.zeros(n, np.int64),
-        np.empty(n),
-        np.empty(n),
-        np.empty(n),
-        np.zeros(n),
-        np.zeros(n, np.int64),
-        np.zeros(n, np.int64),
-        np.empty(projects),
-        np.empty(projects),
-        np.zeros(projects, np.int64),
-        np.zeros(limits, np.int64),
-        np.zeros(projects, np.int64),
+def new_queues(t: Table, n: int, turns: int) -> Queues:
+    """Queues for ``n`` jobs; up to as many ``turns`` are recorded."""
+    projects, kinds = len(t.projects), len(t.kinds)
+    q = Queues(
+        zero_rows(n, JOB),
+        zero_rows(projects, PROJECT),
+        zero_rows(kinds, KIND),
+        zero_rows(kinds * projects, SEGMENT),
+        zero_rows(n + 1, SLOT),
+        zero_rows(len(t.apps) if t.run[0].limited else 0, APP),
+        zero_rows(turns, TURN),
+        zero_rows(1, HEAD),
     )
+    for a in range(len(q.apps)):
+        q.apps[a].limit = t.apps[a].max_concurrent
+    for k in range(kinds):
+        q.kinds[k].instances = t.kinds[k].instances
+    q.head[0].slice_secs = max(t.run[0].period_secs, t.run[0].buffer_total_secs / MAX_SLICES)
+    return q
 
 
 @making_arrays
-def make_queues(t: Table, now: float) -> Queues:
+def make_queues(t: Table, now: float, turns: int) -> Queues:
     """The present jobs of projects that are not suspended."""
     run = t.run[0]
     n = 0
     for j in range(run.jobs):
-        job = t.jobs[j]
-        if not job.done and not t.projects[job.project].suspended:
+        if not t.jobs[j].done and not t.projects[t.jobs[j].project].suspended:
             n += 1
-    projects = len(t.projects)
-    q = new_queues(n, projects, len(t.apps) if run.limited else 0)
+    q = new_queues(t, n, turns)
     i = 0
     for j in range(run.jobs):
         job = t.jobs[j]
         if job.done or t.projects[job.project].suspended:
             continue
-        q.kind[i] = job.kind
-        q.project[i] = job.project
-        q.left[i] = left_secs(t, j, now) / t.kinds[job.kind].up_fraction
-        q.app[i] = job.app
-        q.usage[i] = job.usage
-        q.cpus[i] = job.cpus
-        q.counted_flops[i] = job.counted_flops
-        q.deadline_secs[i] = job.deadline_secs
-        q.row[i] = j
-        q.barred[i] = job.barred
+        queued = q.jobs[i]
+        queued.row = j
+        queued.kind, queued.project, queued.app, queued.barred = job.kind, job.project, job.app, job.barred
+        queued.left = left_secs(t, j, now) / t.kinds[job.kind].up_fraction
+        queued.usage, queued.cpus, queued.counted_flops = job.usage, job.cpus, job.counted_flops
+        queued.deadline_secs = job.deadline_secs
         i += 1
-    for a in range(len(q.app_limit)):
-        q.app_limit[a] = t.apps[a].max_concurrent
-    for p in range(projects):
-        project = t.projects[p]
-        q.project_limit[p] = project.max_concurrent
+    for p in range(len(t.projects)):
+        project, queued = t.projects[p], q.projects[p]
+        queued.limit = project.max_concurrent
         if run.last_project_first:
-            q.rank[p] = -p
-            q.unit[p] = 0.0
+            queued.rank = -p
         elif run.policy == LTD or run.policy == LTD_SINGLE:
             flops = 1.0 if run.policy == LTD else t.kinds[0].counted_flops
-            q.rank[p] = -overall_debt(t, p) / project.share_fraction
-            q.unit[p] = 1 / (flops * project.share_fraction)
+            queued.rank = -overall_debt(t, p) / project.share_fraction
+            queued.unit = 1 / (flops * project.share_fraction)
         else:
-            q.rank[p] = project.done_flop * project.inverse
-            q.unit[p] = run.growth * project.inverse
-            q.tier[p] = project.tier
+            queued.rank = project.done_flop * project.inverse
+            queued.unit = run.growth * project.inverse
+            queued.tier = project.tier
     return q
 
 
-@making_arrays
-def queues_of(q: Queues, chosen: Ints) -> Queues:
-    """The same with these jobs alone."""
-    if len(chosen) == len(q.kind):
-        return q
-    return Queues(
-        q.kind[chosen],
-        q.project[chosen],
-        q.left[chosen],
-        q.app[chosen],
-        q.usage[chosen],
-        q.cpus[chosen],
-        q.counted_flops[chosen],
-        q.deadline_secs[chosen],
-        q.row[chosen],
-        q.barred[chosen],
-        q.rank,
-        q.unit,
-        q.tier,
-        q.app_limit,
-        q.project_limit,
-    )
-
-
-@making_arrays
-def segments(q: Queues, kinds: int) -> tuple[Ints, Ints]:
-    """The jobs by kind and project: where each of these begins, and the jobs."""
-    projects, n = len(q.rank), len(q.kind)
-    start = np.zeros(kinds * projects + 1, np.int64)
-    for i in range(n):
-        start[q.kind[i] * projects + q.project[i] + 1] += 1
-    for s in range(kinds * projects):
-        start[s + 1] += start[s]
-    place = start[:-1].copy()
-    items = np.empty(n, np.int64)
-    for i in range(n):
-        s = q.kind[i] * projects + q.project[i]
-        items[place[s]] = i
-        place[s] += 1
-    return start, items
-
-
 @compiled
-def is_at_limit(q: Queues, i: int, of_app: Ints, of_project: Ints) -> bool:
-    """Whether as many jobs of its application, or of its project, run as may run at once."""
-    if len(q.app_limit) == 0:
-        return False
-    limit = q.app_limit[q.app[i]]
-    if 0 < limit <= of_app[q.app[i]]:
-        return True
-    limit = q.project_limit[q.project[i]]
-    return bool(0 < limit <= of_project[q.project[i]])
-
-
-@compiled
-def comes_before(p: int, other: int, ranks: Floats, tier: Ints) -> bool:
+def comes_before(projects: Any, p: int, other: int) -> bool:
     """Whether one project is ahead of another that has a smaller number."""
-    if tier[p] != tier[other]:
-        return bool(tier[p] < tier[other])
-    return bool(ranks[p] < ranks[other])
+    one, two = projects[p], projects[other]
+    if one.tier != two.tier:
+        return bool(one.tier < two.tier)
+    return bool(one.height < two.height)
 
 
 @compiled
@@ -194,44 +141,42 @@ def allowed_devices(instances: float, barred: int) -> float:
     return instances
 
 
-# A heap of (time, job) in two arrays, the first entry first.
-
-
 @compiled
-def push(times: Floats, items: Ints, n: int, time: float, item: int) -> None:
-    """Adds an entry to those n."""
+def push(slots: Any, n: int, until_secs: float, job: int) -> None:
+    """Adds an entry to the n of the heap."""
     i = n
     while i > 0:
         parent = (i - 1) >> 1
-        if times[parent] < time or (times[parent] == time and items[parent] < item):
+        above = slots[parent]
+        if above.until_secs < until_secs or (above.until_secs == until_secs and above.job < job):
             break
-        times[i] = times[parent]
-        items[i] = items[parent]
+        slots[i].until_secs = above.until_secs
+        slots[i].job = above.job
         i = parent
-    times[i] = time
-    items[i] = item
+    slots[i].until_secs = until_secs
+    slots[i].job = job
 
 
 @compiled
-def sink(times: Floats, items: Ints, n: int, time: float, item: int) -> None:
+def sink(slots: Any, n: int, until_secs: float, job: int) -> None:
     """Puts an entry in the place of the first of n."""
     i = 0
     while True:
         child = 2 * i + 1
         if child >= n:
             break
-        right = child + 1
-        if right < n and (
-            times[right] < times[child] or (times[right] == times[child] and items[right] < items[child])
-        ):
-            child = right
-        if time < times[child] or (time == times[child] and item < items[child]):
+        if child + 1 < n:
+            left, right = slots[child], slots[child + 1]
+            if right.until_secs < left.until_secs or (right.until_secs == left.until_secs and right.job < left.job):
+                child += 1
+        below = slots[child]
+        if until_secs < below.until_secs or (until_secs == below.until_secs and job < below.job):
             break
-        times[i] = times[child]
-        items[i] = items[child]
+        slots[i].until_secs = below.until_secs
+        slots[i].job = below.job
         i = child
-    times[i] = time
-    items[i] = item
+    slots[i].until_secs = until_secs
+    slots[i].job = job
 
 
 @compiled

@@ -7,17 +7,17 @@ from typing import Final
 
 import numpy as np
 
-from emulator.engine.kernel.bounds import MAX_SLICES, least_saturated_secs, min_saturated_secs
+from emulator.engine.kernel.bounds import least_saturated_secs, min_saturated_secs
 from emulator.engine.kernel.chance import expm1
 from emulator.engine.kernel.compiled import compiled, making_arrays
 from emulator.engine.kernel.jobs import left_secs
-from emulator.engine.kernel.queues import goes_beyond_text
+from emulator.engine.kernel.queues import MAX_SLICES, goes_beyond_text
 from emulator.engine.kernel.simulations import (
     find_delays,
     forecast,
     forecast_beside_wide,
-    keep_snapshot,
-    saturated_at_snapshot,
+    forecast_of_snapshot,
+    take_snapshot,
 )
 from emulator.engine.random_numbers import LN2
 from emulator.engine.scenario import DAY_SECS
@@ -264,23 +264,22 @@ def _bound_decides(t: Table, now: float) -> bool:
             least = min(least, least_saturated_secs(t, k, now))
             if least < run.buffer_min_secs:
                 return False
-    keep_snapshot(t, now)
+    take_snapshot(t, now)
     run.pending_soonest = _soonest_check(t, now)
     run.fetch_at = max(now + least - run.buffer_min_secs + MARGIN_SECS, run.pending_soonest)
     return True
 
 
-@making_arrays
+@compiled
 def resolve(t: Table) -> None:
     """Finds the exact time of the next look, as it was at the last one."""
     run = t.run[0]
     run.pending = 0
-    saturated = np.empty(len(t.kinds))
-    saturated_at_snapshot(t, saturated)
+    forecast_of_snapshot(t)
     again = math.inf
     for k in range(len(t.kinds)):
         if t.kinds[k].supplied:
-            again = min(again, run.pending_at + saturated[k] - run.buffer_min_secs)
+            again = min(again, run.pending_at + t.kinds[k].saturated_secs - run.buffer_min_secs)
     run.fetch_at = max(again + MARGIN_SECS, run.pending_soonest)
 
 

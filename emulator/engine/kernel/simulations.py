@@ -8,6 +8,7 @@ while no job waits that is just too large for it. Saturated times are exact up t
 
 from __future__ import annotations
 
+import math
 from typing import Any, Final
 
 import numpy as np
@@ -16,7 +17,6 @@ from emulator.engine.kernel import turns
 from emulator.engine.kernel.bounds import (
     CERTAIN_SECS,
     DOUBT,
-    MAX_SLICES,
     SLACK_SECS,
     all_done_secs,
     early_secs,
@@ -33,7 +33,6 @@ from emulator.engine.kernel.queues import (
     goes_beyond_text,
     make_queues,
     new_queues,
-    queues_of,
 )
 from emulator.engine.table import Floats, Ints, Table
 
@@ -44,28 +43,6 @@ IN_DOUBT: Final = 2
 
 
 @making_arrays
-def _instances(t: Table) -> Floats:
-    made = np.empty(len(t.kinds))
-    for k in range(len(t.kinds)):
-        made[k] = t.kinds[k].instances
-    return made
-
-
-@compiled
-def _slice_secs(t: Table) -> float:
-    return float(max(t.run[0].period_secs, t.run[0].buffer_total_secs / MAX_SLICES))
-
-
-@making_arrays
-def _forecast(
-    t: Table, q: Queues, saturated: Floats, shortfall: Floats, idle: Floats, keeps_to_cpus: bool = False
-) -> None:
-    run = t.run[0]
-    horizon = run.buffer_total_secs
-    run.steps += turns.forecast(q, _instances(t), _slice_secs(t), horizon, saturated, shortfall, idle, keeps_to_cpus)
-
-
-@making_arrays
 def forecast(t: Table, now: float) -> None:
     """Finds idle instances, saturated times and shortfalls of each kind, unless they are there."""
     run = t.run[0]
@@ -73,71 +50,54 @@ def forecast(t: Table, now: float) -> None:
         return
     run.sim_at = now
     run.sim_version = run.version
-    kinds = len(t.kinds)
-    saturated, shortfall, idle = np.empty(kinds), np.empty(kinds), np.empty(kinds)
-    _forecast(t, make_queues(t, now), saturated, shortfall, idle)
+    _forecast(t, make_queues(t, now, 0), len(t.kinds))
+
+
+@compiled
+def _forecast(t: Table, q: Queues, kinds: int) -> None:
+    """Simulates, and keeps what it says of the first kinds."""
+    t.run[0].steps += turns.forecast(q, t.run[0].buffer_total_secs)
     for k in range(kinds):
-        kind = t.kinds[k]
-        kind.saturated_secs = saturated[k] if kind.present else np.inf
-        kind.shortfall_secs = shortfall[k] if kind.present else 0.0
-        kind.idle = idle[k] if kind.present else 0.0
+        kind, simulated = t.kinds[k], q.kinds[k]
+        kind.saturated_secs = simulated.saturated_secs if kind.present else math.inf
+        kind.shortfall_secs = simulated.shortfall_secs if kind.present else 0.0
+        kind.idle = simulated.idle if kind.present else 0.0
 
 
 @making_arrays
 def forecast_beside_wide(t: Table, now: float) -> None:
     """Finds the CPUs that are idle beside jobs that need more of them than are free, in place of what `forecast`
     found."""
-    run, kind = t.run[0], t.kinds[0]
-    kinds = len(t.kinds)
-    saturated, shortfall, idle = np.empty(kinds), np.empty(kinds), np.empty(kinds)
-    _forecast(t, make_queues(t, now), saturated, shortfall, idle, True)
-    run.sim_version = -1
-    kind.saturated_secs, kind.shortfall_secs, kind.idle = saturated[0], shortfall[0], idle[0]
+    q = make_queues(t, now, 0)
+    q.head[0].keeps_to_cpus = 1
+    _forecast(t, q, 1)
+    t.run[0].sim_version = -1
 
 
 @making_arrays
-def keep_snapshot(t: Table, now: float) -> None:
-    """Keeps what a forecast now would start from."""
-    q = make_queues(t, now)
-    n = len(q.kind)
-    for i in range(n):
-        entry = t.lists[i]
-        entry.snapshot_kind = q.kind[i]
-        entry.snapshot_project = q.project[i]
-        entry.snapshot_left = q.left[i]
-        entry.snapshot_usage = q.usage[i]
-        entry.snapshot_cpus = q.cpus[i]
-        entry.snapshot_flops = q.counted_flops[i]
-    for p in range(len(t.projects)):
-        t.projects[p].snapshot_rank = q.rank[p]
-        t.projects[p].snapshot_unit = q.unit[p]
+def take_snapshot(t: Table, now: float) -> None:
+    """Stores what a forecast now would start from."""
+    q = make_queues(t, now, 0)
     run = t.run[0]
-    run.snapshot = n
+    run.snapshot = len(q.jobs)
+    for i in range(len(q.jobs)):
+        t.snapshot[i] = q.jobs[i]
+    for p in range(len(q.projects)):
+        t.snapshot_projects[p] = q.projects[p]
     run.pending = 1
     run.pending_at = now
 
 
 @making_arrays
-def saturated_at_snapshot(t: Table, saturated: Floats) -> None:
-    """The saturated times as a forecast would have found them then."""
-    n = t.run[0].snapshot
-    q = new_queues(n, len(t.projects), 0)
-    for i in range(n):
-        entry = t.lists[i]
-        q.kind[i] = entry.snapshot_kind
-        q.project[i] = entry.snapshot_project
-        q.left[i] = entry.snapshot_left
-        q.usage[i] = entry.snapshot_usage
-        q.cpus[i] = entry.snapshot_cpus
-        q.counted_flops[i] = entry.snapshot_flops
-    for p in range(len(t.projects)):
-        project = t.projects[p]
-        q.rank[p], q.unit[p] = project.snapshot_rank, project.snapshot_unit
-        q.tier[p] = 0 if t.run[0].last_project_first else project.tier
-    _forecast(t, q, saturated, np.empty(len(saturated)), np.empty(len(saturated)))
-    for k in range(len(saturated)):
-        if not t.kinds[k].present:
-            saturated[k] = np.inf
+def forecast_of_snapshot(t: Table) -> None:
+    """Finds what a forecast would have found then."""
+    q = new_queues(t, t.run[0].snapshot, 0)
+    for i in range(len(q.jobs)):
+        q.jobs[i] = t.snapshot[i]
+    for p in range(len(q.projects)):
+        q.projects[p] = t.snapshot_projects[p]
+    _forecast(t, q, len(t.kinds))
+    t.run[0].sim_version = -1
 
 
 @making_arrays
@@ -151,27 +111,28 @@ def judge(t: Table, now: float) -> None:
     run.margins = 0
     for j in range(run.jobs):
         t.jobs[j].sim_end_secs = np.nan
-    q = make_queues(t, now)
-    n = len(q.kind)
+    q = make_queues(t, now, 0)
+    n = len(q.jobs)
     verdict = np.zeros(n, np.int64)
     any_doubtful = False
     early = early_secs(t)
     needs_all = run.limited or run.no_edf_simulation
     if goes_beyond_text(t):
         for i in range(n):
-            q.deadline_secs[i] -= DOUBT * q.left[i]  # it may take longer than estimated
+            q.jobs[i].deadline_secs -= DOUBT * q.jobs[i].left  # it may take longer than estimated
     for k in range(len(t.kinds)):
         t.kinds[k].missed = 0
         wait = longest_wait_secs(t, q, k)
         all_done_at = now + all_done_secs(t, k, now)
         for i in range(n):
-            spare = q.deadline_secs[i] - early - now
-            if q.kind[i] != k or q.deadline_secs[i] - early >= all_done_at:
+            job = q.jobs[i]
+            spare = job.deadline_secs - early - now
+            if job.kind != k or job.deadline_secs - early >= all_done_at:
                 continue
             # One that has more than a period to spare calls for no choice before the next one.
-            if q.left[i] + wait + run.period_secs <= spare and not needs_all:
+            if job.left + wait + run.period_secs <= spare and not needs_all:
                 continue
-            if q.left[i] > spare + CERTAIN_SECS and not needs_all:
+            if job.left > spare + CERTAIN_SECS and not needs_all:
                 verdict[i] = MISSED
             else:
                 verdict[i] = IN_DOUBT
@@ -182,33 +143,29 @@ def judge(t: Table, now: float) -> None:
         _follow_quirks(t, q, verdict)
     for i in range(n):
         if verdict[i] == MISSED:
-            _add_missed(t, q.row[i], q.kind[i], now)
+            _add_missed(t, q.jobs[i].row, q.jobs[i].kind, now)
 
 
 @making_arrays
 def _simulate_doubtful(t: Table, q: Queues, verdict: Ints, now: float) -> None:
     run = t.run[0]
-    n, early = len(verdict), early_secs(t)
-    ends = np.full(n, np.nan)
-    is_simulated = np.ones(n, np.bool_)
+    early = early_secs(t)
+    order = np.argsort(q.jobs["deadline_secs"], kind="mergesort")
+    is_apart = np.zeros(len(t.kinds), np.bool_)
     for k in range(1, len(t.kinds)):
         if not run.limited and not run.no_edf_simulation and _runs_apart(q, k):
-            _find_ends(t, q, q.kind == k, verdict, now, ends)
-            is_simulated &= q.kind != k
-    # GPU jobs take CPUs, so they are simulated, too.
-    watched_verdict = np.where(is_simulated, verdict, IN_TIME)
-    _find_ends(t, q, np.ones(n, np.bool_), watched_verdict, now, ends)
-    for i in range(n):
-        t.jobs[q.row[i]].sim_end_secs = np.inf if np.isnan(ends[i]) else now + ends[i]
-    for i in np.argsort(q.deadline_secs, kind="mergesort"):
+            is_apart[k] = True
+            _find_ends(t, q, k, order, verdict, is_apart, now)
+    _find_ends(t, q, turns.ALL_KINDS, order, verdict, is_apart, now)
+    for i in order:
         if verdict[i] != IN_DOUBT:
             continue
-        end = t.jobs[q.row[i]].sim_end_secs
-        if end > q.deadline_secs[i] - early + LATE:
+        job, end = q.jobs[i], t.jobs[q.jobs[i].row].sim_end_secs
+        if end > job.deadline_secs - early + LATE:
             verdict[i] = MISSED
         else:
-            t.lists[run.margins].margin_secs = q.deadline_secs[i] - early - end
-            t.lists[run.margins].margin_jobs = q.row[i]
+            t.lists[run.margins].margin_secs = job.deadline_secs - early - end
+            t.lists[run.margins].margin_jobs = job.row
             run.margins += 1
 
 
@@ -216,31 +173,38 @@ def _simulate_doubtful(t: Table, q: Queues, verdict: Ints, now: float) -> None:
 def _runs_apart(q: Queues, k: int) -> bool:
     """Whether nothing of other kinds changes which jobs run on the GPUs of a kind: these come before CPUs, and the
     projects with jobs for them have no other jobs, which would count for their ranks."""
-    has_jobs = np.zeros(len(q.rank), np.bool_)
-    for i in range(len(q.kind)):
-        if q.kind[i] == k:
-            has_jobs[q.project[i]] = True
-    for i in range(len(q.kind)):
-        if q.kind[i] != k and has_jobs[q.project[i]]:
+    has_jobs = np.zeros(len(q.projects), np.bool_)
+    for i in range(len(q.jobs)):
+        if q.jobs[i].kind == k:
+            has_jobs[q.jobs[i].project] = True
+    for i in range(len(q.jobs)):
+        if q.jobs[i].kind != k and has_jobs[q.jobs[i].project]:
             return False
     return True
 
 
 @making_arrays
-def _find_ends(t: Table, q: Queues, is_simulated: Any, verdict: Ints, now: float, ends: Floats) -> None:
-    """Simulates those jobs until it is known of the doubtful ones among them whether they are late."""
-    chosen = np.nonzero(is_simulated)[0]
-    watched = np.nonzero(verdict[chosen] == IN_DOUBT)[0]
-    if len(watched) == 0:
+def _find_ends(t: Table, q: Queues, only_kind: int, order: Ints, verdict: Ints, is_apart: Any, now: float) -> None:
+    """Simulates until it is known of the doubtful jobs of one kind whether they are late, or of those of all kinds that
+    are not looked at apart."""
+    watched = np.empty(len(order), np.int64)
+    until = np.empty(len(order))
+    count = 0
+    for i in order:
+        job = q.jobs[i]
+        is_asked = job.kind == only_kind if only_kind != turns.ALL_KINDS else not is_apart[job.kind]
+        if is_asked and verdict[i] == IN_DOUBT:
+            watched[count] = i
+            until[count] = job.deadline_secs - early_secs(t) - now
+            count += 1
+    if not count:
         return
-    part = queues_of(q, chosen)
-    watched = watched[np.argsort(part.deadline_secs[watched], kind="mergesort")]
-    until = part.deadline_secs[watched] - early_secs(t) - now
     if t.run[0].no_edf_simulation:
-        until[:] = until[len(until) - 1]
-    found = np.empty(len(chosen))
-    t.run[0].steps += turns.find_ends(part, _instances(t), _slice_secs(t), watched, until, found)
-    ends[chosen[watched]] = found[watched]
+        until[:] = until[count - 1]
+    t.run[0].steps += turns.find_ends(q, only_kind, watched[:count], until[:count])
+    for place in range(count):
+        job = q.jobs[watched[place]]
+        t.jobs[job.row].sim_end_secs = math.inf if math.isnan(job.ends) else now + job.ends
 
 
 @compiled
@@ -252,13 +216,13 @@ def _follow_quirks(t: Table, q: Queues, verdict: Ints) -> None:
         for p in range(len(t.projects)):
             count = 0
             for i in range(len(verdict)):
-                if q.kind[i] == k and q.project[i] == p and verdict[i] == MISSED:
+                if q.jobs[i].kind == k and q.jobs[i].project == p and verdict[i] == MISSED:
                     count += 1
             if not count:
                 continue
             for i in range(len(verdict)):
-                job = t.jobs[q.row[i]]
-                if q.kind[i] != k or q.project[i] != p or verdict[i] == MISSED:
+                job = t.jobs[q.jobs[i].row]
+                if q.jobs[i].kind != k or q.jobs[i].project != p or verdict[i] == MISSED:
                     continue
                 if run.jobs_kept_by_deadline and job.started and job.by_deadline:
                     verdict[i] = MISSED
@@ -271,14 +235,14 @@ def _follow_quirks(t: Table, q: Queues, verdict: Ints) -> None:
 def _miss_earliest(t: Table, q: Queues, k: int, p: int, count: int, verdict: Ints) -> None:
     """Counts this many jobs of a project and kind as missed: the earliest."""
     for i in range(len(verdict)):
-        if q.kind[i] == k and q.project[i] == p:
+        if q.jobs[i].kind == k and q.jobs[i].project == p:
             verdict[i] = IN_TIME
     for _ in range(count):
         first = -1
         for i in range(len(verdict)):
-            if q.kind[i] != k or q.project[i] != p or verdict[i] == MISSED:
+            if q.jobs[i].kind != k or q.jobs[i].project != p or verdict[i] == MISSED:
                 continue
-            if first < 0 or _is_earlier(t, q.row[i], q.row[first]):
+            if first < 0 or _is_earlier(t, q.jobs[i].row, q.jobs[first].row):
                 first = i
         verdict[first] = MISSED
 

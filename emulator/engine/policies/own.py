@@ -33,8 +33,8 @@ def installed() -> dict[str, EntryPoint]:
 
     Left out: names that are not lower-case letters, digits and hyphens, and those of this project's own policies.
     """
-    found = {point.name: point for point in entry_points(group=GROUP) if _NAME.fullmatch(point.name)}
-    return {name: found[name] for name in sorted(found) if name not in set(PolicyName)}
+    points = {point.name: point for point in entry_points(group=GROUP) if _NAME.fullmatch(point.name)}
+    return {name: points[name] for name in sorted(points) if name not in set(PolicyName)}
 
 
 def is_file(name: str) -> bool:
@@ -48,25 +48,25 @@ def make_own_policy(name: str, scenario: Scenario, parameters: Mapping[str, Any]
     Its code runs here with all rights of this process, so only the command line runs it.
     """
     factory = _of_file(name) if is_file(name) else _of_package(name)
-    shown = name.rpartition(":")[2] if is_file(name) else name
+    label = name.rpartition(":")[2] if is_file(name) else name
     version = getattr(factory, "policy_api_version", POLICY_API_VERSION)
     if version != POLICY_API_VERSION:
         raise PolicyError(
-            f"The policy {shown} was written for version {version!r} of the interface; this is {POLICY_API_VERSION}."
+            f"The policy {label} was written for version {version!r} of the interface; this is {POLICY_API_VERSION}."
         )
     try:
         policy = factory(scenario, parameters)
     except (Exception, SystemExit) as error:
-        raise PolicyError(f"The policy {shown} could not be made: {described(error)}.") from error
-    return GuardedPolicy(policy, shown)
+        raise PolicyError(f"The policy {label} could not be made: {described(error)}.") from error
+    return GuardedPolicy(policy, label)
 
 
 def _of_package(name: str) -> Factory:
     try:
         point = installed()[name]
     except KeyError:
-        known = ", ".join([*PolicyName, *installed()])
-        raise PolicyError(f"There is no policy {name!r}. These are installed: {known}.") from None
+        names = ", ".join([*PolicyName, *installed()])
+        raise PolicyError(f"There is no policy {name!r}. These are installed: {names}.") from None
     try:
         factory: Factory = point.load()
     except (Exception, SystemExit) as error:

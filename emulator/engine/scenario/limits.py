@@ -39,7 +39,7 @@ class Hours:
 
     def spans_secs(self) -> tuple[tuple[float, float], ...]:
         """The time within a week, from Sunday 0:00 on, in order; spans that touch are one. () is never."""
-        own = {each.day: each for each in self.days}
+        own = {day.day: day for day in self.days}
         spans: list[tuple[float, float]] = []
         for day in range(7):
             hours: Hours | DayHours = own.get(day, self)
@@ -80,11 +80,11 @@ class Use:
 
 def check_hours(name: str, hours: Hours) -> None:
     check_limits(f"{name}.", hours)
-    for each in hours.days:
-        check_limits(f"{name}.", each)
-        if each.day not in range(7):
-            raise ScenarioError(f"{name}.day", "not_a_whole_number", value=each.day)
-    if len({each.day for each in hours.days}) < len(hours.days):
+    for day in hours.days:
+        check_limits(f"{name}.", day)
+        if day.day not in range(7):
+            raise ScenarioError(f"{name}.day", "not_a_whole_number", value=day.day)
+    if len({day.day for day in hours.days}) < len(hours.days):
         raise ScenarioError(f"{name}.days", "day_twice")
 
 

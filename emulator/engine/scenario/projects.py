@@ -260,8 +260,8 @@ def check_app(project: str, app: App) -> None:
 def check_job(job: StartJob, projects: tuple[Project, ...], kinds: set[str]) -> None:
     at = f"task of {job.project}"
     check_limits(f"{at}.", job)
-    found = [app for project in projects if project.name == job.project for app in project.apps if app.name == job.app]
-    if not found:
+    apps = [app for project in projects if project.name == job.project for app in project.apps if app.name == job.app]
+    if not apps:
         raise ScenarioError(at, "no_such_app", name=job.app)
-    if not 0 <= job.version < len(found[0].versions) or found[0].versions[job.version].kind not in kinds:
+    if not 0 <= job.version < len(apps[0].versions) or apps[0].versions[job.version].kind not in kinds:
         raise ScenarioError(at, "version_cannot_run")

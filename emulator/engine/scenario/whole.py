@@ -64,9 +64,9 @@ class Scenario:
             raise ScenarioError("share", "no_share")
         for job in self.jobs:
             check_job(job, self.projects, kinds)
-        known = set(names)
+        project_names = set(names)
         for event in self.events:
-            check_event(event, known)
+            check_event(event, project_names)
         for unused in self.unused:
             check_limits("unused.", unused)
         self._check_speeds()
@@ -83,16 +83,16 @@ class Scenario:
 
         Raises ScenarioError for an event that changes a kind which is not there.
         """
-        found = {processor.kind: processor for processor in self.host.processors}
+        processors = {processor.kind: processor for processor in self.host.processors}
         for event in sorted(self.events, key=lambda event: event.at_secs):
-            if not isinstance(event, ChangeProcessor) or event.kind in found:
+            if not isinstance(event, ChangeProcessor) or event.kind in processors:
                 continue
             if not event.instances or event.peak_flops is None:
                 raise ScenarioError("event.kind", "processor_needs_speed", kind=event.kind)
-            found[event.kind] = Processor(event.kind, event.instances, event.peak_flops, GPU_EFFICIENCY)
-        if len(found) > MAX_KINDS:
-            raise ScenarioError("events", "wrong_number_of", number=len(found), low=1, high=MAX_KINDS)
-        return tuple(found.values())
+            processors[event.kind] = Processor(event.kind, event.instances, event.peak_flops, GPU_EFFICIENCY)
+        if len(processors) > MAX_KINDS:
+            raise ScenarioError("events", "wrong_number_of", number=len(processors), low=1, high=MAX_KINDS)
+        return tuple(processors.values())
 
     def most_instances(self) -> list[int]:
         """Per kind of `all_processors`, the most processors that there are at any time."""

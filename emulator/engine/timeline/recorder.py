@@ -208,7 +208,7 @@ class Recorder:
         room = MAX_BLOCKS - len(blocks)
         if room < len(start):
             blocks.complete = False
-        for column, kept in (
+        for column, stored in (
             (start, blocks.start_secs),
             (end, blocks.end_secs),
             (lane, blocks.lane),
@@ -217,7 +217,7 @@ class Recorder:
             (usage, blocks.usage),
             (by_deadline, blocks.by_deadline),
         ):
-            kept.frombytes(column[:room].astype(kept.typecode).tobytes())
+            stored.frombytes(column[:room].astype(stored.typecode).tobytes())
 
     def add_rows(self, blocks: Floats, rpcs: Floats, misses: Floats) -> None:
         """Adds rows of stretches, RPCs and late jobs, with the columns of `block`, `rpc` and `miss`."""

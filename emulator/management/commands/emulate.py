@@ -111,17 +111,17 @@ class Command(BaseCommand):
         tried.add_argument(
             "--jobs", type=int, metavar="N", help="processes at once; default: as many as there are processors"
         )
-        shown = parser.add_argument_group("what to print")
-        shown.add_argument("--json", action="store_true", help="all figures as JSON")
-        shown.add_argument("--csv", action="store_true", help="one line of CSV for each run")
-        shown.add_argument(
+        output = parser.add_argument_group("what to print")
+        output.add_argument("--json", action="store_true", help="all figures as JSON")
+        output.add_argument("--csv", action="store_true", help="one line of CSV for each run")
+        output.add_argument(
             "--timeline",
             type=Path,
             metavar="FILE",
             help="write what ran when, for the first seed of a single policy, as CSV",
         )
-        shown.add_argument("--unused", action="store_true", help="list the elements of the files that are not used")
-        shown.add_argument("--explain", type=int, default=0, metavar="N", help="print the first N decisions")
+        output.add_argument("--unused", action="store_true", help="list the elements of the files that are not used")
+        output.add_argument("--explain", type=int, default=0, metavar="N", help="print the first N decisions")
 
     def handle(self, *args: Any, **options: Any) -> None:
         if options["list"]:
@@ -227,11 +227,11 @@ class Command(BaseCommand):
         if options["explain"]:
             self._decisions(first, options["explain"])
 
-    def _decisions(self, outcome: RunOutcome, wanted: int) -> None:
+    def _decisions(self, outcome: RunOutcome, count: int) -> None:
         """The first decisions, one a line."""
         assert outcome.timeline is not None
         packed, sentences = unpack(outcome.timeline), decision_texts.english()
-        for number in range(min(wanted, len(packed["decisions.at_secs"]))):
+        for number in range(min(count, len(packed["decisions.at_secs"]))):
             row = row_texts.decision(packed, number, sentences)
             self.stdout.write(f"{row['at_secs']:14.1f} s  {row['why']}")
 

@@ -12,7 +12,7 @@ from django.core.files import File
 from django.db import transaction
 
 from credit.models import App, AppVersion, Platform, ProcessorType
-from credit.models.apps import Comparison
+from credit.models.apps import Comparison, HomogeneousRedundancy
 from extras.moving_in.boinc import folders
 from extras.moving_in.boinc.values import line
 from extras.moving_in.engine import plan_classes
@@ -36,12 +36,10 @@ _APPS: Final = Table(
         **{"non_cpu_intensive": 0, "locality_scheduling": 0, "n_size_classes": 0},
     },
 )
+_REDUNDANCY: Final = {1: HomogeneousRedundancy.FINE, 2: HomogeneousRedundancy.COARSE}
 _NO_PLACE_IN_APPS: Final = {
-    "homogeneous_redundancy": "homogeneous redundancy",
-    "homogeneous_app_version": "homogeneous app version",
     "locality_scheduling": "locality scheduling",
     "n_size_classes": "size classes",
-    "beta": "test app",
 }
 _VERSIONS: Final = Table(
     "app_version",
@@ -119,6 +117,9 @@ def take_apps(context: Context, tally: Tally) -> None:
             "weight": 1.0 if weight is None else weight,
             "is_non_cpu_intensive": bool(row["non_cpu_intensive"]),
             "adaptive_replication": row["target_nresults"] > 0,
+            "homogeneous_redundancy": _REDUNDANCY.get(row["homogeneous_redundancy"], HomogeneousRedundancy.OFF),
+            "homogeneous_app_version": bool(row["homogeneous_app_version"]),
+            "is_beta": bool(row["beta"]),
             "one_result_per_user": project.is_one_per_user,
             "min_avg_pfc": finite(row["min_avg_pfc"], 1e-300, 1e29),
             "comparison": Comparison.BITWISE,
@@ -190,8 +191,6 @@ def take_versions(context: Context, tally: Tally) -> None:
             continue
         for unknown in found.unknown:
             tally.tell(f"{unknown}: no place here", row["id"])
-        if row["min_core_version"] or row["max_core_version"]:
-            tally.tell("versions of clients that may have it: no place here", row["id"])
         if not context.writes:
             _check_files(context, row, found, tally)
             tally.ntaken += 1
@@ -223,12 +222,16 @@ def _take_version(
         "app_id": row["appid"],
         "platform_id": row["platformid"],
         "version_num": min(max(row["version_num"], 0), 100_000_000),
+        "min_client_version": max(row["min_core_version"], 0),
+        "max_client_version": max(row["max_core_version"], 0),
         "plan_class": name[:_MAX_NAME],
         "processor_type": plan.processor_type,
         "avg_ncpus": plan.avg_ncpus,
         "gpu_usage": plan.gpu_usage,
         "min_gpu_ram_bytes": plan.min_gpu_ram_bytes,
         "api_version": found.api_version,
+        "file_prefix": found.file_prefix,
+        **dict.fromkeys(found.flags, True),
         "is_deprecated": bool(row["deprecated"]) or bool(plan.lost),
         "created_at": _time(row["create_time"], context) or context.now,
     }

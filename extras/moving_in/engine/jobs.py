@@ -50,14 +50,19 @@ class ProgramFile:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """``unknown``: the names of elements that have no place here."""
+    """``flags``: those of `WRAPPER_FLAGS` that are on; ``unknown``: the names of elements that have no place here."""
 
     api_version: str
+    flags: Sequence[str]
+    file_prefix: str
     files: Sequence[ProgramFile]
     unknown: Sequence[str]
 
 
-_KNOWN_OF_VERSION: Final = frozenset({"app_name", "version_num", "api_version", "file_ref", "platform", "plan_class"})
+WRAPPER_FLAGS: Final = ("is_wrapper", "needs_network", "dont_throttle")
+_KNOWN_OF_VERSION: Final = frozenset(
+    {"app_name", "version_num", "api_version", "file_ref", "platform", "plan_class", *WRAPPER_FLAGS}
+)
 
 
 def program(xml: str) -> Program:
@@ -88,7 +93,13 @@ def program(xml: str) -> Program:
     if not re.fullmatch(r"([0-9]{1,3}(\.[0-9]{1,3}){2})?", api_version):
         api_version = ""
     unknown = [name for name in said if name not in _KNOWN_OF_VERSION and blobs.is_on(said, name)]
-    return Program(api_version, files, unknown)
+    file_prefix = said.get("file_prefix", "").strip("/")
+    if re.fullmatch(r"[A-Za-z0-9_-]{1,16}", file_prefix):
+        unknown = [name for name in unknown if name != "file_prefix"]
+    else:
+        file_prefix = ""
+    flags = [name for name in WRAPPER_FLAGS if blobs.is_on(said, name)]
+    return Program(api_version, flags, file_prefix, files, unknown)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +126,7 @@ def job_input(xml: str, download_url: str) -> JobInput:
         file: dict[str, Any] = {"name": name, "open_name": ref.get("open_name", "")}
         file |= {"nbytes": int(blobs.number(info, "nbytes")), "md5": md5}
         if urls and download_url and not any(url.startswith(download_url) for url in urls):
-            file["url"] = urls[0]
+            file["urls"] = urls
         if blobs.is_on(info, "sticky"):
             file["sticky"] = True
         files.append(file)

@@ -9,6 +9,7 @@ from typing import Final
 
 from credit.engine.facts import ProcessorType
 from extras.moving_in.engine import blobs
+from scheduler.engine.plan_classes import is_pattern
 
 MB: Final = 1024 * 1024
 _GPUS: Final = {
@@ -24,14 +25,18 @@ _TAKEN: Final = frozenset(
     {
         *("name", "min_ncpus", "max_threads", "cpu_feature", "gpu_type", "min_gpu_ram_mb", "min_driver_version"),
         *("min_nvidia_compcap", "opencl", "docker", "wsl", "nthreads_cmdline", "avg_ncpus", "ngpus"),
-        "projected_flops_scale",
+        *("projected_flops_scale", "min_core_client_version", "max_core_client_version", "max_driver_version"),
+        *("max_nvidia_compcap", "min_cuda_version", "max_cuda_version", "min_opencl_version", "max_opencl_version"),
+        *("min_gpu_peak_flops", "max_gpu_peak_flops", "double_precision_fp", "gpu_ram_used_mb", "cpu_frac"),
+        *("os_regex", "cpu_vendor_regex", "cpu_model_regex", "virtualbox", "vm_accel_required", "min_vbox_version"),
+        *("max_vbox_version", "exclude_vbox_version", "is64bit"),
     }
 )
+_PATTERNS: Final = ("os_regex", "cpu_vendor_regex", "cpu_model_regex")
 _HARMLESS: Final = frozenset(
     {
-        *("cuda", "cal", "cpu_frac", "gpu_ram_used_mb", "gpu_peak_flops_scale", "gpu_utilization_tag", "is64bit"),
-        *("infeasible_random", "mem_usage_base_mb", "mem_usage_per_cpu_mb", "min_core_client_version"),
-        *("project_prefs_default_true", "disabled"),
+        *("cuda", "cal", "gpu_peak_flops_scale", "gpu_utilization_tag", "infeasible_random"),
+        *("mem_usage_base_mb", "mem_usage_per_cpu_mb", "project_prefs_default_true", "disabled"),
     }
 )
 """They choose how much a version uses, or what BOINC's clients of today all have: without them no job fails."""
@@ -58,6 +63,27 @@ class PlanClassFacts:
     avg_ncpus: float = 1.0
     gpu_usage: float = 0.0
     projected_flops_scale: float = 1.0
+    min_client_version: int = 0
+    max_client_version: int = 0
+    max_driver_version: int = 0
+    max_compute_capability: int = 0
+    min_cuda_version: int = 0
+    max_cuda_version: int = 0
+    min_opencl_version: int = 0
+    max_opencl_version: int = 0
+    min_gpu_peak_flops: float = 0.0
+    max_gpu_peak_flops: float = 0.0
+    needs_double_precision: bool = False
+    gpu_ram_used_bytes: int = 0
+    cpu_share: float = 0.0
+    os_pattern: str = ""
+    cpu_vendor_pattern: str = ""
+    cpu_model_pattern: str = ""
+    needs_virtualbox: bool = False
+    needs_vm_acceleration: bool = False
+    min_virtualbox_version: int = 0
+    max_virtualbox_version: int = 0
+    excluded_virtualbox_versions: str = ""
     lost: list[str] = field(default_factory=list)
 
 
@@ -82,7 +108,23 @@ def _facts(children: list[blobs.Element]) -> PlanClassFacts:
     lost = [tag for tag in values if tag not in _TAKEN | _HARMLESS and blobs.is_on(values, tag)]
     if values.get("gpu_type") and not is_gpu:
         lost.append("gpu_type")
+    lost += [tag for tag in _PATTERNS if not is_pattern(values.get(tag, ""))]
+    excluded = [child.text.strip() for child in children if child.tag == "exclude_vbox_version"]
     used = blobs.number(values, "avg_ncpus", 0.1 if is_gpu else 1.0)
+    is_cuda, is_opencl = blobs.is_on(values, "cuda"), blobs.is_on(values, "opencl")
+
+    def count(tag: str, counts: bool = True) -> int:
+        return int(min(max(blobs.number(values, tag), 0), 2**31 - 1)) if counts else 0
+
+    def pattern(tag: str) -> str:
+        return values.get(tag, "") if tag not in lost else ""
+
+    def client(tag: str) -> int:
+        return count(tag) * 100 if count(tag) < 10_000 else count(tag)
+
+    def flops(tag: str) -> float:
+        return min(max(blobs.number(values, tag), 0.0), 1e18)
+
     return PlanClassFacts(
         values.get("name", ""),
         gpu,
@@ -99,6 +141,28 @@ def _facts(children: list[blobs.Element]) -> PlanClassFacts:
         min(max(used, 0.0 if is_gpu else 0.01), 1024.0),
         min(max(blobs.number(values, "ngpus", 1.0), 0.01), 64.0) if is_gpu else 0.0,
         min(max(blobs.number(values, "projected_flops_scale", 1.0), 0.01), 100.0),
+        # Before 6.10, versions of clients were told as major × 100.
+        client("min_core_client_version"),
+        client("max_core_client_version"),
+        count("max_driver_version"),
+        count("max_nvidia_compcap"),
+        count("min_cuda_version", is_cuda),
+        count("max_cuda_version", is_cuda),
+        count("min_opencl_version", is_opencl),
+        count("max_opencl_version", is_opencl),
+        flops("min_gpu_peak_flops"),
+        flops("max_gpu_peak_flops"),
+        is_opencl and blobs.is_on(values, "double_precision_fp"),
+        int(min(max(blobs.number(values, "gpu_ram_used_mb"), 0), 2**30) * MB),
+        min(max(blobs.number(values, "cpu_frac", 0.1), 0.0), 1.0) if is_gpu and "avg_ncpus" not in values else 0.0,
+        pattern("os_regex"),
+        pattern("cpu_vendor_regex"),
+        pattern("cpu_model_regex"),
+        blobs.is_on(values, "virtualbox"),
+        blobs.is_on(values, "vm_accel_required"),
+        count("min_vbox_version"),
+        count("max_vbox_version"),
+        " ".join(number for number in excluded if re.fullmatch(r"[0-9]{1,9}", number))[:200].strip(),
         lost,
     )
 
@@ -112,6 +176,9 @@ _BUILT_IN: Final[Iterable[tuple[str, PlanClassFacts]]] = (
     (r"apple_gpu.*|metal.*", PlanClassFacts("", ProcessorType.APPLE, avg_ncpus=0.1, gpu_usage=1)),
     (r"mt", PlanClassFacts("", min_ncpus=2, max_ncpus=64, nthreads_cmdline=True)),
     (r"sse[23]|avx2?", PlanClassFacts("")),
+    (r"vbox(32|64)_mt", PlanClassFacts("", needs_virtualbox=True, max_ncpus=2, needs_vm_acceleration=True)),
+    (r"vbox(32|64)?_hwaccel", PlanClassFacts("", needs_virtualbox=True, needs_vm_acceleration=True)),
+    (r"vbox(32|64)?", PlanClassFacts("", needs_virtualbox=True)),
     (r"nci", PlanClassFacts("", avg_ncpus=0.01)),
 )
 

@@ -32,10 +32,16 @@ TEMPLATE: Final = """<output_template>
 PLAN_CLASSES: Final = """<?xml version="1.0"?>
 <plan_classes>
   <plan_class><name>mt4</name><min_ncpus>2</min_ncpus><max_threads>4</max_threads><nthreads_cmdline/></plan_class>
-  <plan_class><name>vbox64</name><virtualbox/><is64bit/></plan_class>
+  <plan_class>
+    <name>vbox64</name><virtualbox/><is64bit/><vm_accel_required/><min_vbox_version>50000</min_vbox_version>
+    <exclude_vbox_version>60100</exclude_vbox_version><exclude_vbox_version>60101</exclude_vbox_version>
+    <min_core_client_version>702</min_core_client_version><os_regex>Linux.*(5|6)</os_regex>
+    <min_os_version>50000</min_os_version>
+  </plan_class>
   <plan_class>
     <name>cuda_old</name><gpu_type>nvidia</gpu_type><cuda/><min_nvidia_compcap>301</min_nvidia_compcap>
-    <min_gpu_ram_mb>384</min_gpu_ram_mb><gpu_ram_used_mb>384</gpu_ram_used_mb><ngpus>0.5</ngpus>
+    <min_gpu_ram_mb>384</min_gpu_ram_mb><gpu_ram_used_mb>384</gpu_ram_used_mb>
+    <max_cuda_version>12020</max_cuda_version><max_opencl_version>300</max_opencl_version><ngpus>0.5</ngpus>
   </plan_class>
 </plan_classes>
 """
@@ -96,7 +102,9 @@ class OldWork:
     def write(self, path: str, text: str) -> None:
         (self.folder / path).write_text(text)
 
-    def version(self, program: bytes, number: int = VERSION, num: int = 105, **values: Any) -> None:
+    def version(
+        self, program: bytes, number: int = VERSION, num: int = 105, start: str = "<dont_throttle/>\n", **values: Any
+    ) -> None:
         name = f"fold_{num}_{values.get('plan_class', '')}_linux"
         (self.folder / "download" / name).write_bytes(program)
         signature = signing.sign(program, self.code_key)
@@ -104,7 +112,8 @@ class OldWork:
             f"<file_info>\n<name>{name}</name>\n<url>{self.url}download/{name}</url>\n<executable/>\n"
             f"<file_signature>\n{signature}</file_signature>\n<nbytes>{len(program)}.000000</nbytes>\n</file_info>\n"
             f"<app_version>\n<app_name>fold</app_name>\n<version_num>{num}</version_num>\n"
-            f"<file_ref>\n<file_name>{name}</file_name>\n<main_program/>\n</file_ref>\n<dont_throttle/>\n</app_version>\n"
+            f"<file_ref>\n<file_name>{name}</file_name>\n<main_program/>\n</file_ref>\n"
+            f"{start}</app_version>\n"
         )
         usual: dict[str, Any] = {"id": number, "appid": APP, "platformid": PLATFORM, "version_num": num}
         self.project.add("app_version", **{**usual, "xml_doc": xml.encode(), **values})

@@ -54,7 +54,7 @@ def test_inputs_keep_addresses_elsewhere_and_command_lines_their_characters() ->
     assert read.command_line == "--x '1 < 2' &"
     assert read.files == [
         {"name": "a", "open_name": "in", "nbytes": 7, "md5": "a" * 32},
-        {"name": "b+1", "open_name": "", "nbytes": 7, "md5": "b" * 32, "url": "https://data.example.org/b"},
+        {"name": "b+1", "open_name": "", "nbytes": 7, "md5": "b" * 32, "urls": ["https://data.example.org/b"]},
     ]
 
 
@@ -68,14 +68,23 @@ def test_plan_classes_say_what_has_no_place() -> None:
     found = plan_classes.read(PLAN_CLASSES)
     mt, vbox, cuda = found["mt4"], found["vbox64"], found["cuda_old"]
     assert (mt.min_ncpus, mt.max_ncpus, mt.nthreads_cmdline, mt.lost) == (2, 4, True, [])
-    assert vbox.lost == ["virtualbox"]
-    assert (cuda.processor_type, cuda.gpu_usage, cuda.avg_ncpus) == (ProcessorType.NVIDIA, 0.5, 0.1)
+    assert (vbox.needs_virtualbox, vbox.needs_vm_acceleration, vbox.lost) == (True, True, ["min_os_version"])
+    assert (vbox.min_virtualbox_version, vbox.excluded_virtualbox_versions) == (50_000, "60100 60101")
+    assert (vbox.min_client_version, vbox.os_pattern) == (70_200, "Linux.*(5|6)")
+    assert (cuda.processor_type, cuda.gpu_usage, cuda.cpu_share) == (ProcessorType.NVIDIA, 0.5, 0.1)
+    assert (cuda.gpu_ram_used_bytes, cuda.max_cuda_version, cuda.max_opencl_version) == (384 * 2**20, 12_020, 0)
     assert (cuda.min_gpu_ram_bytes, cuda.min_compute_capability, cuda.lost) == (384 * 1024 * 1024, 301, [])
 
 
 @pytest.mark.parametrize(
     ("name", "type_", "is_lost"),
-    [("mt", "CPU", False), ("cuda55", "NVIDIA", False), ("opencl_ati_101", "ATI", False), ("own_way", "CPU", True)],
+    [
+        ("mt", "CPU", False),
+        ("cuda55", "NVIDIA", False),
+        ("opencl_ati_101", "ATI", False),
+        ("vbox64", "CPU", False),
+        ("own_way", "CPU", True),
+    ],
 )
 def test_plan_classes_without_a_description_are_known_by_name(name: str, type_: str, is_lost: bool) -> None:
     found = plan_classes.built_in(name)

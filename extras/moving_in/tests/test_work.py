@@ -74,16 +74,21 @@ def left(tallies: dict[str, Tally]) -> dict[str, list[str]]:
 
 def test_an_app_comes_with_its_versions_files_keys_and_plan_classes(work: OldWork, settings: Settings) -> None:
     work.version(b"threads", 12, 106, plan_class="mt4", pfc_n=50.0, pfc_avg=0.5, pfc_scale=0.25)
-    work.version(b"box", 13, 107, plan_class="vbox64")
+    start = "<is_wrapper/>\n<file_prefix>shared</file_prefix>\n<graphics/>\n"
+    work.version(b"box", 13, 107, start, plan_class="vbox64")
     tallies = bring(work)
     app = App.objects.get(pk=APP)
     assert (app.name, app.user_friendly_name, app.max_jobs_per_day_init) == ("fold", "Folding", 400)
     first, threads, box = AppVersion.objects.order_by("pk")
+    assert (first.is_wrapper, first.dont_throttle, first.needs_network, first.file_prefix) == (False, True, False, "")
+    assert (box.is_wrapper, box.dont_throttle, box.file_prefix) == (True, False, "shared")
+    assert "graphics: no place here" in told(tallies["versions"])
     assert (first.pk, first.version_num, first.is_deprecated) == (VERSION, 105, False)
     assert (threads.plan_class, threads.pfc_n, threads.pfc_avg, threads.pfc_scale) == ("mt4", 50, 0.5, 0.25)
     assert PlanClass.objects.get(name="mt4").max_ncpus == 4
-    assert box.is_deprecated  # it needs VirtualBox, which is not looked at here
-    assert "virtualbox: no place here, so its versions are taken as withdrawn" in told(tallies["plan classes"])
+    assert PlanClass.objects.get(name="vbox64").needs_virtualbox
+    assert box.is_deprecated  # the least version of the system is not looked at here
+    assert "min_os_version: no place here, so its versions are taken as withdrawn" in told(tallies["plan classes"])
     (file,) = first.files.all()
     with default_storage.open(file.file.path) as content:
         assert content.read() == b"#!/bin/sh\n"
@@ -104,7 +109,6 @@ def test_a_program_file_that_is_gone_or_not_signed_withdraws_its_version(work: O
     assert sorted(told(tallies["versions"])) == [
         "a program file is not in download/: the version is taken as withdrawn",
         "a program file is not signed with keys/code_sign_public",
-        "dont_throttle: no place here",
     ]
 
 

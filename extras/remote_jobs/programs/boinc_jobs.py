@@ -38,12 +38,13 @@ NUMBERS = [
 ]
 # Number of values of each option
 OPTIONS = {name: 1 for name in [*NUMBERS, "appname", "batch", "command_line", "credit", "priority", "wu_name"]}
-OPTIONS.update(wu_template=1, result_template=1, remote_file=3, stdin=0)
-LINE_OPTIONS = {name: 1 for name in ("command_line", "wu_name", "wu_template", "result_template", "priority")}
+OPTIONS.update(wu_template=1, result_template=1, remote_file=3, stdin=0, app_version_num=1)
+TARGETS = ("target_host", "target_user", "target_team")
+OPTIONS.update(dict.fromkeys(TARGETS, 1))
+LINE_OPTIONS = {name: 1 for name in ("command_line", "wu_name", "wu_template", "result_template", "priority", *TARGETS)}
 LINE_OPTIONS.update(remote_file=3)
 PASSED_OVER = {"config_dir": 1, "d": 1, "verbose": 0, "continue_on_error": 0}
 NOT_SERVED = [
-    "app_version_num",
     "broadcast",
     "broadcast_team",
     "broadcast_user",
@@ -51,9 +52,6 @@ NOT_SERVED = [
     "keywords",
     "size_class",
     "sub_appname",
-    "target_host",
-    "target_team",
-    "target_user",
     "wu_id",
 ]
 TEMPLATES = (("wu_template", "in", "input_template"), ("result_template", "out", "output_template"))
@@ -176,7 +174,8 @@ def create_work(words: Sequence[str]) -> None:
     batch = element("batch_name", name)
     if "batch" in options:
         batch = element("batch_id", one(options, "batch")) + "<append/>"
-    inside = f"{element('app_name', app)}{batch}{element('priority', one(options, 'priority'))}"
+    inside = f"{element('app_name', app)}{batch}"
+    inside += "".join(element(tag, one(options, tag)) for tag in ("priority", "app_version_num"))
     Project().ask("submit_batch", f"<batch>{inside}<job_params>{params}</job_params>{''.join(jobs)}</batch>")
     if "wu_name" not in options and "stdin" not in options:
         print(f"workunit name: {name}")
@@ -207,7 +206,7 @@ def job(app: str, name: str, options: dict[str, list[str]], files: Iterable[File
     templates = "".join(
         template(one(options, option), Path("templates", f"{app}_{kind}"), tag) for option, kind, tag in TEMPLATES
     )
-    simple = "".join(element(tag, one(options, tag)) for tag in ("command_line", "priority", "credit"))
+    simple = "".join(element(tag, one(options, tag)) for tag in ("command_line", "priority", "credit", *TARGETS))
     return f"<job>{element('name', name)}{simple}{templates}{inputs}</job>"
 
 

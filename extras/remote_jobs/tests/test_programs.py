@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 from django.test import Client
+from pytest_django import Settings
 
 from credit.models import App, Batch, Workunit
 from extras.remote_jobs.models import JobTemplate
@@ -92,7 +93,8 @@ def test_jobs_of_standard_input_go_into_the_batch_that_was_made_before(commands:
     assert Batch.objects.get(name="sweep").nworkunits == 4
 
 
-def test_templates_beside_the_script_go_with_its_jobs(commands: Commands, tmp_path: Path) -> None:
+def test_templates_beside_the_script_go_with_its_jobs(commands: Commands, tmp_path: Path, settings: Settings) -> None:
+    settings.REMOTE_INPUT_HOSTS = ["*.example.org"]
     (tmp_path / "templates").mkdir()
     (tmp_path / "templates" / "fold_out").write_text(OUTPUT_TEMPLATE.replace(">out<", ">other<"))
     (tmp_path / "two_in").write_text("<file_info/><workunit><file_ref><open_name>x</open_name></file_ref></workunit>")
@@ -100,7 +102,7 @@ def test_templates_beside_the_script_go_with_its_jobs(commands: Commands, tmp_pa
     commands.run("create_work", "--appname", "fold", "--wu_template", "two_in", *far)
     workunit = Workunit.objects.get()
     assert (workunit.input_files[0]["open_name"], workunit.output_files[0]["open_name"]) == ("x", "other")
-    assert workunit.input_files[0]["url"] == "https://data.example.org/m"
+    assert workunit.input_files[0]["urls"] == ["https://data.example.org/m"]
 
 
 def test_a_folder_becomes_a_batch_and_its_jobs_are_cancelled_by_number(commands: Commands, tmp_path: Path) -> None:
@@ -119,7 +121,7 @@ def test_a_folder_becomes_a_batch_and_its_jobs_are_cancelled_by_number(commands:
     ("words", "message"),
     [
         (("create_work", "a"), "create_work: --appname is missing"),
-        (("create_work", "--appname", "fold", "--target_host", 7), "--target_host: this project has no such jobs"),
+        (("create_work", "--appname", "fold", "--wu_id", 7), "--wu_id: this project has no such jobs"),
         (("create_work", "--appname", "fold", "--wish", 7), "create_work: unknown option --wish"),
         (("create_work", "--appname"), "create_work: --appname needs 1 value(s)"),
         (("create_work", "--appname", "none"), "create_work: app not found: none"),

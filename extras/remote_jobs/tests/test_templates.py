@@ -33,6 +33,11 @@ def test_an_input_template_says_files_and_bounds() -> None:
     first, second = template.files
     assert (first.open_name, first.physical_name, first.is_sticky) == ("shared/in.txt", "", True)
     assert (second.urls, second.md5, second.nbytes) == (("https://data.example.org/maps/",), "ab", 12)
+    packed = SEVERAL.replace(
+        "<md5_cksum>", "<url>https://mirror.example.org/</url><gzip/><gzipped_nbytes>7</gzipped_nbytes><md5_cksum>"
+    )
+    mirrored = read_input(packed).files[1]
+    assert (mirrored.urls[1], mirrored.gzipped_nbytes) == ("https://mirror.example.org/", 7)
     assert template.fields == {"disk_bound_bytes": 100_000_000, "target_nresults": 3}
     assert (template.command_line, template.njob_files) == ("--fast", 2)
     # A constant file is none of the job's.
@@ -71,6 +76,7 @@ def test_an_output_template_says_how_each_file_travels() -> None:
 
 
 REFUSED: list[tuple[Any, str, str, str]] = [
+    (read_input, "<md5_cksum>", "<gzip/><md5_cksum>", "with <gzip> has <gzipped_nbytes>"),
     (read_input, "<workunit>", "<work>", "mismatched tag"),
     (read_input, "<file_info><number>0", "<file_info><executable/><number>0", "<executable> in line 3: input files"),
     (read_input, "<target_nresults>3", "<target_nresults>3.5", "<target_nresults> in line 11: not a whole number"),

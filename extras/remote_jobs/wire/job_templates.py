@@ -1,7 +1,7 @@
 """``<input_template>`` and ``<output_template>`` as BOINC's projects have them, as the fields of a job. Pure.
 
 A refusal names the element and its line. What has no effect here, as it has none on what computers do, is passed over:
-``copy_file`` (files are always copied), ``number``, ``file_number``, ``gzip`` of inputs (they are sent plain),
+``copy_file`` (files are always copied), ``number``, ``file_number``, ``gzip`` of staged inputs (they are sent plain),
 ``no_delete`` and the like. What would have one that this project cannot give is refused.
 """
 
@@ -54,7 +54,7 @@ class TemplateInput:
     """An input of an input template.
 
     ``physical_name``: of a constant file that was staged before; empty: the next file of the job. ``urls``: where that
-    one is at other servers, without its name, with its size and MD5.
+    one is at other servers, without its name, with its size and MD5, and if it is packed there, too, that size.
     """
 
     open_name: str
@@ -63,6 +63,7 @@ class TemplateInput:
     nbytes: int = 0
     md5: str = ""
     is_sticky: bool = False
+    gzipped_nbytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +150,10 @@ def _input(info: Element, ref: Element) -> TemplateInput:
     nbytes, md5 = info.integer("nbytes"), info.text_of("md5_cksum").lower()
     if not physical_name and len({bool(urls), bool(nbytes), bool(md5)}) > 1:
         raise info.wrong("a file at another server has <url>, <md5_cksum> and <nbytes>")
-    return TemplateInput(open_name, physical_name, urls, nbytes, md5, info.flag("sticky"))
+    gzipped_nbytes = info.integer("gzipped_nbytes") if info.flag("gzip") and urls else 0
+    if info.flag("gzip") and urls and not gzipped_nbytes:
+        raise info.wrong("a file at another server with <gzip> has <gzipped_nbytes>")
+    return TemplateInput(open_name, physical_name, urls, nbytes, md5, info.flag("sticky"), gzipped_nbytes)
 
 
 def output_of(root: Element) -> list[dict[str, Any]]:

@@ -20,7 +20,8 @@ _NOT_SERVED: Final = {
     "semilocal": "this server fetches no addresses for a submission: stage the file, or use the mode remote",
     "sandbox": "this project has no folders of files for people: stage the file",
 }
-_NO_TARGETS: Final = ("target_team", "target_user", "target_host")
+_TARGETS: Final = ("target_team", "target_user", "target_host")
+"""In BOINC's order: the first that is given counts."""
 
 
 class RequestError(Exception):
@@ -42,8 +43,6 @@ def read_jobs(batch: Element, template_text: Callable[[str, str], str | None]) -
     """The jobs in ``<batch>``. ``template_text``: the text of a template by its kind and name ("": the app's own), if
     there is one. Raises RequestError.
     """
-    if batch.integer("app_version_num"):
-        raise RequestError("app_version_num: this project sends jobs to its newest versions")
     elements = list(batch.all("job"))
     if len(elements) > MAX_JOBS_PER_SUBMISSION:
         raise RequestError(f"{len(elements)} jobs; the limit is {MAX_JOBS_PER_SUBMISSION}")
@@ -55,6 +54,7 @@ def read_jobs(batch: Element, template_text: Callable[[str, str], str | None]) -
 class _Reader:
     def __init__(self, batch: Element, template_text: Callable[[str, str], str | None]) -> None:
         self.staged: set[str] = set()
+        self._batch = batch
         self._nfiles = 0
         self._text = template_text
         self._params = job_templates.fields_of(batch.first("job_params") or Element("job_params", batch.line))
@@ -63,9 +63,6 @@ class _Reader:
         self._common: dict[str, Any] = {}
 
     def job(self, number: int, element: Element) -> dict[str, Any]:
-        for target in _NO_TARGETS:
-            if element.integer(target):
-                raise RequestError(f"job {number}: {target}: this project has no jobs for one computer, person or team")
         template = self._input_template(element)
         command_line = element.text_of("command_line")
         if template.command_line and command_line:
@@ -84,6 +81,11 @@ class _Reader:
             "input_files": list(self._inputs(number, element, template)),
             "output_files": outputs,
         }
+        if version_num := self._batch.integer("app_version_num"):
+            job["app_version_num"] = version_num
+        target = next((name for name in _TARGETS if element.integer(name)), None)
+        if target is not None:
+            job[target] = element.integer(target)
         if element.first("credit") is not None:
             job["credit"] = element.number("credit")
         name = element.text_of("name")
@@ -145,7 +147,11 @@ def _given(file: Element, wanted: TemplateInput) -> dict[str, Any]:
         raise RequestError(": ".join(filter(None, (f"unsupported file mode: {mode[:40]}", _NOT_SERVED.get(mode)))))
     name = source.text if source is not None else ""
     if wanted.urls:
-        return {"url": f"{wanted.urls[0]}{name}", "nbytes": wanted.nbytes, "md5": wanted.md5}
+        return {"url": [f"{url}{name}" for url in wanted.urls], "nbytes": wanted.nbytes, "md5": wanted.md5} | (
+            {"gzipped_url": [f"{url}{name}.gz" for url in wanted.urls], "gzipped_nbytes": wanted.gzipped_nbytes}
+            if wanted.gzipped_nbytes
+            else {}
+        )
     return {"name": name}
 
 

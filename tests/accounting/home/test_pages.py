@@ -177,7 +177,7 @@ def test_an_empty_account_is_told_what_to_do(signed_in: Client) -> None:
     assert "No computer is connected yet" in text and "Connect a computer" in text
 
 
-def test_home_adds_up_today_week_month_and_ever(studio: Host) -> None:
+def test_home_adds_up_the_last_24_hours_week_month_and_ever(studio: Host) -> None:
     alpha, beta = make_project("Alpha"), make_project("Beta")
     # One row a day, with as many credits as the day is far back, plus one: 1 today, 2 yesterday …
     for back in (0, 1, 6, 7, 29, 30):
@@ -185,16 +185,17 @@ def test_home_adds_up_today_week_month_and_ever(studio: Host) -> None:
         credit(studio, alpha, day, ((back + 1) * CREDIT, 0, 60 * SEC, 0, 1, 0))
     credit(studio, beta, str(NOW.date()), (0, 3 * CREDIT, 0, 30 * SEC, 2, 1))
     overview = read_overview(studio.owner, NOW)
-    assert overview.today.ec == (1 + 3) * CREDIT
     assert overview.week.ec == (1 + 2 + 7 + 3) * CREDIT
     assert overview.month.ec == (1 + 2 + 7 + 8 + 30 + 3) * CREDIT
     assert overview.total_ec == (1 + 2 + 7 + 8 + 30 + 31 + 3) * CREDIT
-    assert (overview.today.cpu_time, overview.today.gpu_time) == (60 * SEC, 30 * SEC)
+    # At noon, half of yesterday is within the last 24 hours.
+    work = overview.recent.work
+    assert (work.ec, work.cpu_time, work.gpu_time) == (5 * CREDIT, (60 + 30) * SEC, 30 * SEC)
     assert (overview.month.succeeded, overview.month.failed) == (5 + 2, 1)
     assert [(part.name, part.ec) for part in overview.projects] == [("Alpha", 10 * CREDIT), ("Beta", 3 * CREDIT)]
     assert overview.projects[0].fraction == 10 / 13
     (line,) = overview.hosts
-    assert (line.today_ec, line.week_ec) == (4 * CREDIT, 13 * CREDIT)
+    assert (line.recent_ec, line.week_ec) == (5 * CREDIT, 13 * CREDIT)
     assert len(overview.days) == 30 and overview.days[-1] == (NOW.date(), 4 * CREDIT)
 
 
@@ -239,7 +240,7 @@ def test_retired_and_merged_computers_are_left_out_but_their_credit_stays(studio
     make_host(studio.owner, "gone", merged_into=studio)
     overview = read_overview(studio.owner, NOW)
     assert [line.host.name for line in overview.hosts] == ["studio"]
-    assert overview.today.ec == overview.total_ec == 5 * CREDIT
+    assert overview.week.ec == overview.total_ec == 5 * CREDIT
 
 
 def test_home_shows_the_last_24_hours_whatever_the_hour(signed_in: Client, studio: Host) -> None:
@@ -259,6 +260,14 @@ def test_of_many_computers_home_shows_those_that_need_attention(studio: Host, al
     seen(studio, dt.timedelta(days=4))
     first, *_others = read_overview(alice, NOW).hosts
     assert (first.host.name, first.needs_attention) == ("studio", True)
+
+
+def test_tasks_that_fail_at_several_projects_are_one_line_for_their_computer(studio: Host, alice: User) -> None:
+    seen(studio, dt.timedelta(0))
+    for name, nfailed in (("Alpha", 4), ("Beta", 9)):
+        credit(studio, make_project(name), "2026-03-10", (0, 0, 0, 0, 1, nfailed))
+    (line,) = read_overview(alice, NOW).attention
+    assert "9 of 10 tasks of Beta" in line.text
 
 
 def test_home_shows_the_computers_and_where_it_went(signed_in: Client, studio: Host) -> None:

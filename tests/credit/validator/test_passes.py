@@ -70,6 +70,7 @@ def test_results_that_agree_are_granted_and_the_workunit_goes_on(
 def test_totals_and_recent_averages_move_by_what_is_granted(app: App, version: AppVersion, hosts: list[Host]) -> None:
     done(app, version, *hosts[:2])
     done(app, version, hosts[0], hosts[2])
+    done(app, version, hosts[3], sent_at=LATER - dt.timedelta(days=2))
     validate(app)
     credit = UserCredit.objects.get(user=hosts[0].owner_id)
     assert credit.total_credit == pytest.approx(2 * DEFAULT)
@@ -77,9 +78,24 @@ def test_totals_and_recent_averages_move_by_what_is_granted(app: App, version: A
     assert credit.expavg_credit == pytest.approx(DEFAULT * 12 + DEFAULT * 0.6931471805599453 / 7)
     assert credit.expavg_at == LATER
     assert HostCredit.objects.get(host=hosts[2]).total_credit == pytest.approx(DEFAULT)
+    # Alone it is granted its claim, 1.2 times the default, spread over the time since this owner's own job was sent.
+    assert UserCredit.objects.get(user=hosts[3].owner_id).expavg_credit == pytest.approx(1.2 * DEFAULT / 2)
     version.refresh_from_db()
-    # Four grants: one spread over 2 h, three at the same moment.
-    assert version.expavg_credit == pytest.approx(DEFAULT * 12 + 3 * DEFAULT * 0.6931471805599453 / 7)
+    # Five grants: one spread over 2 h, four at the same moment.
+    assert version.expavg_credit == pytest.approx(DEFAULT * 12 + 4.2 * DEFAULT * 0.6931471805599453 / 7)
+
+
+def test_a_recent_average_of_a_later_time_keeps_it_when_the_clock_was_set_back(
+    app: App, version: AppVersion, hosts: list[Host]
+) -> None:
+    ahead = LATER + dt.timedelta(hours=1)
+    UserCredit.objects.create(user=hosts[0].owner, total_credit=1.0, expavg_credit=1.0, expavg_at=ahead)
+    done(app, version, hosts[0])
+    validate(app)
+    credit = UserCredit.objects.get(user=hosts[0].owner_id)
+    # As if at the same moment: alone it is granted its claim, 1.2 times the default.
+    assert credit.expavg_credit == pytest.approx(1 + 1.2 * DEFAULT * 0.6931471805599453 / 7)
+    assert credit.expavg_at == ahead
 
 
 def test_averages_of_host_and_version_get_a_sample_for_each_result(
@@ -432,19 +448,20 @@ def test_an_odd_single_result_that_nobody_confirms_in_time_gets_no_more_than_the
     assert set(workunit.results.values_list("server_state", flat=True)) == {ServerState.OVER}
 
 
+@pytest.mark.parametrize(("nfailed", "most"), [(2, 4), (99, 100)], ids=["room", "at the limit of 100"])
 def test_an_odd_result_after_failures_has_room_for_a_second_one(
-    app: App, version: AppVersion, hosts: list[Host]
+    app: App, version: AppVersion, hosts: list[Host], nfailed: int, most: int
 ) -> None:
     App.objects.update(adaptive_replication=True)
     record(hosts[0], version, pfc_n=50, pfc_avg=1.0, consecutive_valid=500, error_rate=0.0)
     workunit = done(app, version, hosts[0], elapsed_secs=150.0, sent_at=LATER - dt.timedelta(days=1))
-    for _ in range(2):
+    for _ in range(nfailed):
         make_result(workunit, server_state=ServerState.OVER, outcome=Outcome.CLIENT_ERROR)
-    Workunit.objects.update(max_total_results=3, max_error_results=3, max_success_results=1)
+    Workunit.objects.update(max_total_results=nfailed + 1, max_error_results=nfailed + 1, max_success_results=1)
     assert validate(app).nwaiting == 1
     transitioner.run(LATER)
     workunit.refresh_from_db()
-    assert (workunit.error_mask, workunit.max_total_results, workunit.results.count()) == (0, 4, 4)
+    assert (workunit.error_mask, workunit.max_total_results, workunit.results.count()) == (0, most, most)
     assert workunit.max_success_results == 2
 
 

@@ -208,8 +208,11 @@ def test_one_that_is_unfit_does_not_take_the_end_away(
     send(copy, hosts[2], LATER)
     receive(copy, version, LATER + HOUR, output_digest=None)
     transitioner.run(LATER + HOUR)
+    Workunit.objects.update(validate_fault="the storage failed")  # at an earlier try
     made = validate(app, LATER + HOUR)
     assert (made.nworkunits, made.ndecided, made.ninvalid) == (1, 0, 1)
+    workunit.refresh_from_db()
+    assert workunit.validate_fault == ""
     copy.refresh_from_db()
     assert copy.outcome == Outcome.VALIDATE_ERROR
     transitioner.run(LATER + HOUR)

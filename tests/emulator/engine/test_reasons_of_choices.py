@@ -52,13 +52,13 @@ class Checked(OnObjects):
 
     def _check(self, choice: Choice, now: float) -> None:
         t = self.arrays.table()
-        q = make_queues(t, now)
+        q = make_queues(t, now, 0)
         case = Case(
             self.client,
             now,
-            dict(enumerate(q.rank.tolist())),
-            dict(enumerate(q.unit.tolist())),
-            dict(enumerate(q.tier.tolist())),
+            dict(enumerate(q.projects["rank"].tolist())),
+            dict(enumerate(q.projects["unit"].tolist())),
+            dict(enumerate(q.projects["tier"].tolist())),
         )
         jobs = self.client.jobs()
         ends = literally(case).ends
@@ -93,8 +93,9 @@ class Checked(OnObjects):
     def _check_priority(self, job: Job, choice: Choice, q: Any, now: float) -> None:
         """With what was chosen before it, no project that has a job to offer comes before its own; and no preempted job
         of its own project waits."""
-        units = dict(enumerate(q.unit.tolist()))
-        ranks = dict(enumerate(q.rank.tolist()))
+        units = dict(enumerate(q.projects["unit"].tolist()))
+        ranks = dict(enumerate(q.projects["rank"].tolist()))
+        tiers = q.projects["tier"].tolist()
         if self.arrays.name == PolicyName.LTD:  # debts take shares into account already
             ranks = {index: rank / units[index] for index, rank in ranks.items()}
             units = dict.fromkeys(units, 1.0)
@@ -109,7 +110,7 @@ class Checked(OnObjects):
             if other.id not in taken:
                 index = other.project.index
                 rounding = 1e-9 * abs(ranks[index])
-                assert (q.tier[its], ranks[its], its) <= (q.tier[index], ranks[index] + rounding, index)
+                assert (tiers[its], ranks[its], its) <= (tiers[index], ranks[index] + rounding, index)
                 if other.project is job.project and other.started:
                     assert job.started
 

@@ -18,9 +18,9 @@ from emulator.engine.replay import (
     NO_DECISION,
     NO_SIMULATION,
     OTHER_RUN,
+    DecisionKey,
     Moment,
     ReplayError,
-    Wanted,
     moment,
 )
 from emulator.engine.run import Emulation, run
@@ -110,13 +110,13 @@ def call_before(calls: list[Call], made: Decisions, number: int) -> Call | None:
     return fitting[-1] if fitting else None
 
 
-def wanted(made: Decisions, number: int) -> Wanted:
+def key_of(made: Decisions, number: int) -> DecisionKey:
     columns = (made.at_secs, made.kind, made.reason, made.project, made.job)
     at_secs, kind, reason, project, job = (column[number] for column in columns)
-    return Wanted(number, at_secs, int(kind), int(reason), int(project), int(job))
+    return DecisionKey(number, at_secs, int(kind), int(reason), int(project), int(job))
 
 
-def replayed(scenario: Scenario, name: str, decision: Wanted) -> Moment:
+def replayed(scenario: Scenario, name: str, decision: DecisionKey) -> Moment:
     policy = make_policy(name, scenario, {})
     return moment(Emulation(scenario, policy, DAYS, 3, timeline=False), policy, decision)
 
@@ -142,7 +142,7 @@ def test_what_is_shown_is_what_the_policy_used(name: str, seed: int) -> None:
     for number in draw.sample(asked, min(4, len(asked))):
         call = call_before(calls, made, number)
         try:
-            seen = replayed(scenario, name, wanted(made, number))
+            seen = replayed(scenario, name, key_of(made, number))
         except ReplayError as error:
             assert error.message == NO_DECISION  # a report along with which nothing was asked for
             continue
@@ -154,7 +154,7 @@ def test_what_is_shown_is_what_the_policy_used(name: str, seed: int) -> None:
     chosen = [n for n, kind in enumerate(made.kind) if kind == DecisionKind.RUN]
     for number in draw.sample(chosen, min(4, len(chosen))):
         call = call_before(calls, made, number)
-        seen = replayed(scenario, name, wanted(made, number))
+        seen = replayed(scenario, name, key_of(made, number))
         assert call is not None and {row.job for row in seen.jobs if row.is_late} == (call.late or set())
         assert made.job[number] in {row.job for row in seen.jobs}
 
@@ -168,12 +168,12 @@ def test_what_is_no_decision_of_the_policy_is_not_shown() -> None:
     scenario, made = some_run()
     ended = [*made.kind].index(DecisionKind.END)
     with pytest.raises(ReplayError, match=str(NO_DECISION)):
-        replayed(scenario, "rec", wanted(made, ended))
+        replayed(scenario, "rec", key_of(made, ended))
 
 
 def test_a_run_that_would_be_another_one_now_is_not_shown() -> None:
     scenario, made = some_run()
-    for changed in (replace(wanted(made, 3), at_secs=0.5), replace(wanted(made, 3), number=199_000)):
+    for changed in (replace(key_of(made, 3), at_secs=0.5), replace(key_of(made, 3), number=199_000)):
         with pytest.raises(ReplayError, match=str(OTHER_RUN)):
             replayed(scenario, "rec", changed)
 
@@ -181,7 +181,7 @@ def test_a_run_that_would_be_another_one_now_is_not_shown() -> None:
 def test_the_policy_of_2005_has_no_such_simulation() -> None:
     scenario, made = some_run()
     with pytest.raises(ReplayError, match=str(NO_SIMULATION)):
-        replayed(scenario, "debt", wanted(made, 3))
+        replayed(scenario, "debt", key_of(made, 3))
 
 
 @pytest.mark.parametrize("name", SIMULATING)
@@ -193,7 +193,7 @@ def test_the_picture_has_the_figures_beside_it(name: str) -> None:
         asked = [n for n, kind in enumerate(made.kind) if kind == DecisionKind.ASK]
         for number in asked[:: max(1, len(asked) // 5)]:
             try:
-                seen = replayed(scenario, name, wanted(made, number))
+                seen = replayed(scenario, name, key_of(made, number))
             except ReplayError:
                 continue
             nseen += 1

@@ -10,6 +10,7 @@ from pytest_django import Settings
 
 from accounting.models import Announcement
 from portal.models import Host, User
+from scheduler.models import StoredFile
 from tests.support.credit_factories import make_app
 
 
@@ -23,6 +24,8 @@ def test_the_sidebar_has_six_questions_and_the_page_its_landmarks(room: Client) 
     text = room.get("/admin/").content.decode()
     questions = [title.strip() for title in re.findall(r"<summary[^>]*>([^<]+)</summary>", text)]
     assert questions == ["Is all well?", "People", "Projects", "Jobs", "Credit", "Settings"]
+    links = re.findall(r'<li><a href="([^"]+)"', text)
+    assert len(links) == len({*links}) > 30
     assert [text.count(landmark) for landmark in ('role="main"', "<header")] == [1, 1]
     assert text.count('aria-current="page"') == 1
 
@@ -43,6 +46,19 @@ def test_one_search_finds_people_by_display_name_computers_and_apps(room: Client
         ("folding", f"/admin/credit/app/{app.pk}/change/"),
     ):
         assert f'href="{link}"' in room.get(f"/admin/search/?s={term}").content.decode(), term
+
+
+def test_an_empty_list_says_so_and_what_it_is_searched_by(room: Client) -> None:
+    text = room.get("/admin/accounting/announcement/").content.decode()
+    assert "Nothing here yet" in text and "Show all" not in text
+    assert 'placeholder="Search by: title"' in text
+    assert "Nothing matches" in room.get("/admin/accounting/announcement/?q=none").content.decode()
+
+
+def test_a_file_is_headed_by_its_name_as_it_is(room: Client) -> None:
+    app_file = StoredFile.objects.create(name="alpine_1.00", path="alpine", nbytes=1, md5="0" * 32)
+    text = room.get(f"/admin/scheduler/storedfile/{app_file.pk}/change/").content.decode()
+    assert f"<bdi>{app_file.name}</bdi>" in text
 
 
 def test_the_search_shows_nobody_to_those_who_may_not_see_people(client: Client, alice: User) -> None:

@@ -96,6 +96,7 @@ MODELS: Final = {
     "scheduler.appkeyword": May(view="PR", add="P", change="P", delete="P"),
     "remote_jobs.jobtemplate": May(view="P", add="P", change="P", delete="P"),
     "scheduler.submitter": May(view="P", add="P", change="P", delete="P"),
+    "scheduler.workblock": May(view="P", add="P", change="P", delete="P"),
     "scripts.script": May(view="P", add="P", change="P", delete="P"),
     "scheduler.planclass": May(view="PR", add="P", change="P", delete="P"),
     "scheduler.retryentry": May(view="PR", actions={"try_now": "P"}),
@@ -178,6 +179,13 @@ PAGES: Final = [
     *(
         Page(f"{SET_UP}{step}/", post="M", path=f"admin/accounting/project/{{project}}/set-up/{step}/")
         for step in ("ask", "sign", "look-up", "key", "try", "activate", "take-over", "seen")
+    ),
+    Page("admin/scheduler/retryentry/reserved/", get="PR"),
+    Page("admin/scheduler/workblock/invalid-results/", get="P"),
+    Page(
+        "admin/scheduler/retryentry/reserved/<int:app>/<int:lane>/<str:action>/",
+        post="P",
+        path="admin/scheduler/retryentry/reserved/{app}/7/free/",
     ),
     Page(f"{DRAFT}manifest.json", get="P", post="P", path="admin/scheduler/releasedraft/{releasedraft}/manifest.json"),
     *(

@@ -86,7 +86,7 @@ NONE_NEEDED: Final = {
     "It submits and ends jobs of programs that were released, which their owner follows.": """
         project/batches/new/ project/batches/drafts/<int:pk>/submit/ project/batches/drafts/<int:pk>/discard/
         project/batches/<int:pk>/jobs/cancel/ project/batches/<int:pk>/retry/ project/batches/<int:pk>/retire/
-        project/batches/<int:pk>/cancel/""",
+        project/batches/<int:pk>/cancel/ admin/scheduler/retryentry/reserved/<int:app>/<int:lane>/<str:action>/""",
     "Programs call it, with a token or a key.": """
         ^project/+submit_rpc_handler\\.php$ ^project/+job_file\\.php$ ^project/+get_output2\\.php$
         server_status.php project/server_status.php
@@ -107,7 +107,8 @@ NONE_NEEDED: Final = {
         admin/central_factors/collectedexport/factors/ admin/accounting/project/by-url/
         admin/accounting/project/<path:object_id>/setup/ admin/accounting/project/troubles/
         SITETEXT PROJECT USERPROJECT ACCOUNTSETTINGS ANNOUNCEMENT BADGE MAILCAMPAIGN STATISTICSIMPORT APP PLATFORM
-        APPVERSION PLANCLASS APPKEYWORD JOBTEMPLATE SUBMITTER""",
+        APPVERSION PLANCLASS APPKEYWORD JOBTEMPLATE SUBMITTER
+        WORKBLOCK""",
     "A draft: nothing of it counts before it is stored.": """
         admin/scheduler/releasedraft/<int:pk>/files/ admin/scheduler/releasedraft/<int:pk>/files/<int:file_id>/remove/
         admin/scheduler/releasedraft/<int:pk>/manifest.json admin/scheduler/releasedraft/<int:pk>/signatures/
@@ -275,7 +276,7 @@ def test_rights_that_change_are_told_of_to_their_owner_and_to_all_superusers(
         post_form(desk, alice, is_superuser="on", groups=[role.pk])
     to_alice = [sent for sent in mail.outbox if sent.to == [alice.email]]
     to_others = {sent.to[0]: sent for sent in mail.outbox if sent.to != [alice.email]}
-    assert len(to_alice) == 1 and "superuser" in to_alice[0].body.lower() and "group" in to_alice[0].body.lower()
+    assert len(to_alice) == 1 and "superuser" in to_alice[0].body.lower() and "roles" in to_alice[0].body.lower()
     assert to_others.keys() == {operator.email, other.email}
     assert alice.email in to_others[other.email].body
 

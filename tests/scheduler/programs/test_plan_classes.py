@@ -19,7 +19,13 @@ from tests.support.scheduler_clients import computer_of, gpu, messages, names, v
 
 pytestmark = pytest.mark.django_db
 ADD = "/admin/scheduler/planclass/add/"
+NUMBERS = (
+    *("min_client_version", "max_client_version", "max_driver_version", "max_compute_capability", "min_cuda_version"),
+    *("max_cuda_version", "min_opencl_version", "max_opencl_version", "min_gpu_peak_flops", "max_gpu_peak_flops"),
+    *("gpu_ram_used_bytes", "cpu_share", "min_virtualbox_version", "max_virtualbox_version"),
+)
 CUDA: dict[str, Any] = {
+    **dict.fromkeys(NUMBERS, 0),
     "projected_flops_scale": 1,
     "name": "cuda",
     "processor_type": "NVIDIA",
@@ -63,6 +69,12 @@ def test_a_class_made_in_the_admin_decides_who_gets_its_versions(desk: Client, a
     assert len(names(reply, "result")) == 1
     # What the class says is what the client is told to keep free.
     assert "<avg_ncpus>0.2</avg_ncpus>" in reply
+    assert "gpu_ram" not in reply
+    PlanClass.objects.update(gpu_ram_used_bytes=2**30)
+    computer = computer_of(alice, coprocs=gpu(secs=100))
+    make_result(make_workunit(app, fpops_est=1e13, fpops_bound=1e16))
+    # As BOINC's own server has it
+    assert value(computer.ask(), "gpu_ram") == "1073741824.000000"
     assert "<plan_class>cuda</plan_class>" in reply
 
 
@@ -80,6 +92,15 @@ def test_a_class_made_in_the_admin_decides_who_gets_its_versions(desk: Client, a
         ({"min_gpu_ram_bytes": 2**51}, "min_gpu_ram_bytes"),
         ({"name": "../cuda"}, "name"),
         ({"processor_type": "TPU"}, "processor_type"),
+        ({"os_pattern": "(a+)+"}, "os_pattern"),
+        ({"cpu_vendor_pattern": "["}, "cpu_vendor_pattern"),
+        ({"cpu_model_pattern": "a{2}"}, "cpu_model_pattern"),
+        ({"cpu_share": 1.5}, "cpu_share"),
+        ({"max_gpu_peak_flops": "inf"}, "max_gpu_peak_flops"),
+        ({"max_gpu_peak_flops": 1e30}, "max_gpu_peak_flops"),
+        ({"gpu_ram_used_bytes": -1}, "gpu_ram_used_bytes"),
+        ({"min_client_version": -1}, "min_client_version"),
+        ({"excluded_virtualbox_versions": "7.0.12"}, "excluded_virtualbox_versions"),
     ],
 )
 def test_a_class_without_sense_is_refused_by_its_field(desk: Client, fields: dict[str, Any], field: str) -> None:

@@ -97,12 +97,14 @@ def test_a_released_version_does_not_change(folder: Path) -> None:
 
 
 def test_a_release_may_say_how_it_is_started(folder: Path) -> None:
-    describe(folder, api_version="7.20.0", cmdline="--threads 2")
+    wrapper = {"is_wrapper": True, "needs_network": True, "dont_throttle": True, "file_prefix": "shared"}
+    describe(folder, api_version="7.20.0", cmdline="--threads 2", **wrapper)
     release(folder)
     version = AppVersion.objects.get()
     assert (version.api_version, version.cmdline) == ("7.20.0", "--threads 2")
+    assert {name: getattr(version, name) for name in wrapper} == wrapper
     assert "nothing to do" in release(folder)
-    for fields in ({"cmdline": "--threads 2"}, {"api_version": "7.20.0"}):
+    for fields in ({"cmdline": "--threads 2"}, {"api_version": "7.20.0"}, {**wrapper, "is_wrapper": False}):
         describe(folder, **fields)
         with pytest.raises(CommandError, match="was released before, but not like this"):
             release(folder)
@@ -229,6 +231,10 @@ def test_a_wrong_or_missing_signature_is_refused(folder: Path, tmp_path: Path) -
         ({"cmdline": "é" * 120}, "cmdline: more than 239 bytes"),
         ({"cmdline": "--a\n--b"}, "cmdline: one line without control characters"),
         ({"cmdline": "--a <b"}, "cmdline: one line without control characters and without <"),
+        ({"is_wrapper": "yes"}, "is_wrapper: 'yes' is not of type bool"),
+        ({"file_prefix": "a" * 17}, "file_prefix: at most 16 letters"),
+        ({"file_prefix": "../up"}, "file_prefix: at most 16 letters"),
+        ({"file_prefix": "a\n"}, "file_prefix: at most 16 letters"),
         ({"color": "red"}, "color: unknown"),
         ({"files": []}, "files: 1 to 100"),
         ({"files": [{"path": "main.sh"}]}, "exactly one of them must have main_program"),

@@ -77,7 +77,13 @@ def test_a_job_comes_with_all_that_it_needs(app: App, alice: User) -> None:
 def test_a_job_says_how_its_files_travel(app: App, alice: User) -> None:
     inputs = [
         {"name": "#map@home", "open_name": "data/map", "nbytes": 3, "md5": "e" * 32, "sticky": True},
-        {"name": "jf_1", "open_name": "far", "nbytes": 4, "md5": "f" * 32, "url": "https://data.example.org/m1"},
+        {
+            "name": "jf_1",
+            "open_name": "far",
+            "nbytes": 4,
+            "md5": "f" * 32,
+            "urls": ["https://data.example.org/m1", "https://mirror.example.org/m1"],
+        },
     ]
     outputs = [{"open_name": "out", "max_nbytes": 1000, "gzip_when_done": True, "no_validate": True}]
     fill(app, 1, input_files=inputs, output_files=outputs)

@@ -171,6 +171,19 @@ def test_a_client_that_loses_its_state_twice_in_three_requests_stays_one(app: Ap
     assert (client.hostid, Host.objects.count()) == (number, 1)
 
 
+def test_the_client_counts_as_having_named_what_was_sent_before_the_first_job_that_it_lacks(
+    app: App, original: Computer
+) -> None:
+    add_jobs(app, 2)
+    before = list(original.jobs)
+    for minute, secs in (4, 1), (5, 10_000):
+        original.ask(secs, now=at(minute))
+        lost, original.jobs = original.jobs, list(before)  # with the reply
+    assert len(lost) == 3
+    original.ask(now=at(6))
+    assert HostRecord.objects.get(host=original.hostid).named_jobs_until == at(4)
+
+
 def test_a_copy_whose_reply_is_lost_gets_the_same_record_again(original: Computer) -> None:
     copy, number, [job] = copy_of(original), original.hostid, original.jobs
     for minute in range(4, 9):

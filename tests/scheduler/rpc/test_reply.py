@@ -127,6 +127,11 @@ def test_a_computer_has_one_job_at_a_time_of_an_app_that_hardly_computes(app: Ap
             "<api_version>7.20.0</api_version>\n",
             '<cmdline>--of "a b" &gt; c &amp; d</cmdline>\n',
         ),
+        (
+            {"is_wrapper": True, "needs_network": True, "dont_throttle": True, "file_prefix": "shared"},
+            "<file_prefix>shared</file_prefix>\n<is_wrapper/>\n<needs_network/>\n<dont_throttle/>\n",
+            "",
+        ),
     ],
 )
 def test_a_version_says_how_it_is_started(db: None, alice: User, said: dict[str, Any], head: str, tail: str) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from django.db import transaction
 
-from credit.models import HostAppVersion, Result, ServerState
+from credit.models import HostAppVersion, Outcome, Result, ServerState
 from portal.clients.database import batching
 from portal.clients.effects import Query, Step, Then
 from portal.models import Host, User
@@ -19,7 +19,15 @@ from scheduler.rpc import store, writes
 from scheduler.rpc.store import KnownHost, ReadQuery
 from scheduler.rpc.writes import WriteQuery
 from tests.support.credit_factories import make_app, make_result, make_version, make_workunit
-from tests.support.scheduler_clients import Computer, at_once, computer_of, elsewhere, fill_ready_jobs, key_of
+from tests.support.scheduler_clients import (
+    Computer,
+    at_once,
+    computer_of,
+    elsewhere,
+    fill_ready_jobs,
+    key_of,
+    result_xml,
+)
 from tests.support.wait import wait_until
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -136,6 +144,27 @@ def test_if_a_job_is_not_to_be_had_only_who_was_given_it_is_answered_anew(
         assert sorted(sent(computer)) == sorted(computer.jobs)
 
 
+def test_who_reports_waits_for_no_job_that_others_have_locked_and_gets_another(fleet: list[Computer]) -> None:
+    first = Result.objects.filter(server_state=ServerState.UNSENT).earliest("id")
+    results = result_xml(fleet[0].jobs[0])
+    with ThreadPoolExecutor(1) as threads, transaction.atomic():
+        Result.objects.select_for_update().get(pk=first.pk)
+        threads.submit(at_once, fleet[0].asks(0, 2, results=results)).result(PATIENCE_SECS)
+    assert len(fleet[0].jobs) == 2
+    assert first.name not in fleet[0].jobs
+
+
+def test_a_computer_that_has_lost_a_job_for_good_is_locked_before_that_is_stored(
+    fleet: list[Computer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    again = answered_again(monkeypatch)
+    lost = Result.objects.get(name=fleet[0].jobs.pop())
+    assert lost.deadline_at is not None
+    at_once(fleet[0].asks(now=lost.deadline_at))
+    lost.refresh_from_db()
+    assert (again, lost.outcome) == ([fleet[0].hostid], Outcome.CLIENT_DETACHED)
+
+
 def test_two_computers_of_one_person_are_written_one_after_the_other(
     fleet: list[Computer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -177,14 +206,26 @@ def test_who_writes_an_account_for_a_while_keeps_nobody_elses_requests_waiting(f
         assert not asked.done()
 
 
-def test_what_may_wait_for_a_lock_keeps_nobody_else_waiting(fleet: list[Computer]) -> None:
+def test_what_may_wait_for_a_lock_keeps_nobody_else_waiting(
+    fleet: list[Computer], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The first job of a spell of probation is noted in a record that a validator has locked."""
+    together: list[int] = []
+    really_steps = WriteQuery.steps
+
+    def steps(several: Sequence[WriteQuery], *, alone: bool) -> Sequence[Step | Then]:
+        together.extend(query.host_id for query in several if not alone)
+        return really_steps(several, alone=alone)
+
+    monkeypatch.setattr(WriteQuery, "steps", staticmethod(steps))
     record = HostAppVersion.objects.get(host=fleet[0].hostid)
     HostAppVersion.objects.filter(pk=record.pk).update(scale_probation=True, host_scale_at=None)
     with while_locked(lambda: HostAppVersion.objects.select_for_update().get(pk=record.pk), fleet) as asked:
         assert not asked.done()
     record.refresh_from_db()
     assert record.host_scale_at is not None
+    # From the beginning, and not only after a batch with the others has waited too long.
+    assert fleet[0].hostid not in together
 
 
 def test_who_names_very_many_jobs_is_read_apart(fleet: list[Computer], monkeypatch: pytest.MonkeyPatch) -> None:

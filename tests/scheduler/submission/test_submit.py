@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from io import StringIO
+from io import BytesIO, StringIO
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +16,18 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from hypothesis import given
 from hypothesis import strategies as st
+from pytest_django import Settings
 
+from credit.engine.states import AssimilateState, Outcome
 from credit.models import App, Batch, Result, ServerState, Workunit
 from portal.models import User
+from scheduler.engine.inputs import host_of, is_host_allowed
 from scheduler.examples import demo
-from scheduler.files.store import store_file
+from scheduler.files.store import store_file, store_gzipped
 from scheduler.models import ArchivedWorkunit, StoredFile
 from scheduler.submission.batches import cancel, disown, read_progress
-from scheduler.submission.submit import RequestIdUsed, submit
+from scheduler.submission.retry import retry_failed
+from scheduler.submission.submit import RequestIdUsed, check, submit
 from scheduler.wire.job_fields import JobError, read_jobs
 from tests.support.credit_factories import NOON, make_app
 
@@ -33,8 +37,14 @@ DEFAULTS: dict[str, Any] = {"fpops_est": 1e12, "output_files": [{"open_name": "o
 
 
 @pytest.fixture
-def app(db: None) -> App:
+def app(db: None, settings: Settings) -> App:
+    settings.REMOTE_INPUT_HOSTS = ["data.example.org"]
     return make_app()
+
+
+def text(open_name: str) -> dict[str, str]:
+    """An input of three bytes."""
+    return {"open_name": open_name, "content": "abc"}
 
 
 def send(app: App, jobs: Any, defaults: Any = DEFAULTS, **options: Any) -> Batch:
@@ -198,7 +208,8 @@ def test_files_say_how_they_travel(app: App) -> None:
     far = {"open_name": "far", "url": "https://data.example.org/m1", "nbytes": 4, "md5": "a" * 32, "sticky": True}
     out = {"open_name": "out", "max_nbytes": 9, "gzip_when_done": True, "sticky": False}
     [workunit] = send(app, [{"input_files": [far], "output_files": [out]}]).workunits.all()
-    assert workunit.input_files == [{**far, "name": "jf_" + "a" * 32}]
+    kept = {"open_name": "far", "urls": [far["url"]], "nbytes": 4, "md5": "a" * 32, "sticky": True}
+    assert workunit.input_files == [{**kept, "name": "jf_" + "a" * 32}]
     assert workunit.output_files == [{"open_name": "out", "max_nbytes": 9, "optional": False, "gzip_when_done": True}]
     assert not StoredFile.objects.exists()
 
@@ -211,12 +222,72 @@ def test_files_say_how_they_travel(app: App) -> None:
         ({"md5": "A" * 32}, r"input_files\[0\].md5: not 32 lower-case hexadecimal digits"),
         ({"nbytes": -1}, r"input_files\[0\].nbytes: not a whole number"),
         ({"name": "x"}, r"input_files\[0\]: give either the name of a stored file, a content, or a url"),
+        ({"url": []}, r"input_files\[0\].url: not an http .* or a list of at most 8"),
+        ({"url": ["https://data.example.org/m1"] * 9}, r"input_files\[0\].url: not an http"),
+        ({"url": "https://other.example.org/"}, r"input_files\[0\].url: computers may not fetch files from other\.ex"),
+        ({"url": "https://data.example.org@evil.org/"}, r"input_files\[0\].url: not an http"),
+        ({"url": "https://evil.org\\@data.example.org/"}, r"input_files\[0\].url: not an http"),
+        ({"gzipped_nbytes": 3}, r"input_files\[0\].gzipped_url: not an http"),
+        ({"gzipped_url": "https://data.example.org/m1.gz"}, r"input_files\[0\].gzipped_nbytes: not a whole number"),
+        (
+            {"gzipped_url": "https://192.168.1.1/reboot", "gzipped_nbytes": 9},
+            r"input_files\[0\].url: computers may not fetch files from 192\.168\.1\.1",
+        ),
+        ({"gzip": True}, r"input_files\[0\].gzip: only for a stored file"),
     ],
 )
 def test_a_file_elsewhere_is_described_in_full(app: App, change: dict[str, Any], message: str) -> None:
     far = {"open_name": "far", "url": "https://data.example.org/m1", "nbytes": 4, "md5": "a" * 32}
     with pytest.raises(JobError, match=message):
         send(app, [{"input_files": [far | change]}])
+
+
+def test_a_file_may_be_at_several_servers_and_packed(app: App) -> None:
+    store_file("table.csv", ContentFile(b"1,2\n" * 100))
+    near = {"open_name": "shared/near", "name": "table.csv", "gzip": True}
+    urls = [f"https://data.example.org:8443/m{n}" for n in (1, 2)]
+    far = {"open_name": "shared/far", "url": urls, "nbytes": 4, "md5": "a" * 32}
+    far |= {"gzipped_url": f"{urls[0]}.gz", "gzipped_nbytes": 3}
+    with pytest.raises(JobError, match=r"there is no stored file table\.csv\.gz"):
+        send(app, [{"input_files": [near, far]}])
+    packed = store_gzipped("table.csv", BytesIO(b"1,2\n" * 100))
+    first = send(app, [{"input_files": [near, far], "max_error_results": 1}])
+    [workunit] = first.workunits.all()
+    assert [file.get("urls") for file in workunit.input_files] == [None, urls]
+    assert [file["gzipped_nbytes"] for file in workunit.input_files] == [packed.nbytes, 3]
+    # Failed jobs are submitted again with the same.
+    Workunit.objects.update(error_mask=2, assimilate_state=AssimilateState.DONE)
+    Result.objects.update(server_state=ServerState.OVER, outcome=Outcome.DIDNT_NEED)
+    [again] = retry_failed(first, NOON).workunits.all()
+    assert again.input_files == workunit.input_files
+
+
+@pytest.mark.parametrize(
+    ("allowed", "host", "is_allowed"),
+    [
+        ([], "data.example.org", False),
+        (["*"], "data.example.org", True),
+        (["Data.example.org"], "data.example.org", True),
+        (["*.example.org"], "data.example.org", True),
+        (["*.example.org"], "example.org", False),
+        (["*.example.org"], "dataexample.org", False),
+        (["example.org"], "data.example.org", False),
+    ],
+)
+def test_operators_say_from_which_servers_inputs_come(allowed: list[str], host: str, is_allowed: bool) -> None:
+    assert is_host_allowed(host_of(f"http://{host.upper()}.:8000/a"), allowed) is is_allowed
+
+
+def test_the_inputs_of_a_job_fit_into_its_disk_space(app: App) -> None:
+    store_file("big.bin", ContentFile(b"x" * 1000))
+    far = {"open_name": "far", "url": "https://data.example.org/m1", "nbytes": 2**27, "md5": "a" * 32}
+    job = {"input_files": [far, {"open_name": "in", "name": "big.bin"}, text("own")]}
+    # 2^27 by default; 2^27 + 1000 + 3 of inputs
+    with pytest.raises(JobError, match=r"jobs\[0\].disk_bound_bytes: 134,217,728 bytes, but .* alone have 134,218,731"):
+        send(app, [job])
+    assert check(app, DEFAULTS, [job])[1][0].field == "jobs[0].disk_bound_bytes"
+    [workunit] = send(app, [job | {"disk_bound_bytes": 2**27 + 1003}]).workunits.all()
+    assert workunit.disk_bound_bytes == 134_218_731
 
 
 def test_names_are_kept_exactly_where_that_is_asked(app: App) -> None:
@@ -285,6 +356,21 @@ def test_an_app_that_trusts_reliable_computers_sends_single_results() -> None:
         ({"output_files": [{"open_name": "out"}]}, "output_files[0].max_nbytes", "not a whole number from 1"),
         ({"output_files": [{"open_name": "o", "max_nbytes": 2**41}]}, "output_files[0].max_nbytes", "not a whole"),
         ({"output_files": ["out"]}, "output_files[0]", "not a table of gzip_when_done, max_nbytes"),
+        ({"input_files": [text("in"), text("in")]}, "input_files[1].open_name", "in: the job has the file in,"),
+        ({"input_files": [text("in"), text("IN")]}, "input_files[1].open_name", "IN: the job has the file in,"),
+        ({"input_files": [text("out")]}, "output_files[0].open_name", "out: the job has the file out,"),
+        ({"input_files": [text("shared"), text("shared/a")]}, "input_files[1].open_name", "shared/a: the job has the"),
+        ({"input_files": [text("a/b/c"), text("a/b")]}, "input_files[1].open_name", "a/b: the job has the file a/b/c"),
+        ({"input_files": [text("init_data.xml")]}, "input_files[0].open_name", "init_data.xml: BOINC has a file of"),
+        ({"input_files": [text("/etc/passwd")]}, "input_files[0].open_name", "not a name of"),
+        ({"input_files": [text("shared//a")]}, "input_files[0].open_name", "not a name of"),
+        ({"input_files": [text("C:\\a")]}, "input_files[0].open_name", "not a name of"),
+        ({"input_files": [text("in") | {"md5": "a" * 32}]}, "input_files[0].md5", "only for a file that has a url"),
+        (
+            {"input_files": [text("in")], "disk_bound_bytes": 2},
+            "disk_bound_bytes",
+            "2 bytes, but the input files alone",
+        ),
     ],
 )
 def test_a_job_without_sense_is_refused_by_its_field(app: App, job: dict[str, Any], field: str, message: str) -> None:

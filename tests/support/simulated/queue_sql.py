@@ -59,7 +59,7 @@ class Queue:
             return [(id_,) for id_ in wanted if await self._take(transaction, id_)]
         if statement is LEASE_JOBS:
             return self._lease(transaction, params)
-        if statement is rpc_sql.PICK_ELSEWHERE:
+        if statement is rpc_sql.pick_elsewhere(has_lanes=False):
             found = {int(each) for each in params["found"][1:-1].split(",") if each}
             picked = [
                 job
@@ -70,11 +70,11 @@ class Queue:
             return [(json.dumps({"jobs": picked, "waiting": waiting}),)]
         if statement is rpc_sql.DIAGNOSE:
             return [(json.dumps({"njobs": 0, "memory_nbytes": None, "disk_nbytes": None, "deadline": 0}),)]
-        if statement is rpc_sql.PICK_OF_ONE_APP:
+        if statement is rpc_sql.pick(of_one_app=True, has_lanes=False):
             numbers = {name: int(params[name]) for name in ("app_id", "most", "begin", "rank")}
             query = numbers | {"one_per_user": params["one_per_user"] == "True"}
             return await self._pick_all(transaction, [query], int(params["user_id"]))
-        if statement is rpc_sql.PICK:
+        if statement is rpc_sql.pick(of_one_app=False, has_lanes=False):
             return await self._pick_all(transaction, json.loads(params["queries"]), int(params["user_id"]))
         return self._write(transaction, params)
 

@@ -6,7 +6,7 @@ import datetime as dt
 
 import pytest
 
-from accounting.home.work import ReportedDays, Work, last_24_hours
+from accounting.engine.recent_work import ReportedDays, Work, last_24_hours
 
 MIDNIGHT = dt.datetime(2026, 3, 2, tzinfo=dt.UTC)
 HOUR = dt.timedelta(hours=1)

@@ -53,18 +53,28 @@ class Recent:
         return self.to_come_ec > 0 and 100 * self.to_come_ec >= self.work.ec
 
 
-def last_24_hours(reports: Iterable[ReportedDays], now: dt.datetime) -> Recent:
-    """Of yesterday the part counts that is within the last 24 hours, as if the work had been done evenly over the time
-    that the reports cover. What a computer in contact did since its last report is taken to be as much as before."""
+def part_of_yesterday(last_at: dt.datetime, now: dt.datetime) -> float:
+    """How much of what was reported of yesterday is within the last 24 hours, as if the work had been done evenly
+    over the time that the reports cover. The last of them came at ``last_at``."""
     midnight = now.astimezone(dt.UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    covered_until = min(last_at, midnight)
+    covered = covered_until - (midnight - DAY)
+    return max(0.0, (covered_until - (now - DAY)) / covered) if covered > dt.timedelta(0) else 0.0
+
+
+def recent_ec(yesterday_ec: int, today_ec: int, last_at: dt.datetime, now: dt.datetime) -> int:
+    """A computer's credit of the last 24 hours, as it is reported."""
+    return today_ec + round(part_of_yesterday(last_at, now) * yesterday_ec)
+
+
+def last_24_hours(reports: Iterable[ReportedDays], now: dt.datetime) -> Recent:
+    """All that is reported of these hours; what a computer in contact did since its last report is taken to be as much
+    as before."""
     since = now - DAY
     work, to_come = Work(), 0.0
     for report in reports:
-        covered_until = min(report.last_at, midnight)
-        covered = covered_until - (midnight - DAY)
-        part = max(0.0, (covered_until - since) / covered) if covered > dt.timedelta(0) else 0.0
         before_ec = work.ec
-        work.add(report.yesterday, part)
+        work.add(report.yesterday, part_of_yesterday(report.last_at, now))
         work.add(report.today)
         if report.is_active and report.last_at > since:
             to_come += (work.ec - before_ec) * ((now - report.last_at) / (report.last_at - since))

@@ -1,0 +1,128 @@
+"""Lanes: queues of their own within an app's queue, for jobs that only certain computers may have. Pure.
+
+What nobody but these may have must not lie where all others look: a hundred such jobs at the head of the queue, whose
+computers never ask, would hide the rest from everybody. So each has a lane, a number that says who may have its jobs.
+A computer looks at the lanes that are for it, and at lane 0, which is for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Final, NamedTuple
+
+_KIND_SHIFT: Final = 60
+_CLASS_SHIFT: Final = 34
+_IS_VERSION: Final = 1 << 33
+FIRST_TARGETED: Final = 1 << _KIND_SHIFT
+"""The least number of a lane that is for one computer, person or team."""
+MAX_SHARED_LANES: Final = 5_000
+"""Lanes of classes and versions in which jobs wait: no more of an app are looked at."""
+MAX_TARGETED_LANES: Final = 1_000
+"""Lanes of targets that are listed; with more, every computer looks into its own."""
+
+
+class LaneKind(IntEnum):
+    """Whom a lane is for: those of a class or with a version, or one target."""
+
+    SHARED = 0
+    COMPUTER = 1
+    PERSON = 2
+    TEAM = 3
+
+
+class Requirement(NamedTuple):
+    """Which versions a job may run on: that of an id (of all its workunit's results), or those of a number; 0: any."""
+
+    version_num: int = 0
+    version_id: int = 0
+
+
+ANY_VERSION: Final = Requirement()
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """Whom a job is for. The target's number, or a class of computers (`engine.hr_classes`) and a version; 0: any."""
+
+    kind: LaneKind = LaneKind.SHARED
+    target_id: int = 0
+    hr_class: int = 0
+    requirement: Requirement = ANY_VERSION
+
+    @property
+    def number(self) -> int:
+        """The lane's number: 0 is for all."""
+        if self.kind != LaneKind.SHARED:
+            return self.kind << _KIND_SHIFT | self.target_id
+        version_num, version_id = self.requirement
+        return self.hr_class << _CLASS_SHIFT | (_IS_VERSION | version_id if version_id else version_num)
+
+    @classmethod
+    def of(cls, number: int) -> Lane:
+        """The lane that has this number."""
+        kind = LaneKind(number >> _KIND_SHIFT)
+        if kind != LaneKind.SHARED:
+            return cls(kind, number & (FIRST_TARGETED - 1))
+        value = number & (_IS_VERSION - 1)
+        requirement = Requirement(0, value) if number & _IS_VERSION else Requirement(value, 0)
+        return cls(hr_class=number >> _CLASS_SHIFT, requirement=requirement)
+
+
+def free_lane(lane: int, version_num: int) -> int:
+    """The lane of a workunit of which nothing stands any more: its target's, or that of the version it asks for."""
+    return lane if lane >= FIRST_TARGETED else Lane(requirement=Requirement(version_num)).number
+
+
+class Binding(NamedTuple):
+    """What all results of a workunit have in common from its first sending on, and the lane that follows."""
+
+    hr_class: int
+    version_id: int
+    lane: int
+
+
+def bind(lane: int, version_num: int, hr_class: int, version_id: int) -> Binding:
+    """Bind a workunit to the class and the version (0: none) of the computer that gets its first result."""
+    if lane >= FIRST_TARGETED:
+        return Binding(hr_class, version_id, lane)
+    requirement = Requirement(0, version_id) if version_id else Requirement(version_num)
+    return Binding(hr_class, version_id, Lane(hr_class=hr_class, requirement=requirement).number)
+
+
+@dataclass(slots=True)
+class LaneIndex:
+    """The lanes of an app in which jobs wait. ``shared``: by class, 0 for those without. ``targeted`` None: too many to
+    be listed.
+    """
+
+    shared: dict[int, list[Lane]] = field(default_factory=dict)
+    targeted: set[int] | None = field(default_factory=set)
+
+    @classmethod
+    def of(cls, numbers: Iterable[int], *, has_more_targeted: bool = False) -> LaneIndex:
+        index = cls(targeted=None if has_more_targeted else set())
+        for number in numbers:
+            if number >= FIRST_TARGETED:
+                if index.targeted is not None:
+                    index.targeted.add(number)
+            else:
+                lane = Lane.of(number)
+                index.shared.setdefault(lane.hr_class, []).append(lane)
+        return index
+
+    def of_target(self, targets: Mapping[LaneKind, int]) -> list[int]:
+        """The lanes of the computer itself, its owner and their team in which jobs wait, or may wait."""
+        numbers = [Lane(kind, id_).number for kind, id_ in targets.items() if id_]
+        return numbers if self.targeted is None else [number for number in numbers if number in self.targeted]
+
+    def of_class(self, hr_class: int | None) -> list[Lane]:
+        """The lanes of a class, and of those without any; None: of all, as classes do not matter."""
+        if hr_class is None:
+            return [lane for lanes in self.shared.values() for lane in lanes]
+        return [lane for key in dict.fromkeys((0, hr_class)) for lane in self.shared.get(key, ())]
+
+
+def has_targeted(lanes: Collection[int]) -> bool:
+    return any(number >= FIRST_TARGETED for number in lanes)

@@ -1,0 +1,131 @@
+"""What a plan class asks of a computer, and which of it is missing. Pure.
+
+Units are those of BOINC's plan_class_spec.xml, and 0 is no condition.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Final
+
+from scheduler.engine.containers import DOCKER
+from scheduler.engine.facts import Computer, PlanClassRules
+from scheduler.engine.reasons import Reason
+from scheduler.engine.request import Gpu
+
+LEAST_CLIENT_FOR_VMS: Final = 70_000
+MAX_PATTERN_CHARS: Final = 200
+MAX_SEARCHED_CHARS: Final = 128
+_ACCELERATION: Final = frozenset({"vmx", "svm"})
+_VERSION: Final = re.compile(r"(\d{1,4})\.(\d{1,2})\.(\d{1,2})(?!\d)")
+MAX_CHOICES: Final = 3
+"""Repeated or optional parts of a pattern, and groups."""
+_REPEATED: Final = re.compile(r"(?<!\\)[*+?]")
+_GROUP: Final = re.compile(r"(?<!\\)\(")
+_NESTED: Final = re.compile(r"(?<!\\)(\)[*+?{]|\{|\(\?|\[\[:)|\\[0-9]")
+
+
+def missing(plan_class: PlanClassRules, platform: str, computer: Computer) -> Reason | None:
+    """What a version of this class for this platform lacks on the computer, apart from a GPU; None: nothing."""
+    if lacking := plan_class.needs_containers - computer.containers:
+        return Reason.DOCKER if DOCKER in lacking else Reason.WSL
+    if not _within(computer.client, plan_class.min_client, plan_class.max_client):
+        return Reason.CLIENT
+    if plan_class.needs_virtualbox and (lacks := _missing_for_vms(plan_class, platform, computer)):
+        return lacks
+    fits = (
+        computer.ncpus >= plan_class.min_ncpus
+        and plan_class.cpu_features <= computer.features
+        and all(matches(pattern, text) for pattern, text in zip(plan_class.patterns, computer.texts, strict=True))
+    )
+    return None if fits else Reason.PLAN_CLASS
+
+
+def _missing_for_vms(plan_class: PlanClassRules, platform: str, computer: Computer) -> Reason | None:
+    if platform != computer.platform:
+        # A program of 32 bits does not find VirtualBox on Windows of 64 bits.
+        return Reason.PLAN_CLASS
+    if computer.client < LEAST_CLIENT_FOR_VMS:
+        return Reason.CLIENT
+    if not computer.virtualbox:
+        return Reason.VIRTUALBOX
+    if "unusable" in computer.virtualbox:
+        return Reason.VIRTUALBOX_UNUSABLE
+    version = version_number(computer.virtualbox)
+    is_right = _within(version, plan_class.min_virtualbox, plan_class.max_virtualbox)
+    if not version or not is_right or version in plan_class.excluded_virtualbox:
+        return Reason.VIRTUALBOX_VERSION
+    if plan_class.needs_acceleration and not has_acceleration(computer):
+        return Reason.ACCELERATION
+    return None
+
+
+def ncpus_of(plan_class: PlanClassRules, computer: Computer) -> float:
+    """The processors that a job of this class uses. A virtual machine without acceleration can have but one."""
+    if plan_class.max_ncpus <= 1:
+        return plan_class.avg_ncpus
+    if plan_class.needs_virtualbox and not has_acceleration(computer):
+        return 1.0
+    return float(min(computer.ncpus, plan_class.max_ncpus))
+
+
+def gpu_ncpus(cpu_share: float, cpu_flops: float, gpu_flops: float) -> float:
+    """The processors kept busy beside a GPU by a program that computes this share of its FLOPs on the CPU.
+
+    One part is computed after the other, so that is the part of the time which the CPU's takes.
+    """
+    if cpu_flops <= 0 or gpu_flops <= 0:
+        return cpu_share
+    cpu_secs, gpu_secs = cpu_share / cpu_flops, (1 - cpu_share) / gpu_flops
+    return cpu_secs / (cpu_secs + gpu_secs)
+
+
+def fits_gpu(plan_class: PlanClassRules, gpu: Gpu) -> bool:
+    """Whether its versions run on these GPUs. AMD's drivers of today have no number, so that of none is right."""
+    has_number = gpu.driver or gpu.type == "NVIDIA"
+    return (
+        (not has_number or _within(gpu.driver, plan_class.min_driver, plan_class.max_driver))
+        and _within(gpu.capability, plan_class.min_capability, plan_class.max_capability)
+        and _within(gpu.cuda, plan_class.min_cuda, plan_class.max_cuda)
+        and _within(gpu.opencl, plan_class.min_opencl, plan_class.max_opencl)
+        and _within(gpu.peak_flops, plan_class.min_gpu_flops, plan_class.max_gpu_flops)
+        and (gpu.has_opencl or not plan_class.needs_opencl)
+        and (gpu.has_doubles or not plan_class.needs_doubles)
+    )
+
+
+def _within(number: float, least: float, most: float) -> bool:
+    return number >= least and (not most or number <= most)
+
+
+def has_acceleration(computer: Computer) -> bool:
+    """Whether its processor helps virtual machines, and the firmware lets it."""
+    return computer.allows_vms and bool(_ACCELERATION & computer.features)
+
+
+def version_number(text: str) -> int:
+    """A version such as 8.2.4 as 80204; 0 if it is none."""
+    match = _VERSION.match(text)
+    return int(match[1]) * 10_000 + int(match[2]) * 100 + int(match[3]) if match else 0
+
+
+def is_pattern(text: str) -> bool:
+    """Whether a regular expression may be used: one that takes long on no text.
+
+    So few parts may be repeated, and no groups; nor is there any of the forms that POSIX and Python read differently.
+    """
+    nchoices = max(len(_REPEATED.findall(text)), len(_GROUP.findall(text)))
+    if len(text) > MAX_PATTERN_CHARS or nchoices > MAX_CHOICES or _NESTED.search(text):
+        return False
+    try:
+        re.compile(text)
+    except (re.error, RecursionError, OverflowError):
+        return False
+    return True
+
+
+@lru_cache(maxsize=4096)
+def matches(pattern: str, text: str) -> bool:
+    """Whether the pattern occurs in what a client sent; an empty one does. Computers of a kind send the same texts."""
+    return not pattern or re.search(pattern, text[:MAX_SEARCHED_CHARS]) is not None

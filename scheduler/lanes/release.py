@@ -1,0 +1,77 @@
+"""Give jobs that wait for certain computers to everybody, or end them.
+
+Locks: workunits by id, then their results. A scheduler that is just sending one of them is waited for.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Final
+
+import structlog
+from django.db import connection, transaction
+
+from scheduler.engine.lanes import FIRST_TARGETED, Lane, LaneKind, Requirement
+from scheduler.lanes import sql
+
+log = structlog.get_logger(__name__)
+BATCH: Final = 1000
+
+
+def free(app_id: int, lane: int) -> int:
+    """Let any computer have the jobs of a lane; how many workunits that were. Safe to repeat.
+
+    A job for a target still asks for its version; what was bound to a class or a version asks for none any more than
+    before, and what asked for a version asks for none. Results that were sent stay, and are compared with what comes.
+    """
+    total = 0
+    while done := _free_some(app_id, lane):
+        total += done
+    log.info("jobs_freed", app=app_id, lane=lane, workunits=total)
+    return total
+
+
+def end(app_id: int, lane: int, now: dt.datetime) -> int:
+    """End the jobs of a lane as ones that could not be sent; how many workunits that were. Safe to repeat."""
+    total = 0
+    while done := _end_some(app_id, lane, now):
+        total += done
+    log.info("jobs_could_not_be_sent", app=app_id, lane=lane, workunits=total)
+    return total
+
+
+def end_jobs_of_gone_targets(now: dt.datetime) -> int:
+    """End the jobs for computers, volunteers and teams that are not there any more; how many workunits."""
+    with connection.cursor() as cursor:
+        cursor.execute(sql.GONE_LANES)
+        gone: list[tuple[int, int]] = cursor.fetchall()
+    return sum(end(app_id, lane, now) for app_id, lane in gone)
+
+
+def _free_some(app_id: int, lane: int) -> int:
+    keeps_version = lane >= FIRST_TARGETED or bool(Lane.of(lane).hr_class or Lane.of(lane).requirement.version_id)
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(sql.LOCK_WORKUNITS, {"app": app_id, "lane": lane, "limit": BATCH})
+        rows: list[tuple[int, int]] = cursor.fetchall()
+        version_nums = [version_num if keeps_version else 0 for _, version_num in rows]
+        lanes = [Lane(requirement=Requirement(version_num)).number for version_num in version_nums]
+        cursor.execute(sql.FREE, {"ids": [id_ for id_, _ in rows], "version_nums": version_nums, "lanes": lanes})
+    return len(rows)
+
+
+def _end_some(app_id: int, lane: int, now: dt.datetime) -> int:
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(sql.LOCK_WORKUNITS, {"app": app_id, "lane": lane, "limit": BATCH})
+        ids = [id_ for id_, _ in cursor.fetchall()]
+        cursor.execute(sql.END, {"ids": ids, "now": now})
+    return len(ids)
+
+
+def move_jobs(older_id: int, newer_id: int) -> None:
+    """Let the jobs for a computer follow it to another record, which has got its jobs in progress already."""
+    lanes = {name: Lane(LaneKind.COMPUTER, id_).number for name, id_ in (("older", older_id), ("newer", newer_id))}
+    with connection.cursor() as cursor:
+        cursor.execute(sql.LOCK_WORKUNITS_OF_HOST, {**lanes, "host": newer_id})
+        ids = [id_ for (id_,) in cursor.fetchall()]
+        if ids:
+            cursor.execute(sql.MOVE_TO_HOST, {**lanes, "ids": ids})

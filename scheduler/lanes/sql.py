@@ -1,0 +1,71 @@
+"""The statements on lanes."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from credit.engine.states import Outcome, ServerState
+from scheduler.engine.lanes import FIRST_TARGETED, LaneKind
+
+# Reads the index of lanes, which has nothing but these jobs. Locks nothing.
+WAITING_LANES: Final = f"""
+SELECT app_id, lane, count(*), min(created_at) FROM credit_result
+ WHERE server_state = {ServerState.UNSENT} AND lane <> 0
+ GROUP BY app_id, lane ORDER BY min(created_at), app_id, lane LIMIT %s
+"""
+LOCK_WORKUNITS: Final = f"""
+SELECT id, app_version_num FROM credit_workunit WHERE id IN (
+       SELECT workunit_id FROM credit_result
+        WHERE app_id = %(app)s AND lane = %(lane)s AND lane <> 0 AND server_state = {ServerState.UNSENT}
+        LIMIT %(limit)s)
+ ORDER BY id FOR NO KEY UPDATE
+"""
+"""Locks workunits by id, of which jobs wait in a lane."""
+FREE: Final = f"""
+WITH freed AS (
+  UPDATE credit_workunit w
+     SET hr_class = 0, bound_version_id = NULL, app_version_num = n.version_num, lane = n.lane
+    FROM unnest(%(ids)s::bigint[], %(version_nums)s::int[], %(lanes)s::bigint[]) AS n(id, version_num, lane)
+   WHERE w.id = n.id RETURNING w.id, w.lane)
+UPDATE credit_result r SET lane = freed.lane FROM freed
+ WHERE r.workunit_id = freed.id AND r.server_state = {ServerState.UNSENT}
+"""
+"""Changes workunits that are locked, and their waiting results."""
+END: Final = f"""
+WITH ended AS (
+  UPDATE credit_result SET server_state = {ServerState.OVER}, outcome = {Outcome.COULD_NOT_SEND}
+   WHERE workunit_id = ANY (%(ids)s) AND server_state = {ServerState.UNSENT} RETURNING workunit_id)
+UPDATE credit_workunit w SET transition_at = least(w.transition_at, %(now)s)
+ WHERE w.id IN (SELECT workunit_id FROM ended)
+"""
+"""Changes the waiting results of workunits that are locked. The transitioner then ends these with the reason."""
+_TARGET: Final = f"(r.lane & {FIRST_TARGETED - 1})"
+# The lanes of targets that are not there any more.
+GONE_LANES: Final = f"""
+SELECT DISTINCT r.app_id, r.lane FROM credit_result r
+ WHERE r.server_state = {ServerState.UNSENT} AND r.lane <> 0 AND r.lane >= {FIRST_TARGETED}
+   AND CASE r.lane >> 60
+       WHEN {LaneKind.COMPUTER} THEN NOT EXISTS (
+            SELECT FROM portal_host h WHERE h.id = {_TARGET} AND h.merged_into_id IS NULL)
+       WHEN {LaneKind.PERSON} THEN NOT EXISTS (SELECT FROM portal_user u WHERE u.id = {_TARGET} AND u.is_active)
+       ELSE NOT EXISTS (SELECT FROM credit_team t WHERE t.id = {_TARGET}) END
+"""
+# Workunits for a computer of which jobs wait, or are on the computer that it was merged into. The list of apps lets
+# PostgreSQL find them by the index of lanes, which begins with the app.
+LOCK_WORKUNITS_OF_HOST: Final = f"""
+SELECT id FROM credit_workunit
+ WHERE lane = %(older)s AND id IN (
+       SELECT workunit_id FROM credit_result
+        WHERE app_id = ANY (ARRAY(SELECT id FROM credit_app)) AND lane = %(older)s AND lane <> 0
+          AND server_state = {ServerState.UNSENT}
+        UNION ALL
+       SELECT workunit_id FROM credit_result
+        WHERE host_id = %(host)s AND server_state = {ServerState.IN_PROGRESS})
+ ORDER BY id FOR NO KEY UPDATE
+"""
+"""Locks workunits by id."""
+MOVE_TO_HOST: Final = f"""
+WITH moved AS (UPDATE credit_workunit SET lane = %(newer)s WHERE id = ANY (%(ids)s))
+UPDATE credit_result SET lane = %(newer)s WHERE workunit_id = ANY (%(ids)s) AND server_state = {ServerState.UNSENT}
+"""
+"""Changes workunits that are locked, and their waiting results."""

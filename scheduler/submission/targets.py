@@ -1,0 +1,92 @@
+"""Whom jobs are for: computers, volunteers and teams that exist, versions that computers get, and broadcasts."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from django.db.models import Q, QuerySet
+
+from credit.models import App, AppVersion, Team
+from portal.languages.messages import Message
+from portal.models import Host, User
+from scheduler.engine.lanes import Lane, LaneKind
+from scheduler.engine.limits import MAX_JOBS_PER_SUBMISSION
+from scheduler.wire.job_fields import TARGETS, JobError, SubmittedJob
+
+ACTIVE_DAYS: Final = 30
+"""A broadcast reaches the computers that have asked the scheduler within this time."""
+
+
+def check(app: App, jobs: Sequence[SubmittedJob]) -> None:
+    """Refuse targets and versions that are not there: such jobs would wait for ever. Raises JobError.
+
+    One statement for each kind of target that is used, and one for versions.
+    """
+    wanted: defaultdict[LaneKind, dict[int, int]] = defaultdict(dict)
+    numbers: dict[int, int] = {}
+    for place, job in enumerate(jobs):
+        if job.target.kind != LaneKind.SHARED:
+            wanted[job.target.kind].setdefault(job.target.target_id, place)
+        if job.fields["app_version_num"]:
+            numbers.setdefault(job.fields["app_version_num"], place)
+    for name, kind in TARGETS.items():
+        missing = set(wanted[kind]) - set(_existing(kind, list(wanted[kind]))) if wanted[kind] else set()
+        if missing:
+            id_ = min(missing)
+            message = Message("no_target", kind=Message(f"target_{kind.name.lower()}"), number=id_)
+            raise JobError(f"jobs[{wanted[kind][id_]}].{name}", message)
+    if numbers:
+        versions = AppVersion.objects.filter(app=app, version_num__in=numbers, is_deprecated=False)
+        for number in sorted(set(numbers) - set(versions.values_list("version_num", flat=True))):
+            raise JobError(f"jobs[{numbers[number]}].app_version_num", Message("no_such_version", number=number))
+
+
+def _existing(kind: LaneKind, ids: list[int]) -> QuerySet[Host, int] | QuerySet[User, int] | QuerySet[Team, int]:
+    match kind:
+        case LaneKind.COMPUTER:
+            hosts = Host.objects.filter(pk__in=ids, merged_into=None, owner__is_active=True)
+            return hosts.values_list("pk", flat=True)
+        case LaneKind.PERSON:
+            return User.objects.filter(pk__in=ids, is_active=True).values_list("pk", flat=True)
+    return Team.objects.filter(pk__in=ids).values_list("pk", flat=True)
+
+
+def one_for_each_computer(jobs: Sequence[SubmittedJob], now: dt.datetime) -> list[SubmittedJob]:
+    """The jobs, with those that are broadcast made one for each computer that they are for. Raises JobError."""
+    made: list[SubmittedJob] = []
+    reached: dict[Lane, list[int]] = {}
+    for place, job in enumerate(jobs):
+        if not job.is_broadcast:
+            made.append(job)
+            continue
+        if job.target not in reached:
+            reached[job.target] = list(_computers(job.target, now))
+        hosts = reached[job.target]
+        if not hosts:
+            raise JobError(f"jobs[{place}].broadcast", Message("nobody_to_reach", days=ACTIVE_DAYS))
+        if len(made) + len(hosts) > MAX_JOBS_PER_SUBMISSION:
+            message = Message("too_many_made", number=len(made) + len(hosts), most=MAX_JOBS_PER_SUBMISSION)
+            raise JobError(f"jobs[{place}].broadcast", message)
+        made += (_for_computer(job, id_) for id_ in hosts)
+    return made
+
+
+def _computers(target: Lane, now: dt.datetime) -> QuerySet[Host, int]:
+    is_meant = {
+        LaneKind.COMPUTER: Q(pk=target.target_id),
+        LaneKind.PERSON: Q(owner=target.target_id),
+        LaneKind.TEAM: Q(owner__membership__team=target.target_id),
+        LaneKind.SHARED: Q(),
+    }[target.kind]
+    since = now - dt.timedelta(days=ACTIVE_DAYS)
+    hosts = Host.objects.filter(is_meant, scheduler_record__last_rpc_at__gte=since, retired_at=None, merged_into=None)
+    return hosts.order_by("pk").values_list("pk", flat=True)[: MAX_JOBS_PER_SUBMISSION + 1]
+
+
+def _for_computer(job: SubmittedJob, host_id: int) -> SubmittedJob:
+    lane = Lane(LaneKind.COMPUTER, host_id).number
+    return replace(job, name=f"{job.name}_c{host_id}", fields={**job.fields, "lane": lane}, is_broadcast=False)
