@@ -28,6 +28,7 @@ class Badge(models.Model):
         (BadgeKind.GPU_HOURS.value, _("GPU time, in hours")),
         (BadgeKind.SUBJECT_HOURS.value, _("run time for a subject, in hours")),
         (BadgeKind.SUBJECTS.value, _("fields of science worked for")),
+        (BadgeKind.BEFORE_MOVE.value, _("nothing: held before this project moved here")),
     ]
     title = models.CharField(_("title"), max_length=60, unique=True)
     text = models.CharField(_("one line on what it means"), max_length=200, blank=True)

@@ -41,6 +41,8 @@ class BadgeKind(StrEnum):
     """Run time for projects of a subject, in hours."""
     SUBJECTS = "subjects"
     """Fields of science for whose projects there was credit."""
+    BEFORE_MOVE = "before_move"
+    """Nothing: who had it where this site was before has it here, and nobody else gets it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +86,8 @@ class _Count:
 
     def add(self, step: WorkStep) -> None:
         kind = self.rule.kind
+        if kind is BadgeKind.BEFORE_MOVE:
+            return
         if kind is BadgeKind.DAYS:
             self.amount += step.active_days
             return

@@ -39,6 +39,8 @@ def rule_text(badge: Badge) -> str:
                 ngettext("credit in %(number)s field of science", "credit in %(number)s fields of science", number)
                 % values
             )
+        case BadgeKind.BEFORE_MOVE:
+            return gettext("held before this project moved here")
         case BadgeKind.SUBJECT_HOURS:
             subject = KEYWORDS.get(badge.subject or 0)
             return ngettext(

@@ -81,7 +81,7 @@ class Deployment:
         ports = {name: free_port() for name in ("nginx", "cobblestone-web", "cobblestone-clients")}
         self.url = f"http://127.0.0.1:{ports['nginx']}/"
         self.address = ("127.0.0.1", ports["nginx"])
-        self.files_dir = folder / "files"
+        self.files_dir = Path(settings.get("FILES_DIR", folder / "files"))
         defaults = {
             "SITE_URL": self.url,
             "BEHIND_PROXY": "1",

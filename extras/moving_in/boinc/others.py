@@ -229,7 +229,6 @@ _UNPLACED: Final = {
     "post": "posts of the forum",
     "private_messages": "private messages",
     "friend": "friends",
-    "badge_user": "badges of volunteers: rules here award their own",
     "badge_team": "badges of teams",
     "team_admin": "administrators of teams beside the founder",
     "donation_paypal": "donations",

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from extras.moving_in.boinc import others, teams
+from extras.moving_in.boinc.badges import BADGES
 from extras.moving_in.boinc.batches import BATCHES, TRICKLES
 from extras.moving_in.boinc.computers import COMPUTERS, ZOMBIES
 from extras.moving_in.boinc.files import FILES
@@ -33,6 +34,7 @@ def steps() -> Sequence[Step]:
         ZOMBIES,
         others.MERGES,
         others.BY_APP,
+        BADGES,
         others.CONSENTS,
         others.GONE_PEOPLE,
         others.GONE_COMPUTERS,

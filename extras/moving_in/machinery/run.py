@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Final
 
 import psycopg
@@ -121,32 +123,59 @@ def _call(step: CallStep, context: Context, row: ImportStep) -> None:
 
 
 def _import_rows(step: RowStep, context: Context, progress: ImportStep, write: Write) -> None:
+    """Range by range: while our database merges one, the next is read and translated by a thread of its own."""
     tally = Tally.of_json(progress.tally)
     since = f"{progress.previous_at:%Y-%m-%d %H:%M:%S}" if progress.previous_at else ""
     shown = _Progress(step, context, write)
-    is_there = _has_table(step, context, tally)
-    translate = step.translator(context) if is_there else None
-    while translate is not None:
+    if not _has_table(step, context, tally):
+        progress.tally, progress.finished_at = tally.as_json(), timezone.now()
+        progress.save()
+        return
+    reader = _Reader(step, context, since)
+    with ThreadPoolExecutor(1) as thread:
+        coming: Future[_Range] | None = thread.submit(reader.read, progress.last_key)
         began = time.monotonic()
-        up_to = context.source.bound(step.table, progress.last_key, CHUNK_ROWS)
+        while coming is not None:
+            range_ = coming.result()
+            coming = thread.submit(reader.read, range_.up_to) if range_.up_to is not None else None
+            tally.add(range_.tally)
+            with transaction.atomic():
+                _merge(step, range_.rows, context, tally)
+                if range_.up_to is None:
+                    progress.finished_at = timezone.now()
+                else:
+                    progress.last_key = range_.up_to
+                tally.secs += time.monotonic() - began
+                began = time.monotonic()
+                progress.tally = tally.as_json()
+                progress.save()
+            shown.show(tally.nread)
+
+
+@dataclass(slots=True)
+class _Range:
+    """Rows of a step, translated. ``up_to``: the last key of the range; None: it is the last range."""
+
+    up_to: int | None
+    rows: list[Sequence[object]]
+    tally: Tally
+
+
+class _Reader:
+    """Reads and translates ranges of a step. It never touches our database, whose connection is another thread's."""
+
+    def __init__(self, step: RowStep, context: Context, since: str) -> None:
+        self._step, self._source, self._since = step, context.source, since
+        self._translate = step.translator(context)
+
+    def read(self, above: int) -> _Range:
+        step, tally = self._step, Tally()
+        up_to = self._source.bound(step.table, above, CHUNK_ROWS)
         rows = []
-        for row in context.source.rows(step.table, progress.last_key, up_to, since):
-            if (values := _translated(step, translate, row, tally)) is not None:
+        for row in self._source.rows(step.table, above, up_to, self._since):
+            if (values := _translated(step, self._translate, row, tally)) is not None:
                 rows.append(values)
-        with transaction.atomic():
-            _merge(step, rows, context, tally)
-            if up_to is None:
-                progress.finished_at = timezone.now()
-            else:
-                progress.last_key = up_to
-            tally.secs += time.monotonic() - began
-            progress.tally = tally.as_json()
-            progress.save()
-        shown.show(tally.nread)
-        if up_to is None:
-            return
-    progress.tally, progress.finished_at = tally.as_json(), timezone.now()
-    progress.save()
+        return _Range(up_to, rows, tally)
 
 
 def _has_table(step: RowStep, context: Context, tally: Tally) -> bool:

@@ -9,7 +9,7 @@ from extras.moving_in.engine import amounts
 from extras.moving_in.engine.tally import Tally
 from extras.moving_in.engine.values import FIRST_SECS, BrokenRow, secs, whole
 from extras.moving_in.machinery.steps import Check, Context, RowStep, Translate, Translated
-from extras.moving_in.science_united.people import UNKNOWN_OWNER
+from extras.moving_in.science_united.people import OWNER, UNKNOWN_OWNER
 from extras.moving_in.science_united.projects import project_keys
 from extras.moving_in.source import Row, Table
 
@@ -65,6 +65,8 @@ def _computers(context: Context) -> Translate:
     def translate(row: Row, tally: Tally) -> Translated:
         if not row["userid"]:
             raise BrokenRow("of nobody")
+        if row["owner"] is None:
+            raise BrokenRow(UNKNOWN_OWNER)
         created = secs(row["create_time"], now) or FIRST_SECS
         cpid = ascii_text(row, "host_cpid")
         return (
@@ -91,6 +93,7 @@ COMPUTERS: Final = RowStep(
             **{"userid": 0, "create_time": 0, "rpc_time": 0, "total_credit": 0, "host_cpid": b"", "timezone": None},
             **{"p_ncpus": 0, **dict.fromkeys(_NUMBERS), **dict.fromkeys(_TEXTS, b"")},
         },
+        more={"owner": OWNER.format("userid")},
     ),
     _COLUMNS,
     _computers,

@@ -21,7 +21,7 @@ from extras.moving_in.engine.tally import Tally
 from extras.moving_in.engine.values import FIRST_SECS, BrokenRow, finite, secs
 from extras.moving_in.machinery.steps import CallStep, Check, Context, RowStep, Translate, Translated
 from extras.moving_in.science_united.computers import UNKNOWN_PROJECT
-from extras.moving_in.science_united.people import UNKNOWN_OWNER
+from extras.moving_in.science_united.people import OWNER, UNKNOWN_OWNER
 from extras.moving_in.science_united.projects import BEFORE_MOVE, project_keys
 from extras.moving_in.source import Row, Source, Table
 
@@ -77,6 +77,8 @@ def _of_people(context: Context) -> Translate:
     last = {user: at for user, at in context.source.all("SELECT userid, max(rpc_time) FROM host GROUP BY userid")}
 
     def translate(row: Row, tally: Tally) -> Translated:
+        if row["owner"] is None:
+            raise BrokenRow(UNKNOWN_OWNER)
         begin, deltas, totals = _row(row, tally, now, row["user_id"])
         return row["user_id"], row["id"], begin, secs(last.get(row["user_id"]), now), *deltas, *totals
 
@@ -180,7 +182,7 @@ _PLACE: Final = f"""
   JOIN accounting_project p ON p.is_before_move"""
 DAYS_OF_PEOPLE: Final = RowStep(
     "days of people",
-    Table("su_accounting_user", {"id": 0, **_SOURCE}, key="user_id"),
+    Table("su_accounting_user", {"id": 0, **_SOURCE}, key="user_id", more={"owner": OWNER.format("user_id")}),
     {"user_id": "bigint", "id": "bigint", "begin_secs": "float8", "last_secs": "float8", **_DELTAS, **_TOTALS},
     _of_people,
     (
@@ -228,6 +230,7 @@ DELETE FROM moving_rows m
  WHERE NOT EXISTS (SELECT FROM credit_useropening o WHERE o.user_id = m.user_id) RETURNING user_id""",
             leaves=True,
         ),
+        # Lists have no totals.
         Check(
             "periods that do not go on from each other's totals: their work is as the periods say",
             f"""
@@ -235,7 +238,7 @@ SELECT user_id FROM (
 SELECT user_id, t_cpu_ec + t_gpu_ec AS total,
        lag(t_cpu_ec + t_gpu_ec + d_cpu_ec + d_gpu_ec) OVER (PARTITION BY user_id ORDER BY id) AS before
   FROM moving_rows) p
- WHERE abs(total - before) > {MICRO}""",
+ WHERE total > 0 AND abs(total - before) > {MICRO}""",
         ),
     ),
 )

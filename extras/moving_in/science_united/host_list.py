@@ -195,7 +195,7 @@ class ListSource(Source):
 
     def __init__(self, folder: Path) -> None:
         # In a temporary file, which goes with the connection
-        self._lists = sqlite3.connect("")
+        self._lists = sqlite3.connect("", check_same_thread=False)
         self._lists.text_factory = bytes
         for name, (table, columns) in _FILES.items():
             self._fill(folder / f"{name}.csv", table, columns)

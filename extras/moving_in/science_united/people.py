@@ -24,6 +24,8 @@ from portal.wire.keywords import KEYWORDS
 _PREFERENCES_CHARS: Final = 1 << 16
 _BOINC: Final = people.PEOPLE.table
 UNKNOWN_OWNER: Final = "of an account that is not here"
+OWNER: Final = "(SELECT u.id FROM user u WHERE u.id = t.{})"
+"""What is read with a row, so that a rehearsal tells of those whose account is gone."""
 
 # Whoever has status mails gets them at this address, so it is as good as a confirmed one. Presets are no preferences
 # that clients could read; the next step reads them.

@@ -36,6 +36,8 @@ _RANDOM: Final = {
     "scheduler_formeruploadkey": ("id",),
     "scheduler_trickle": ("id",),
     "scheduler_planclass": ("id",),
+    "badges_badge": ("id", "changed_at"),
+    "badges_badgeaward": ("id", "badge_id"),
 }
 """What a second import of the same rows makes otherwise."""
 TABLES: Final = (
@@ -47,6 +49,7 @@ TABLES: Final = (
     *("credit_workunit", "credit_result", "credit_hostappversion", "scheduler_archivedworkunit"),
     *("scheduler_archivedtask", "scheduler_trickle", "scheduler_planclass", "scheduler_storedfile"),
     *("scheduler_versionfile", "scheduler_upload", "scheduler_formeroutput", "scheduler_formeruploadkey"),
+    *("badges_badge", "badges_badgeaward"),
 )
 
 

@@ -149,5 +149,14 @@ def _consents(project: OldProject) -> None:
     project.add("consent", userid=70_000, consent_type_id=2, consent_time=T0, consent_flag=1)
     project.add("user_deleted", userid=90, public_cross_project_id="d" * 32, create_time=T0)
     project.add("host_deleted", hostid=900, public_cross_project_id="e" * 32, create_time=T0)
+    _badges(project)
     project.add("profile", userid=1, response1=b"Hello")
     project.add("credit_user", userid=1, appid=1, njobs=7, total=500.0, expavg=3.0, expavg_time=T0, credit_type=0)
+
+
+def _badges(project: OldProject) -> None:
+    # Two of one title, one that has the title of a badge of this site, one of teams, and one that is gone.
+    for number, type_, title in ((1, 0, "Top 1%"), (2, 0, "Top 1%"), (3, 0, "First task"), (4, 1, "Team of the year")):
+        project.add("badge", id=number, type=type_, name=f"badge_{number}", title=title, create_time=T0)
+    for badge, owner in ((1, 3), (2, 3), (3, 4), (4, 5), (9, 6), (1, 70_000)):
+        project.add("badge_user", badge_id=badge, user_id=owner, create_time=T0 - badge * DAY, reassign_time=T0)

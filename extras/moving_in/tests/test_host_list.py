@@ -66,7 +66,9 @@ def test_the_documented_example_comes_and_a_repetition_changes_nothing(
     assert (day.user_id, day.day, day.cpu_ec, day.flags) == (7, dt.date(2026, 2, 28), 72_500_000, 0)
     assert list(differences()) == []
     import_(lists)
-    assert re.search(r"days of people\s+2\s+2\s+0\s+0", capsys.readouterr().out.rpartition("read")[2])
+    said = capsys.readouterr().out
+    assert re.search(r"days of people\s+2\s+2\s+0\s+0", said.rpartition("read")[2])
+    assert "days of people, to be known" not in said
 
 
 def test_a_rehearsal_writes_nothing(lists: Path) -> None:

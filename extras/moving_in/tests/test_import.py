@@ -19,6 +19,11 @@ from credit.models import ExportConsent, GoneHost, GoneUser, HostCredit, Members
 from credit.statistics.check import differences
 from credit.statistics.host_merge import merge_host
 from credit.teams import reads as team_reads
+from extras.badges.award import award_due
+from extras.badges.models import Badge
+from extras.badges.reads import read_page
+from extras.badges.rules import BadgeKind
+from extras.badges.usual import make_usual
 from extras.moving_in.models import ImportStep
 from extras.moving_in.tests import small_project as old
 from extras.moving_in.tests.imports import HASHERS, content, import_, rehearse
@@ -68,6 +73,21 @@ def test_people_and_computers_keep_their_numbers_and_credit(unchanged_project: O
     assert list(MailChoice.objects.filter(user__in=(6, 7)).values_list("user", "silence")) == [(6, False)]
     assert GoneUser.objects.get().cpid == "d" * 32
     assert GoneHost.objects.get().cpid == "e" * 32
+
+
+def test_volunteers_keep_their_badges_which_nobody_else_gets(unchanged_project: OldProject) -> None:
+    make_usual()
+    tally = import_(unchanged_project)["badges"]
+    # The fifth is of no badge, as badges of teams are none here; the last is of nobody.
+    assert (tally.nread, tally.ntaken, tally.nchanged, tally.left["a badge that is gone"].count) == (6, 4, 3, 2)
+    for user, titles in ((3, {"Top 1%", "Top 1% (2)"}), (4, {"First task (3)"})):
+        page = read_page(User.objects.get(pk=user))
+        assert {badge.title for badge in page.held} == titles
+        assert {(badge.rule, badge.was_changed) for badge in page.held} == {
+            ("held before this project moved here", False)
+        }
+    Badge.objects.filter(kind=BadgeKind.BEFORE_MOVE).update(is_active=True)
+    assert award_due(T0_AT) == 0
 
 
 def test_totals_are_those_of_before_and_what_is_granted_here(unchanged_project: OldProject) -> None:

@@ -292,6 +292,15 @@ def expected_days(books: Books) -> dict[tuple[int, dt.date], int]:
     return {key: amount for key, amount in found.items() if amount}
 
 
+def test_a_rehearsal_tells_of_rows_whose_account_is_gone(science_united: ScienceUnited) -> None:
+    fill(science_united, 3, 5, seed=3)
+    source = science_united.source()
+    tallies = run.rehearse(steps.steps(), Context(source, timezone.now(), writes=False), lambda _line: None)
+    source.close()
+    for name in ("computers", "days of people"):
+        assert tallies[name].left["of an account that is not here"].count == 1
+
+
 SIZES = [(30, 60), pytest.param(500, 3 * 365, marks=pytest.mark.long)]
 
 

@@ -15,11 +15,15 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.utils import timezone
 
+from credit.engine.states import WorkunitError
 from credit.models import App, Batch, Result, Workunit
-from portal.models import Host
+from extras.remote_jobs import keys
+from extras.remote_jobs.models import JobTemplate
+from extras.remote_jobs.tests.conftest import OUTPUT_TEMPLATE
+from portal.models import Host, User
 from scheduler.files.store import store_file
 from scheduler.lifecycle import assimilator, transitioner
-from scheduler.models import KeptOutput, StoredFile
+from scheduler.models import KeptOutput, StoredFile, Submitter
 from tests.support.credit_factories import make_app
 from tests.support.finished_jobs import send_and_report, validate
 
@@ -61,7 +65,12 @@ def exchange(client: Client, part: str, known: dict[str, str]) -> None:
         form: dict[str, str | SimpleUploadedFile] = {"request": each.request.format_map(known)}
         if each.nbytes is not None:
             form["file_0"] = SimpleUploadedFile("params.cfg", b"1 2\n3"[: each.nbytes])
-        reply = client.post(f"/project/{each.address}", form)
+        path = f"/project/{each.address}"
+        reply = (
+            client.post(path, form["request"], content_type="application/xml")
+            if part == "body"
+            else client.post(path, form)
+        )
         text = reply.content.decode("iso-8859-1")
         assert (reply.status_code, reply.headers["Content-Type"]) == (200, "text/xml")
         assert text.startswith(DECLARATION)
@@ -96,3 +105,13 @@ def test_programs_are_answered_as_by_boincs_server(client: Client, app: App, key
     assert batch.expires_at == dt.datetime.fromtimestamp(1999000000, dt.UTC)
     assert not KeptOutput.objects.exists()
     assert StoredFile.objects.filter(name=f"{known['md5']}.dat", deleted_at=None).exists()
+
+
+def test_a_program_that_sends_bodies_and_names_the_app_once_is_answered(client: Client, submitter: User) -> None:
+    app = make_app("plain")
+    JobTemplate.objects.create(app=app, kind="in", name="plain_in", text="<workunit></workunit>")
+    JobTemplate.objects.create(app=app, kind="out", name="plain_out", text=OUTPUT_TEMPLATE)
+    Submitter.objects.create(user=submitter)
+    exchange(client, "body", {"key": keys.issue(submitter, name="test", apps=[app], lifetime=None)})
+    job = Workunit.objects.get()
+    assert (job.command_line, job.fpops_est, job.error_mask) == ("fold 17", 1e12, WorkunitError.CANCELLED)

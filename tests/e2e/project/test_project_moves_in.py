@@ -1,4 +1,7 @@
-"""A project of BOINC's server moves here while a real client computes a task of it: its volunteer notices nothing."""
+"""A project of BOINC's server moves here while a real client computes a task of it: its volunteer notices nothing.
+
+The cut-over is that of docs/how-to/move-a-project-here.md, with nginx in front, which answers until the site does.
+"""
 
 from __future__ import annotations
 
@@ -21,15 +24,23 @@ from extras.moving_in.tests.small_project import PASSWORD, php_hash, sent_for
 from portal.models import Host
 from scheduler.models import FormerOutput
 from tests.support.boinc_client import BoincClient
+from tests.support.nginx_deployment import DEPLOY, Deployment
 from tests.support.own_project import Manage, ask_until
 from tests.support.site_process import Site, celery_worker
 from tests.support.validator_runs import differences
 from tests.support.wait import wait_until
-from tools.benchmarks.harness.server import free_port
 
 EMAIL = f"user{USER}@example.org"
 BEFORE = 7000.0
 TASK_SECS = 40
+FORMER_PATHS = "/fold/, /fold_cgi/cgi, /fold_cgi/file_upload_handler"
+
+
+def former_addresses() -> dict[str, str]:
+    """The lines of deploy/nginx.conf for a project that was at /fold/, put into force."""
+    lines = re.findall(r"^    # (rewrite .*;)$", (DEPLOY / "nginx.conf").read_text(), re.M)
+    assert len(lines) == 3
+    return {f"# {line}": line for line in lines}
 
 
 def fill(project: OldProject, request: str) -> None:
@@ -75,8 +86,12 @@ def test_a_client_goes_on_after_its_project_moved_here(
     site_settings: dict[str, str],
     tmp_path: Path,
 ) -> None:
-    port = free_port()
-    work = OldWork(old_project, tmp_path / "fold", url=f"http://127.0.0.1:{port}/fold/")
+    # Where the commands put them.
+    places = {"FILES_DIR": str(site_var_dir / "files"), "UPLOADS_DIR": str(site_var_dir / "uploads")}
+    settings = {**site_settings, **places, "FORMER_PATHS": FORMER_PATHS}
+    here = Deployment(site_var_dir, tmp_path, former_addresses(), **settings)
+    port = here.address[1]
+    work = OldWork(old_project, tmp_path / "fold", url=f"{here.url}fold/")
     work.make(PROGRAM.encode(), pfc_n=100.0, pfc_avg=0.5, pfc_scale=1.0)
     sizes = {"min_quorum": 1, "rsc_fpops_est": 2e10, "rsc_fpops_bound": 1e14}
     for number, secs in ((1, TASK_SECS), (2, 1)):
@@ -90,15 +105,18 @@ def test_a_client_goes_on_after_its_project_moved_here(
     fill(old_project, old_server.requests[-1])
 
     (tmp_path / "mariadb.cnf").write_text(f"[client]\nsocket={old_project.server.socket}\nuser=root\n")
-    paths = "/fold/, /fold_cgi/cgi, /fold_cgi/file_upload_handler"
-    site = Site(site_var_dir, tmp_path / "site.log", PORT=str(port), **site_settings, FORMER_PATHS=paths)
+    site = Site(site_var_dir, tmp_path / "site.log", PORT=str(port), **settings)
     manage = Manage(site)
     manage("prepare")
     orders = [old_project.name, "--defaults-file", str(tmp_path / "mariadb.cnf"), "--project-folder", str(work.folder)]
     said = manage("import_boinc", *orders)
-    assert paths in said
+    assert FORMER_PATHS in said
     assert differences() == []
-    with site, celery_worker(site.environment, tmp_path / "worker.log", "--beat"):
+    with here, celery_worker(site.environment, tmp_path / "worker.log", "--beat"):
+        here.clients.stop()
+        boinc_client.command("--project", work.url, "update")
+        wait_until(lambda: "The server is being restarted" in boinc_client.log(), "the client to be told", 60)
+        here.clients.start()
         project = Project.objects.get(is_own=True)
         assert project.master_url == work.url
         valid = Result.objects.filter(validate_state=ValidateState.VALID)
