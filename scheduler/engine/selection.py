@@ -137,7 +137,11 @@ class Selection:
         return False
 
     def choices_for(self, app: AppFacts, requirement: Requirement) -> Choices:
-        """The best versions for jobs that ask for these, by processor type."""
+        """The best versions for jobs that ask for these, by processor type. Where versions do not matter any more, jobs
+        that were bound to one are for all.
+        """
+        if not app.is_homogeneous_version:
+            requirement = Requirement(requirement.version_num)
         if requirement == ANY_VERSION:
             return self.choices.get(app.id, {})
         key = app.id, requirement

@@ -252,6 +252,14 @@ def test_where_classes_do_not_count_any_more_bound_jobs_go_to_everybody(app: App
     assert jobs_of(computer) == [1]
 
 
+def test_where_versions_do_not_count_any_more_bound_jobs_go_to_everybody(app: App, alice: User) -> None:
+    windows = AppVersion.objects.get(platform__name=WINDOWS)
+    wait(app, lane=Lane(requirement=Requirement(0, windows.pk)), bound_version=windows)
+    computer = known(alice)
+    ask(computer)
+    assert jobs_of(computer) == [1]
+
+
 def test_both_copies_never_go_out_in_one_reply_before_the_first_has_bound_the_second(app: App, alice: User) -> None:
     App.objects.update(homogeneous_app_version=True, one_result_per_user=False)
     computer = known(alice)
