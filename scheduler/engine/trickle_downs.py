@@ -1,8 +1,9 @@
 """Messages to running jobs, and later deadlines: what a reply tells, and how it is known to have arrived. Pure.
 
 BOINC's client acknowledges neither. But it takes a later deadline for a job that it has, and names the deadline of each
-in its next request. So the first reply with a message moves the job's deadline by a second: a client that names the new
-one has had a reply with the message, and until then each reply has it again, under the same number.
+in its next request, if the reply asks for that (<send_full_workload>). So the first reply with a message moves the
+job's deadline by a second: a client that names the new one has had a reply with the message, and until then each reply
+has it again, under the same number.
 """
 
 from __future__ import annotations
@@ -88,7 +89,8 @@ def tell(jobs: Iterable[RunningJob], messages: Iterable[Message]) -> Telling:
         telling.said += [(job.name, each) for each in ready]
         if deadline_at != job.deadline_at:
             telling.deadlines[job.id] = deadline_at
-        if job.named_at is not None and _written(deadline_at) > job.named_at:
+        is_news = bool(ready) or deadline_at != job.deadline_at
+        if is_news if job.named_at is None else _written(deadline_at) > job.named_at:
             telling.later.append((job.name, deadline_at))
     return telling
 

@@ -229,6 +229,9 @@ def render_reply(reply: SchedulerReply) -> bytes:
     parts += reply.apps_xml
     parts += [_version(version) for version in reply.versions]
     parts += reply.trickle_downs_xml
+    if reply.later_deadlines:
+        # So that its next request names the deadlines that it has.
+        parts.append("<send_full_workload/>\n")
     # A client that has the job takes the deadline, and nothing else of it.
     parts += [
         f"<result>\n<name>{name}</name>\n<report_deadline>{deadline_at:.0f}</report_deadline>\n</result>\n"

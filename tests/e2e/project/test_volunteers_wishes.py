@@ -84,7 +84,9 @@ def test_a_message_reaches_a_running_program_once_and_the_client_takes_a_later_d
 ) -> None:
     manage("release_app_version", str(APPS / "listener"))
     App.objects.filter(name="listener").update(deadline_extension_secs=30 * 86_400)
-    manage.submit("listener", [{"name": "long"}], min_quorum=1, target_nresults=1, delay_bound_secs=86_400)
+    # Clients name the deadlines of jobs that have not run past their estimate.
+    estimate = {"fpops_est": 2e11, "delay_bound_secs": 86_400}
+    manage.submit("listener", [{"name": "long", **estimate}], min_quorum=1, target_nresults=1)
     attach(boinc_client, site, alice.email, project)
     sent = Result.objects.filter(app__name="listener", sent_at__isnull=False)
     ask_until(sent.exists, "the job to be sent", [boinc_client], project, site)

@@ -69,7 +69,9 @@ def test_a_reply_has_few_messages_and_the_rest_come_with_the_next() -> None:
 def test_a_deadline_that_the_client_has_not_yet_is_told_again() -> None:
     assert tell([job(5000, 1000)], []).later == [("job", 5000)]
     assert tell([job(1000.4, 1000)], []).later == []
+    # Only what is new is told a client that names none.
     assert tell([job(5000, None)], []).later == []
+    assert tell([job(1001.4, None)], [message(1001.4)]).later == [("job", 1001.4)]
 
 
 @pytest.mark.parametrize(

@@ -64,16 +64,23 @@ class Running:
         self.computer, self.name = computer, result.name
         self.deadline = round(result.deadline_at.timestamp())
         self.files: dict[str, str] = {}
+        self.is_asked = False
 
     def ask(self, hours: float, *, extra: str = "", is_lost: bool = False) -> str:
+        # As clients do, only if the last reply asked for it
         named = (
-            f"<in_progress_results><ip_result><name>{self.name}</name>"
-            f"<report_deadline>{self.deadline}</report_deadline></ip_result></in_progress_results>"
+            ""
+            if not self.is_asked
+            else (
+                f"<in_progress_results><ip_result><name>{self.name}</name>"
+                f"<report_deadline>{self.deadline}</report_deadline></ip_result></in_progress_results>"
+            )
         )
         reply = self.computer.ask(extra=extra + named, now=at(hours))
         if not is_lost:
             said = re.findall(r"<trickle_down>\n<result_name>.*\n<time>(\d+)</time>\n(.*)\n</trickle_down>", reply)
             self.files.update(said)
+            self.is_asked = "<send_full_workload/>" in reply
             for deadline in re.findall(rf"<name>{self.name}</name>\n<report_deadline>(\d+)<", reply):
                 self.deadline = int(deadline)
         return reply
