@@ -86,6 +86,7 @@ _MODELS: Final[dict[StrOrPromise, tuple[str, ...]]] = {
         "scheduler.releasedraft",
         "scheduler.storedfile",
         "scheduler.trickle",
+        "scheduler.trickledown",
     ),
     CREDIT: (
         "credit.preview",

@@ -82,7 +82,7 @@ ROLES: Final = (
             *_each("scheduler", "view change", "retryentry"),
             *_each("scheduler", "view add change", "releasedraft"),
             *_each("scheduler", "view add", "storedfile"),
-            *_each("scheduler", "view", "keychange trickle"),
+            *_each("scheduler", "view", "keychange trickle trickledown"),
             *_each("scheduler", "release", "appversion"),
             *_each("portal", "view", "change confirmationrequest consentevent operatingfigure signedentry"),
             *_each("portal", "view add", "maintenancerun"),

@@ -281,6 +281,8 @@ DELETE_ARCHIVED: Final = (
     "DELETE FROM scheduler_formeroutput f USING credit_result r"
     " WHERE f.result_id = r.id AND r.workunit_id = ANY(%(ids)s)",
     "DELETE FROM scheduler_trickle t USING credit_result r WHERE t.result_id = r.id AND r.workunit_id = ANY(%(ids)s)",
+    "DELETE FROM scheduler_trickledown d USING credit_result r"
+    " WHERE d.result_id = r.id AND r.workunit_id = ANY(%(ids)s)",
     "DELETE FROM credit_resultpart p USING credit_result r WHERE p.result_id = r.id AND r.workunit_id = ANY(%(ids)s)",
     "DELETE FROM scheduler_retryentry WHERE workunit_id = ANY(%(ids)s)",
     "DELETE FROM credit_result WHERE workunit_id = ANY(%(ids)s)",

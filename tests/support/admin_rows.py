@@ -67,6 +67,7 @@ from scheduler.models import (
     StoredFile,
     Submitter,
     Trickle,
+    TrickleDown,
     WorkBlock,
 )
 from tests.support.credit_factories import make_app, make_result, make_version, make_workunit
@@ -207,6 +208,7 @@ def _scheduler_rows(alice: User, host: Host, of_credit: Mapping[str, Any]) -> di
         ),
         "scheduler.releasedraft": ReleaseDraft.objects.create(creator=alice, fields=DRAFT_FIELDS),
         "scheduler.storedfile": StoredFile.objects.create(name="f", path="f", nbytes=1, md5="0" * 32, batch=batch),
+        "scheduler.trickledown": TrickleDown.objects.create(result=result, text="go on"),
         "scheduler.trickle": Trickle.objects.create(
             host=host, user=alice, result=result, variety="v", text="t", written_at=now
         ),

@@ -103,6 +103,7 @@ MODELS: Final = {
     "scheduler.releasedraft": May(view="P", add="P", change="P"),
     "scheduler.storedfile": May(view="P", add="P"),
     "scheduler.trickle": May(view="P"),
+    "scheduler.trickledown": May(view="P"),
     "scheduler.keychange": May(view="PR"),
 }
 

@@ -123,7 +123,8 @@ NONE_NEEDED: Final = {
         CHANGE HOST CLIENTKEY APITOKEN JOINTOKEN HOSTLIMITREQUEST SIGNEDENTRY CONFIRMATIONREQUEST CONSENTEVENT
         ACCOUNT SUPPORTACTION REQUESTEDWORK OPERATINGFIGURE PROJECTDAY CONFIRMINGPAIR
         PROJECTTROUBLE PROJECTSTANDING SETTLEMENT TASKSOURCE HOSTCLIENT NOTE HOSTAPPVERSION BATCH WORKUNIT RESULT
-        COLLECTEDEXPORT STATISTICSEXPORT STOREDFILE TRICKLE KEYCHANGE admin/ admin/search/ admin/autocomplete/
+        COLLECTEDEXPORT STATISTICSEXPORT STOREDFILE TRICKLE TRICKLEDOWN KEYCHANGE admin/ admin/search/
+        admin/autocomplete/
         admin/jsi18n/ admin/password_change/done/ admin/r/<path:content_type_id>/<path:object_id>/ admin/(?P<url>.*)$
         admin/^(?P<app_label>portal|accounting|credit|scheduler|badges|win_back_mails|laboratory|central_factors|remote_jobs|scripts)/$
         admin/laboratory/creditexperiment/own-results/ admin/laboratory/creditexperiment/<int:pk>/result.json""",
