@@ -54,7 +54,7 @@ def _missing_for_vms(plan_class: PlanClassRules, platform: str, computer: Comput
         return Reason.VIRTUALBOX
     if "unusable" in computer.virtualbox:
         return Reason.VIRTUALBOX_UNUSABLE
-    version = version_number(computer.virtualbox)
+    version = virtualbox_number(computer.virtualbox)
     is_right = _within(version, plan_class.min_virtualbox, plan_class.max_virtualbox)
     if not version or not is_right or version in plan_class.excluded_virtualbox:
         return Reason.VIRTUALBOX_VERSION
@@ -113,8 +113,8 @@ def has_acceleration(computer: Computer) -> bool:
     return computer.allows_vms and bool(_ACCELERATION & computer.features)
 
 
-def version_number(text: str) -> int:
-    """A version such as 8.2.4 as 80204; 0 if it is none."""
+def virtualbox_number(text: str) -> int:
+    """A version of VirtualBox such as 7.0.12 as 70012; 0 if it is none."""
     match = _VERSION.match(text)
     return int(match[1]) * 10_000 + int(match[2]) * 100 + int(match[3]) if match else 0
 

@@ -17,7 +17,6 @@ from portal.wire.hardware import Containers, Distro
 from scheduler.engine.client_versions import may_run, number_of
 from scheduler.engine.containers import usable
 from scheduler.engine.facts import Computer, PlanClassRules, Version
-from scheduler.engine.plan_classes import version_number
 from scheduler.engine.request import CPU, GPU_TYPES, Gpu
 from scheduler.engine.versions import usage_of
 from scheduler.models import BetaTester
@@ -125,7 +124,7 @@ def _computer(host: Host) -> Computer:
         features=frozenset(host.p_features.split()),
         containers=usable(_containers(host), host.os_name, host.client_version, host.not_used),
         platform=host.platform_name,
-        client=version_number(host.client_version),
+        client=number_of(host.client_version),
         virtualbox=host.virtualbox_version,
         texts=(host.os_version, host.p_vendor, host.p_model),
     )

@@ -17,7 +17,7 @@ from django.conf import settings
 
 from credit.engine.flops import Ceilings
 from portal.clients.database.settings_cache import cached_setting
-from scheduler.engine import containers, keywords, plan_classes, reliable, versions
+from scheduler.engine import containers, keywords, reliable, versions
 from scheduler.engine.client_versions import ClientLimits, number_of, refused, site_reason
 from scheduler.engine.facts import AppFacts, Choice, Computer, JobQuery, RecordKey, Records, Usage, Version
 from scheduler.engine.hr_classes import Redundancy, class_of
@@ -88,7 +88,7 @@ def computer_of(request: SchedulerRequest, preferences: ProjectPreferences = NOT
             for redundancy in (Redundancy.COARSE, Redundancy.FINE)
         },
         platform=request.platform_name,
-        client=plan_classes.version_number(request.client_version),
+        client=number_of(request.client_version),
         virtualbox=host.virtualbox_version,
         allows_vms=host.allows_vms,
         texts=(host.os_version, host.p_vendor, host.p_model),

@@ -8,7 +8,7 @@ import pytest
 
 from credit.engine.flops import Ceilings
 from scheduler.engine.facts import Computer, PlanClassRules, Version
-from scheduler.engine.plan_classes import fits_gpu, gpu_ncpus, is_pattern, version_number
+from scheduler.engine.plan_classes import fits_gpu, gpu_ncpus, is_pattern, virtualbox_number
 from scheduler.engine.request import Gpu
 from scheduler.engine.versions import usage_of
 
@@ -57,7 +57,7 @@ def test_the_cpu_is_busy_for_its_share_of_the_flops() -> None:
     ("text", "number"), [("8.2.4", 80_204), ("7.0.12 (r1)", 70_012), ("7.20", 0), ("", 0), ("7.0.123", 0)]
 )
 def test_versions_are_numbers(text: str, number: int) -> None:
-    assert version_number(text) == number
+    assert virtualbox_number(text) == number
 
 
 @pytest.mark.parametrize(
