@@ -110,14 +110,14 @@ class PlanClassForm(AuditedForm):
             "cpu_share": _(
                 "From 0 to 1. If above 0, the processors used follow from it and from the computer’s speeds."
             ),
-            "min_client_version": _("Major × 10 000 + minor × 100 + release: 80204 for 8.2.4. 0 means any."),
+            "min_client_version": _("80204 is 8.2.4; 0 means any."),
             "os_pattern": _(
                 "A regular expression for what BOINC reports, with at most three of * + ? and no repeated groups. "
                 "Empty means any."
             ),
             "needs_virtualbox": _("Its versions go only to computers whose main platform is theirs."),
             "needs_vm_acceleration": _("Without it, a virtual machine runs slowly and with one processor."),
-            "min_virtualbox_version": _("Major × 10 000 + minor × 100 + release: 70012 for 7.0.12. 0 means any."),
+            "min_virtualbox_version": _("70012 is 7.0.12; 0 means any."),
             "excluded_virtualbox_versions": _("Such numbers, separated by spaces."),
         }
 
