@@ -20,7 +20,8 @@ MAX_COMMAND_NBYTES: Final = 900
 MAX_SETTINGS_NBYTES: Final = 2000
 SETTINGS: Final = "job.toml"
 _SHELL: Final = re.compile(r"[\"`$\\!]")
-_OPTION: Final = re.compile(r"(?:^|\s)--(?:config|dockerfile|sporadic)(?=\s|$)")
+# The client takes single quotes off before the wrapper sees its arguments.
+_OPTION: Final = re.compile(r"(?:^|[\s'])--(?:config|dockerfile|sporadic)(?=[\s']|$)")
 _WORKDIR: Final = re.compile(r"(?:/[A-Za-z0-9_][A-Za-z0-9_.-]*){1,10}")
 MAX_VERBOSE: Final = 2
 

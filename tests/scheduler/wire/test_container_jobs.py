@@ -23,6 +23,10 @@ from scheduler.wire.job_fields import InputFile, JobError, RemoteContent, Submit
         ("--config other.toml", False),
         ("x --dockerfile other", False),
         ("--sporadic", False),
+        # The client takes the quotes off.
+        ("'--config' other.toml", False),
+        ("'a''--dockerfile' other", False),
+        ("--from 'x'--sporadic", False),
         ("é" * 451, False),
     ],
 )
