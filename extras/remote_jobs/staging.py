@@ -22,8 +22,9 @@ from credit.models import Batch
 from extras.remote_jobs.models import StagedFile
 from portal.models import User
 from portal.object_storage.errors import StorageUnreachable
-from scheduler.engine.limits import is_job_name
+from scheduler.engine.limits import is_job_name, is_made_up
 from scheduler.files import sql
+from scheduler.files.inputs import is_referred_to
 from scheduler.files.store import StoringError, store_file
 from scheduler.models import StoredFile
 
@@ -46,7 +47,7 @@ class StagingError(Exception):
 def check_names(names: Sequence[str]) -> None:
     if len(names) > MAX_NAMES:
         raise StagingError(f"{len(names)} files; the limit is {MAX_NAMES}")
-    if any(not is_job_name(name) for name in names):
+    if any(not is_job_name(name) or is_made_up(name) for name in names):
         raise StagingError("bad filename")
 
 
@@ -103,7 +104,8 @@ def reap(now: dt.datetime) -> int:
             # A batch may have come to need one between the first look and the lock.
             rows = list(_unneeded(now).filter(pk__in=ids).select_related("file"))
             used = _used_names([row.file.name for row in rows])
-            count += sum(_delete(row, now) for row in rows if row.file.name not in used)
+            unused = [row for row in rows if row.file.name not in used and not is_referred_to(row.file)]
+            count += sum(_delete(row, now) for row in unused)
 
 
 def _unneeded(now: dt.datetime) -> QuerySet[StagedFile]:

@@ -21,9 +21,10 @@ _ACCELERATION: Final = frozenset({"vmx", "svm"})
 _VERSION: Final = re.compile(r"(\d{1,4})\.(\d{1,2})\.(\d{1,2})(?!\d)")
 MAX_CHOICES: Final = 3
 """Repeated or optional parts of a pattern, and groups."""
-_REPEATED: Final = re.compile(r"(?<!\\)[*+?]")
-_GROUP: Final = re.compile(r"(?<!\\)\(")
-_NESTED: Final = re.compile(r"(?<!\\)(\)[*+?{]|\{|\(\?|\[\[:)|\\[0-9]")
+_ESCAPED: Final = re.compile(r"\\[^0-9]")
+_REPEATED: Final = re.compile(r"[*+?]")
+_GROUP: Final = re.compile(r"\(")
+_NESTED: Final = re.compile(r"\)[*+?{]|\{|\(\?|\[\[:|\\[0-9]")
 
 
 def missing(plan_class: PlanClassRules, platform: str, computer: Computer) -> Reason | None:
@@ -124,8 +125,10 @@ def is_pattern(text: str) -> bool:
 
     So few parts may be repeated, and no groups; nor is there any of the forms that POSIX and Python read differently.
     """
-    nchoices = max(len(_REPEATED.findall(text)), len(_GROUP.findall(text)))
-    if len(text) > MAX_PATTERN_CHARS or nchoices > MAX_CHOICES or _NESTED.search(text):
+    # A backslash may be escaped itself, and what follows it is a sign again.
+    signs = _ESCAPED.sub("_", text)
+    nchoices = max(len(_REPEATED.findall(signs)), len(_GROUP.findall(signs)))
+    if len(text) > MAX_PATTERN_CHARS or nchoices > MAX_CHOICES or _NESTED.search(signs):
         return False
     try:
         re.compile(text)

@@ -14,10 +14,11 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import os
+import re
 import secrets
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from io import FileIO
 from pathlib import Path
 from typing import Final
@@ -25,11 +26,13 @@ from typing import Final
 from django.conf import settings
 from django.core.files.storage import default_storage
 from django.db import connection, transaction
-from django.db.models import Sum
+from django.db.models import PROTECT, Sum
+from django.db.models.fields.reverse_related import ForeignObjectRel
 from django.utils import timezone
 
 from portal.models import User
 from portal.object_storage import storage
+from scheduler.engine.limits import is_made_up
 from scheduler.files import incoming, sql, uploads
 from scheduler.files.uploads import UploadError
 from scheduler.models import InputUpload, PendingFile, StoredFile
@@ -38,6 +41,9 @@ MAX_PIECE_NBYTES: Final = 64 * 1024 * 1024
 MAX_FILES: Final = 100_000
 """Of one person."""
 CHUNK_NBYTES: Final = 256 * 1024
+_CHANGED: Final = "The file was deleted or announced in another way meanwhile."
+_REMOTE: Final = re.compile(r"jf_([0-9a-f]{32})")
+"""Files of other servers are called so by their MD5."""
 
 
 class InputError(Exception):
@@ -59,6 +65,9 @@ def announce(owner: User, name: str, nbytes: int, md5: str, now: dt.datetime) ->
     """
     if nbytes > settings.INPUT_FILE_MAX_BYTES:
         raise InputError("nbytes", f"{nbytes} bytes; the limit is {settings.INPUT_FILE_MAX_BYTES}.")
+    remote = _REMOTE.fullmatch(name)
+    if is_made_up(name) or (remote is not None and remote[1] != md5):
+        raise InputError("name", "Only files of this site itself are called so. Choose another name.")
     User.objects.select_for_update(no_key=True).get(pk=owner.pk)
     kept = dt.timedelta(days=settings.UPLOADS_KEPT_DAYS)
     InputUpload.objects.filter(file=None, continued_at__lt=now - kept).delete()
@@ -73,6 +82,8 @@ def announce(owner: User, name: str, nbytes: int, md5: str, now: dt.datetime) ->
         # Not the asker's, who could delete it otherwise.
         raise InputConflict("name", "This very file is stored already, by somebody else. Your jobs can name it.")
     _check_quota(owner, nbytes, found)
+    if found is not None and (found.nbytes, found.md5) != (nbytes, md5):
+        _path(found).unlink(missing_ok=True)  # would not count as the owner's any more
     values = {"owner": owner, "nbytes": nbytes, "md5": md5, "continued_at": now}
     return InputUpload.objects.update_or_create(name=name, defaults=values)
 
@@ -112,11 +123,19 @@ def receive(upload: InputUpload, offset: int, nbytes: int, read: Callable[[int],
         if offset == here:
             file.seek(here)
             _write(file, nbytes, read)
-        InputUpload.objects.filter(pk=upload.pk).update(continued_at=timezone.now())
+        same = InputUpload.objects.filter(pk=upload.pk, md5=upload.md5, nbytes=upload.nbytes)
+        if not same.update(continued_at=timezone.now()):
+            with suppress(FileNotFoundError):
+                if _path(upload).stat().st_ino == os.fstat(file.fileno()).st_ino:
+                    _path(upload).unlink()
+            raise InputConflict("name", _CHANGED)
         if os.fstat(file.fileno()).st_size == upload.nbytes:
             _store(upload, file)
             _path(upload).unlink(missing_ok=True)
-    upload.refresh_from_db()
+    try:
+        upload.refresh_from_db()
+    except InputUpload.DoesNotExist as error:
+        raise InputConflict("name", _CHANGED) from error
     return upload
 
 
@@ -136,8 +155,11 @@ def _store(upload: InputUpload, file: FileIO) -> None:
     where = f"files/{uploads.shard(upload.name)}/{upload.name}.{secrets.token_hex(8)}"
     pending = PendingFile.objects.create(path=where)
     # Takes long: no transaction is open meanwhile.
-    with incoming.offered_file(_path(upload), file) as offered:
-        storage.keep(where, offered, content)
+    try:
+        with incoming.offered_file(_path(upload), file) as offered:
+            storage.keep(where, offered, content)
+    except FileNotFoundError as error:
+        raise InputConflict("name", _CHANGED) from error
     with transaction.atomic():
         is_there, _ = PendingFile.objects.filter(pk=pending.pk).delete()
         announced = InputUpload.objects.filter(pk=upload.pk, md5=upload.md5, nbytes=upload.nbytes, file=None)
@@ -145,7 +167,9 @@ def _store(upload: InputUpload, file: FileIO) -> None:
         stored, is_new = StoredFile.objects.get_or_create(name=upload.name, defaults=values)
         stored = StoredFile.objects.select_for_update(no_key=True, of=("self",)).get(pk=stored.pk)
         is_same = (stored.md5, stored.nbytes, stored.batch_id) == (content.md5, content.nbytes, None)
-        is_done = bool(is_there and is_same and announced.update(file=stored))
+        # What somebody else stored meanwhile, such as a program, does not become the uploader's, who could delete it.
+        is_ours = is_same and not stored.signature and (is_new or stored.deleted_at is not None)
+        is_done = bool(is_there and is_ours and announced.update(file=stored))
         if is_done and stored.deleted_at is not None:
             stored.path, stored.deleted_at = where, None
             stored.save(update_fields=["path", "deleted_at"])
@@ -155,7 +179,7 @@ def _store(upload: InputUpload, file: FileIO) -> None:
         if not is_done and is_new:
             stored.delete()
     if not is_done:
-        raise InputConflict("name", "The file was deleted or announced in another way meanwhile.")
+        raise InputConflict("name", _CHANGED)
 
 
 def _digest(file: FileIO) -> storage.ContentDigest:
@@ -166,8 +190,11 @@ def _digest(file: FileIO) -> storage.ContentDigest:
 
 @transaction.atomic
 def delete(upload: InputUpload, now: dt.datetime) -> None:
-    """Delete the file. Raises InputConflict while jobs that are not over need it."""
-    upload = InputUpload.objects.select_for_update(no_key=True, of=("self",)).get(pk=upload.pk)
+    """Delete the file. Safe to repeat. Raises InputConflict while jobs that are not over need it."""
+    locked = InputUpload.objects.select_for_update(no_key=True, of=("self",)).filter(pk=upload.pk).first()
+    if locked is None:
+        return
+    upload = locked
     if upload.file_id is not None:
         stored = StoredFile.objects.select_for_update(of=("self",)).get(pk=upload.file_id)
         with connection.cursor() as cursor:
@@ -175,11 +202,25 @@ def delete(upload: InputUpload, now: dt.datetime) -> None:
             cursor.execute(sql.USED_NAMES, [[stored.name, stored.name.removesuffix(".gz")]])
             if cursor.fetchone() is not None:
                 raise InputConflict("name", "Jobs that are not over need this file. Cancel them, or wait.")
+        if is_referred_to(stored):
+            raise InputConflict("name", "Programs or container images need this file.")
         if stored.deleted_at is None:
             default_storage.delete(stored.path)
             StoredFile.objects.filter(pk=stored.pk).update(deleted_at=now)
     _path(upload).unlink(missing_ok=True)
     upload.delete()
+
+
+def is_referred_to(stored: StoredFile) -> bool:
+    """Whether rows that need the file name it, such as those of versions and images."""
+    relations = StoredFile._meta.get_fields(include_hidden=True)
+    return any(
+        relation.related_model._default_manager.filter(**{relation.field.name: stored}).exists()
+        for relation in relations
+        if isinstance(relation, ForeignObjectRel)
+        and relation.on_delete is PROTECT
+        and relation.related_model is not InputUpload
+    )
 
 
 def _path(upload: InputUpload) -> Path:

@@ -58,8 +58,12 @@ def store_file(
             file.save(update_fields=["path"])
             return file
         is_same = file.md5 == given.md5 and file.is_executable == is_executable
-        if is_same and file.deleted_at is not None:
+        if is_same and (file.deleted_at is not None or (signature and not file.signature)):
             file = StoredFile.objects.select_for_update(no_key=True, of=("self",)).get(pk=file.pk)
+            if file.deleted_at is None and not file.signature:
+                # It came as an input, and now belongs to a program.
+                file.signature = signature
+                file.save(update_fields=["signature"])
             if file.deleted_at is not None:
                 file.path, file.deleted_at = storage.keep(_wanted_path(name), content, given), None
                 file.signature, file.batch = signature, batch

@@ -13,6 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
+from itertools import islice
 from typing import Any, Final
 
 from django.conf import settings
@@ -116,7 +117,7 @@ def _read(
     hosts = settings.REMOTE_INPUT_HOSTS
     parsed, faults = read_jobs(defaults, jobs, _base(app), most_faults, exact_names=exact_names, remote_hosts=hosts)
     if not faults and runs_in_containers(app):
-        faults = container_jobs.check(parsed, cache(_beginning))[:most_faults]
+        faults = list(islice(container_jobs.check(parsed, cache(_beginning)), most_faults))
     return parsed, faults
 
 
@@ -134,9 +135,9 @@ def _beginning(name: str) -> bytes:
 
 
 def runs_in_containers(app: App) -> bool:
-    """Whether a version of the app that is sent needs Docker."""
+    """Whether a version of the app needs Docker: also one that is withdrawn, which may be sent again."""
     classes = PlanClass.objects.filter(needs_docker=True).values("name")
-    return AppVersion.objects.filter(app=app, plan_class__in=classes, is_deprecated=False).exists()
+    return AppVersion.objects.filter(app=app, plan_class__in=classes).exists()
 
 
 def _base(app: App) -> dict[str, Any]:

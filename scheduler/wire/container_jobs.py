@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from portal.languages.messages import Message
@@ -20,14 +20,19 @@ MAX_COMMAND_NBYTES: Final = 900
 MAX_SETTINGS_NBYTES: Final = 2000
 SETTINGS: Final = "job.toml"
 _SHELL: Final = re.compile(r"[\"`$\\!]")
-_OPTION: Final = re.compile(r"(?:^|\s)--(?:config|dockerfile|sporadic)(?=\s|$)")
+# The client takes single quotes off before the wrapper sees its arguments.
+_OPTION: Final = re.compile(r"(?:^|[\s'])--(?:config|dockerfile|sporadic)(?=[\s']|$)")
 _WORKDIR: Final = re.compile(r"(?:/[A-Za-z0-9_][A-Za-z0-9_.-]*){1,10}")
 MAX_VERBOSE: Final = 2
 
 
-def check(jobs: list[SubmittedJob], stored: Callable[[str], bytes]) -> list[JobError]:
-    """What is wrong with jobs of an app whose programs run in containers. ``stored``: how a stored file begins."""
-    return [error for number, job in enumerate(jobs) for error in _faults(job, f"jobs[{number}]", stored)]
+def check(jobs: list[SubmittedJob], stored: Callable[[str], bytes]) -> Iterator[JobError]:
+    """What is wrong with jobs of an app whose programs run in containers; no more is looked at than is asked for.
+
+    ``stored``: how a stored file begins.
+    """
+    for number, job in enumerate(jobs):
+        yield from _faults(job, f"jobs[{number}]", stored)
 
 
 def _faults(job: SubmittedJob, where: str, stored: Callable[[str], bytes]) -> list[JobError]:

@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final, Protocol
 
 from credit.engine.rules import MAX_CREDIT
@@ -236,20 +237,30 @@ def _target(given: dict[str, Any], where: str) -> tuple[Lane, bool]:
 
 def _check_files(job: SubmittedJob, remote_hosts: Sequence[str], where: str) -> None:
     """What can be seen of a job's files only together, or only on this site."""
-    outputs = [file["open_name"] for file in job.fields["output_files"]]
-    variants = {(file.plan_class, file.cpu) for file in job.inputs} or {("", "")}
-    # A computer gets the files of one variant, and those of none.
-    for variant in variants:
-        places = [n for n, file in enumerate(job.inputs) if (file.plan_class, file.cpu) in (("", ""), variant)]
-        if (fault := fault_of_names((job.inputs[n].open_name for n in places), outputs)) is not None:
-            field, number, message = fault
-            place = places[number] if field == "input_files" else number
-            raise JobError(f"{where}.{field}[{place}].open_name", message)
+    inputs = tuple((file.open_name, (file.plan_class, file.cpu)) for file in job.inputs)
+    outputs = tuple(file["open_name"] for file in job.fields["output_files"])
+    if (fault := _fault_of_names(inputs, outputs)) is not None:
+        field, place, message = fault
+        raise JobError(f"{where}.{field}[{place}].open_name", message)
     for number, file in enumerate(job.inputs):
         urls = (*file.remote.urls, *file.remote.gzipped_urls) if file.remote is not None else ()
         for host in map(host_of, urls):
             if not is_host_allowed(host, remote_hosts):
                 raise JobError(f"{where}.input_files[{number}].url", Message("host_not_allowed", host=host))
+
+
+@lru_cache(maxsize=64)
+def _fault_of_names(
+    inputs: tuple[tuple[str, tuple[str, str]], ...], outputs: tuple[str, ...]
+) -> tuple[str, int, Message] | None:
+    """`fault_of_names` of inputs with their variants: takes long for many of them; jobs of a batch share them."""
+    # A computer gets the files of one variant, and those of none.
+    for variant in {variant for _, variant in inputs} or {("", "")}:
+        places = [place for place, (_, of) in enumerate(inputs) if of in (("", ""), variant)]
+        if (fault := fault_of_names((inputs[place][0] for place in places), outputs)) is not None:
+            field, number, message = fault
+            return field, places[number] if field == "input_files" else number, message
+    return None
 
 
 def _checked(given: object, where: str, *, exact_names: bool = False) -> dict[str, Any]:

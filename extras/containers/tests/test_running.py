@@ -206,6 +206,13 @@ def test_jobs_of_other_ways_cannot_leave_the_container_either(app: App, submitte
     assert not Batch.objects.exists()
 
 
+def test_jobs_that_wait_for_a_withdrawn_version_are_checked_too(app: App, submitter: User) -> None:
+    app.versions.update(is_deprecated=True)
+    job = {"fpops_est": 1e9, "output_files": [], "command_line": "`id`"}
+    with pytest.raises(JobError, match="command_line"):
+        submit(app, {}, [job], owner=submitter, now=timezone.now())
+
+
 def test_only_owners_change_images_and_all_submitters_run_them(
     browser: Client, app: App, submitter: User, bob: User
 ) -> None:

@@ -24,10 +24,10 @@ from extras.remote_jobs.tests.test_jobs import INLINE, ONE_INPUT, call, submit_b
 from portal.models import Host, User
 from scheduler.files.store import store_file
 from scheduler.lifecycle import assimilator, file_deleter, purge, transitioner
-from scheduler.models import KeptOutput, StoredFile
+from scheduler.models import KeptOutput, StoredFile, VersionFile
 from scheduler.submission import batches
 from scheduler.submission.submit import submit
-from tests.support.credit_factories import NOON
+from tests.support.credit_factories import NOON, make_version
 from tests.support.finished_jobs import DEFAULTS, send_and_report, validate
 
 pytestmark = pytest.mark.django_db
@@ -100,6 +100,18 @@ def test_a_file_stays_for_jobs_that_came_another_way(plain: App, submitter: User
     batches.give_up(other, now)
     let_jobs_end(now)
     assert staging.reap(now + 30 * DAY) == 1
+
+
+def test_a_file_that_a_version_has_stays(plain: App, submitter: User) -> None:
+    file = stage(submitter)
+    VersionFile.objects.create(app_version=make_version(plain), file=file)
+    assert staging.reap(timezone.now() + 30 * DAY) == 0
+    assert is_here(file)
+
+
+def test_names_that_the_site_makes_up_are_not_taken() -> None:
+    with pytest.raises(staging.StagingError, match="bad filename"):
+        staging.check_names([f"plain_7_in_{'a' * 32}"])
 
 
 def test_a_file_that_the_reaper_has_deleted_meanwhile_is_stored_again(submitter: User) -> None:

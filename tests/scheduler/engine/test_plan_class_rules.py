@@ -71,6 +71,9 @@ def test_versions_are_numbers(text: str, number: int) -> None:
         ("a?a?a?a?a", False),
         ("(a|a)(a|a)(a|a)(a|a)", False),
         ("a{1000}", False),
+        # An escaped backslash, any number of times
+        (r"\\*" * 4 + "x", False),
+        (r"(a\\)*", False),
         (r"(a)\1", False),
         ("(?=a)", False),
         ("[[:alpha:]]", False),

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
 from django.core.management import CommandError, call_command
 from django.db import IntegrityError, transaction
@@ -19,6 +20,7 @@ from credit.models import App, AppVersion
 from portal.models import SignedEntry
 from portal.wire import signing
 from scheduler.examples import demo
+from scheduler.files.store import store_file
 from scheduler.models import PlanClass, StoredFile, VersionFile
 from scheduler.programs import code_signing
 
@@ -129,6 +131,14 @@ def test_a_file_may_be_shared_by_versions_under_its_own_name(folder: Path) -> No
         describe(folder, version_num=number, files=files)
         release(folder)
     assert StoredFile.objects.get(name="alpine_table_1").versions.count() == 2
+
+
+def test_a_file_that_came_as_an_input_is_signed_with_its_program(folder: Path) -> None:
+    store_file("alpine_table_1", ContentFile((folder / "table.txt").read_bytes()))
+    describe(folder, files=[VERSION["files"][0], {"path": "table.txt", "name": "alpine_table_1"}])
+    release(folder)
+    table = StoredFile.objects.get(name="alpine_table_1")
+    assert code_signing.is_signed_md5(table.md5, table.signature)
 
 
 def test_a_release_is_in_the_signed_log_with_the_sha_256_of_its_files(folder: Path) -> None:

@@ -23,9 +23,9 @@ from portal.models import User
 from portal.object_storage import storage
 from scheduler.files import inputs
 from scheduler.files.store import store_file
-from scheduler.models import InputUpload, PendingFile, StoredFile
+from scheduler.models import InputUpload, PendingFile, StoredFile, VersionFile
 from scheduler.submission.submit import submit
-from tests.support.credit_factories import NOON, make_app
+from tests.support.credit_factories import NOON, make_app, make_version
 from tests.support.rest_api import bearer, call, errors_of
 
 pytestmark = pytest.mark.django_db
@@ -179,6 +179,68 @@ def test_a_name_is_one_persons_and_never_another_files(token: dict[str, str], al
     # Not even the very same file becomes another's, who could delete it.
     assert "stored already" in errors_of(announce(token, "table", 409))["name"]
     assert InputUpload.objects.count() == 1
+
+
+def test_a_file_that_others_stored_meanwhile_stays_theirs(token: dict[str, str]) -> None:
+    announce(token)
+    send(token, 0, CONTENT[:-1])
+    program = store_file("map.bin", ContentFile(CONTENT), signature="ab")
+    assert "meanwhile" in errors_of(send(token, len(CONTENT) - 1, CONTENT[-1:], 409))["name"]
+    call("DELETE", f"{API}map.bin/", token, status=204)
+    program.refresh_from_db()
+    assert program.deleted_at is None and default_storage.exists(program.path)
+
+
+def test_a_file_that_a_version_has_is_not_deleted(token: dict[str, str]) -> None:
+    announce(token)
+    send(token, 0, CONTENT)
+    VersionFile.objects.create(app_version=make_version(make_app()), file=StoredFile.objects.get())
+    assert "need this file" in errors_of(call("DELETE", f"{API}map.bin/", token, status=409))["name"]
+    assert read() == CONTENT
+
+
+def test_a_new_announcement_deletes_what_came_of_the_former_one(token: dict[str, str], settings: Settings) -> None:
+    announce(token)
+    send(token, 0, CONTENT[:10])
+    announce(token, nbytes=5, md5="a" * 32, status=200)
+    assert on_disk(settings) == []
+
+
+def test_a_piece_of_a_file_that_is_deleted_meanwhile_is_told_so(
+    token: dict[str, str], settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check_room = inputs._check_room
+
+    def deletes_it(*args: Any) -> None:
+        check_room(*args)
+        inputs.delete(InputUpload.objects.get(), timezone.now())
+
+    with monkeypatch.context() as patch:
+        patch.setattr(inputs, "_check_room", deletes_it)
+        for piece in (CONTENT[:10], CONTENT):
+            announce(token)
+            assert "meanwhile" in errors_of(send(token, 0, piece, 409))["name"]
+    digest = inputs._digest
+
+    def is_deleted(*args: Any) -> Any:
+        inputs.delete(InputUpload.objects.get(), timezone.now())
+        return digest(*args)
+
+    announce(token)
+    with monkeypatch.context() as patch:
+        patch.setattr(inputs, "_digest", is_deleted)
+        assert "meanwhile" in errors_of(send(token, 0, CONTENT, 409))["name"]
+    upload = InputUpload(pk=1, name="map.bin", nbytes=len(CONTENT), md5=MD5)
+    with pytest.raises(inputs.InputConflict):
+        inputs.receive(upload, 0, 9, BytesIO(CONTENT).read)
+    assert on_disk(settings) == []
+    inputs.delete(upload, timezone.now())
+    assert InputUpload.objects.count() == StoredFile.objects.count() == 0
+
+
+@pytest.mark.parametrize("name", ["collatz_7_in_{}", "collatz_7_in_12_{}", "image_map_{}_f", "jf_{}"])
+def test_names_that_the_site_makes_up_are_not_taken(token: dict[str, str], name: str) -> None:
+    assert list(errors_of(announce(token, name.format("a" * 32), 400))) == ["name"]
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,10 @@ from scheduler.wire.job_fields import InputFile, JobError, RemoteContent, Submit
         ("--config other.toml", False),
         ("x --dockerfile other", False),
         ("--sporadic", False),
+        # The client takes the quotes off.
+        ("'--config' other.toml", False),
+        ("'a''--dockerfile' other", False),
+        ("--from 'x'--sporadic", False),
         ("é" * 451, False),
     ],
 )
@@ -77,3 +81,15 @@ def test_jobs_are_told_by_their_place() -> None:
         "jobs[1].input_files, job.toml, mount",
         "jobs[2].input_files, job.toml",
     ]
+
+
+def test_no_job_behind_the_first_fault_is_looked_at() -> None:
+    read: list[str] = []
+
+    def stored(name: str) -> bytes:
+        read.append(name)
+        return b"mount = 1"
+
+    jobs = [SubmittedJob("x", {"command_line": ""}, (InputFile("job.toml", name),)) for name in ("a", "b")]
+    next(check(jobs, stored))
+    assert read == ["a"]
