@@ -151,7 +151,7 @@ def test_preferences_that_a_client_sent_to_the_project_are_in_it(alice: User, bo
     UserPreferences.objects.create(user=alice, mod_time=1.7e9, text=text)
     archive = made(alice)
     (row,) = json.loads(archive.read("scheduler/userpreferences.json"))
-    assert row == {"user_id": alice.pk, "mod_time": 1.7e9, "text": text}
+    assert row == {"user_id": alice.pk, "mod_time": 1.7e9, "text": text, "of_project": {}}
     assert "scheduler/userpreferences.json    preferences of volunteers" in archive.read("README.txt").decode()
     assert json.loads(made(bob).read("scheduler/userpreferences.json")) == []
 

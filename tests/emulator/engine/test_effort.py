@@ -82,8 +82,9 @@ def test_events_and_steps_are_bounded_whatever_the_computer(policy: str, scenari
     assert run.events <= 3 * (jobs + slices + len(timeline.states)) + DAYS * 1440
     # A job with a deadline within a day is reported at once, and without a buffer is asked for alone.
     assert len(timeline.rpcs.at_secs) <= 2 * jobs + DAYS * 500
-    # Simulations end where no job waits, however far away deadlines are: at most 56 steps an event in these.
-    assert run.slice_steps <= 100 * run.events
+    # Simulations end where no job waits, however far away deadlines are: 56 steps an event at most in these, and 313 by
+    # the letter, which simulates at each decision.
+    assert run.slice_steps <= 500 * run.events
 
 
 @pytest.mark.parametrize("policy", ["rec", "ltd", "ltd-single"])

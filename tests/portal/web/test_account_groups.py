@@ -20,7 +20,7 @@ def navs(page: str) -> list[str]:
 @pytest.mark.parametrize(
     ("view", "group", "pages"),
     [
-        ("preferences", 0, ["Preferences", "Testing"]),
+        ("preferences", 0, ["Preferences", "This project", "Testing"]),
         ("alerts", 1, ["E-mails", "Alerts"]),
         ("profile", 2, ["Profile", "Statistics sites", "Signature image", "Top lists", "Team"]),
         (
