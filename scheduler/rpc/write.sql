@@ -47,7 +47,7 @@ replicated AS (
 \endif
 \if :BOUND
 -- The first result of a workunit whose results all go to one class of computers, or one version: those that still wait
--- move into its lane. Nobody else can have them locked for long, as that takes the workunit's lock, too.
+-- move into its lane. Nobody else has them locked, as schedulers lock the workunit first.
 bound AS (
   UPDATE credit_workunit w
      SET hr_class = sent.hr_class, bound_version_id = sent.bound_version_id, lane = sent.bound_lane

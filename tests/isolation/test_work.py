@@ -5,8 +5,10 @@ from __future__ import annotations
 import datetime as dt
 from collections import Counter
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
+from django.db import transaction
 
 from accounting.account_data.erasure import erase_due
 from accounting.computers.merge import merge
@@ -16,11 +18,13 @@ from credit.validator.passes import run_pass
 from portal.clients import sync_driver
 from portal.models import Host, RequestedWork, User
 from portal.people.accounts import ClientAuthError
-from portal.requested_work import queue
+from portal.requested_work import queue as requested_work
+from scheduler.engine.facts import JobQuery
 from scheduler.lifecycle import transitioner
 from scheduler.ready_jobs.job_cache import lease_jobs
+from scheduler.rpc import queue, writes
 from tests.support.credit_factories import make_result, make_workunit
-from tests.support.interleavings import Scene, Work, try_all
+from tests.support.interleavings import Scene, Work, connection_of_its_own, try_all
 from tests.support.scheduler_clients import names, result_xml
 from tests.support.validator_runs import record
 from tests.support.work_scenes import (
@@ -57,6 +61,27 @@ def test_two_computers_ask_for_the_copies_of_one_workunit(are_one_persons: bool)
         return Scene([asks(each, 1) for each in computers], check_)
 
     try_all(make)
+
+
+@pytest.mark.parametrize("way", ["pick", "pick of lanes", "pick elsewhere", "reserve"])
+def test_who_cannot_have_a_workunit_holds_none_of_its_copies(way: str) -> None:
+    """Else two computers that bind two workunits could wait for each other's copies: whoever binds one moves them."""
+    app = app_with_jobs()
+    copy = Result.objects.order_by("pk").last()
+    assert copy is not None
+    query = JobQuery(app.pk, 5, 1e18, 0, 1e18, 1e18, True, -32_768, 0, lanes=[1] if way == "pick of lanes" else [])
+    picks: dict[str, Any] = {
+        "pick elsewhere": lambda: queue.pick_elsewhere(1, [query], [query], [], NOON),
+        "reserve": lambda: writes.reserve([copy.pk]),
+    }
+    lock = "SELECT FROM {} = %s FOR NO KEY UPDATE SKIP LOCKED"
+    with connection_of_its_own() as binding, connection_of_its_own() as looking, binding.transaction():
+        binding.execute(lock.format("credit_workunit WHERE id"), [copy.workunit_id])
+        with transaction.atomic():
+            had: Any = sync_driver.run(picks.get(way, lambda: queue.pick(1, [query]))())
+            assert had in (False, ([], {}), ([], ANY))
+            free = looking.execute(lock.format("credit_result WHERE workunit_id"), [copy.workunit_id])
+            assert free.rowcount == 2
 
 
 def test_one_computer_reports_twice_at_once() -> None:
@@ -249,7 +274,7 @@ def test_two_processes_lease_different_jobs() -> None:
 
 def test_two_workers_take_different_pieces_of_requested_work(monkeypatch: pytest.MonkeyPatch) -> None:
     done: list[int] = []
-    monkeypatch.setitem(queue.kinds(), "isolation", done.append)
+    monkeypatch.setitem(requested_work.kinds(), "isolation", done.append)
     monkeypatch.setattr(queue, "_tell_workers", lambda _: None)
 
     def make() -> Scene:
@@ -263,6 +288,6 @@ def test_two_workers_take_different_pieces_of_requested_work(monkeypatch: pytest
             assert sorted(done) == [1, 2]
             assert RequestedWork.objects.filter(finished_at=None).count() == 1
 
-        return Scene([queue.carry_out_next] * 2, check_)
+        return Scene([requested_work.carry_out_next] * 2, check_)
 
     try_all(make)
