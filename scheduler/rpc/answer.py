@@ -142,7 +142,8 @@ async def _serve(
     work, stays = _begin(attempt, account, host, reported)
     if (reported or work.lost) and not attempt.is_locked:
         return None
-    reports_taken = await _take_reports(account, host, work, reported, now)
+    telling = trickles.telling(request, account, stays, known.apps, now)
+    reports_taken = await _take_reports(account, host, work, reported, sorted(telling.deadlines), now)
 
     queries = _queries(work, attempt.draw)
     chosen = await _choose(attempt, account.user_id, queries, work)
@@ -151,7 +152,6 @@ async def _serve(
     sending = _send(work, chosen.jobs, account.jobs_of_day, now)
     reasons = await _reasons(request, key_step, work, queries, chosen.waiting)
 
-    telling = trickles.telling(request, account, stays, known.apps, now)
     changes = Changes(
         jobs=sending.rows,
         records=_record_changes(work, reports_taken, sending.began),
@@ -206,16 +206,16 @@ class _ReportsTaken(NamedTuple):
 
 
 async def _take_reports(
-    account: Account, host: KnownHost, work: Dispatch, reported: list[Report], now: dt.datetime
+    account: Account, host: KnownHost, work: Dispatch, reported: list[Report], extended: list[int], now: dt.datetime
 ) -> _ReportsTaken:
     """Store the results that were reported or lost. If some of them count, go on with the locked records, in which
-    they are counted.
+    they are counted. ``extended``: results that will get another deadline, which are locked before the records.
     """
     rows = [report.row for report in reported] + [reports.lost_row(each) for each in work.lost]
     if not rows:
         return _ReportsTaken(account.records.ids, set())
     claimed = [report.result.workunit_id for report in reported if report.result.host_id is None]
-    counted, records = await store.report(host.id, rows, claimed, account.jobs_of_day, now)
+    counted, records = await store.report(host.id, rows, claimed, extended, account.jobs_of_day, now)
     if not counted:
         return _ReportsTaken(account.records.ids, set())
     dispatch.renew_records(work, records.records)

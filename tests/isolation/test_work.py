@@ -12,7 +12,7 @@ from django.db import transaction
 
 from accounting.account_data.erasure import erase_due
 from accounting.computers.merge import merge
-from credit.models import Result, ServerState, UserCredit, Workunit
+from credit.models import App, Result, ServerState, UserCredit, Workunit
 from credit.validator.partial_grants import grant_part
 from credit.validator.passes import run_pass
 from portal.clients import sync_driver
@@ -240,6 +240,31 @@ def test_a_report_a_transitioner_and_a_validator() -> None:
         return Scene(works, check_)
 
     try_all(make)
+
+
+def test_a_report_that_brings_a_message_meets_a_transitioner() -> None:
+    """Of the same computer, one job is reported, one has sent a message and gets more time, and one is late."""
+
+    def make() -> Scene:
+        app = app_with_jobs(3, 1, target_nresults=1, min_quorum=1)
+        App.objects.filter(pk=app.pk).update(deadline_extension_secs=10 * 86_400)
+        computer = known(volunteer())
+        asks(computer, 3)()
+        reported, running, late = Result.objects.filter(app=app).order_by("pk")
+        Result.objects.filter(pk=late.pk).update(deadline_at=NOON)
+        Workunit.objects.filter(pk=running.workunit_id).update(transition_at=NOON)
+        message = f"<result_name>{running.name}</result_name><time>1</time><text>x</text>"
+        after = NOON + dt.timedelta(minutes=1)
+
+        def check_(outcomes: list[Any]) -> None:
+            assert names(outcomes[0], "result_ack") == [reported.name]
+            running.refresh_from_db()
+            assert running.deadline_at == after + dt.timedelta(days=10)
+
+        report = asks(computer, 0, after, result_xml(reported.name), f"<msg_from_host>{message}</msg_from_host>")
+        return Scene([report, lambda: transitioner.run(after)], check_)
+
+    try_all(make, 12)
 
 
 def test_two_transitioners_make_each_missing_copy_once() -> None:
