@@ -12,7 +12,7 @@ from django.db import transaction
 
 from accounting.account_data.erasure import erase_due
 from accounting.computers.merge import merge
-from credit.models import App, Result, ServerState, UserCredit, Workunit
+from credit.models import App, Batch, Result, ServerState, UserCredit, Workunit
 from credit.validator.partial_grants import grant_part
 from credit.validator.passes import run_pass
 from portal.clients import sync_driver
@@ -20,9 +20,11 @@ from portal.models import Host, RequestedWork, User
 from portal.people.accounts import ClientAuthError
 from portal.requested_work import queue as requested_work
 from scheduler.engine.facts import JobQuery
+from scheduler.engine.lanes import Lane, LaneKind
 from scheduler.lifecycle import transitioner
 from scheduler.ready_jobs.job_cache import lease_jobs
 from scheduler.rpc import queue, writes
+from scheduler.submission.batches import cancel
 from tests.support.credit_factories import make_result, make_workunit
 from tests.support.interleavings import Scene, Work, connection_of_its_own, try_all
 from tests.support.scheduler_clients import names, result_xml
@@ -212,6 +214,27 @@ def test_credit_is_granted_while_its_computer_is_merged_into_another() -> None:
         return Scene([lambda: merge(user.pk, older.pk, newer.pk), lambda: run_pass(app.pk, NOON)], check_)
 
     try_all(make)
+
+
+def test_a_batch_is_cancelled_while_a_computer_that_it_is_for_is_merged_into_another() -> None:
+    def make() -> Scene:
+        app = app_with_jobs(0)
+        user = volunteer()
+        old, new = NOON - dt.timedelta(days=9), NOON - dt.timedelta(days=1)
+        older = computer_with_work(user, created_at=old, last_contact_at=old + dt.timedelta(days=1))
+        newer = computer_with_work(user, created_at=new, last_contact_at=NOON)
+        batch, lane = Batch.objects.create(app=app, owner=user), Lane(LaneKind.COMPUTER, older.pk).number
+        make_result(make_workunit(app, batch=batch, lane=lane), lane=lane)
+        make_result(make_workunit(app, batch=batch, lane=lane), older)
+
+        def check_(outcomes: list[Any]) -> None:
+            assert isinstance(outcomes[0], Host), outcomes[0]
+            assert outcomes[1] == 2
+            assert not Result.objects.filter(app=app, server_state=ServerState.UNSENT).exists()
+
+        return Scene([lambda: merge(user.pk, older.pk, newer.pk), lambda: cancel(batch, NOON)], check_)
+
+    try_all(make, 24)
 
 
 def test_a_report_a_transitioner_and_a_validator() -> None:
