@@ -39,6 +39,7 @@ from portal.wire import credentials
 from portal.wire.boinc_errors import ERR_GENERIC
 from scheduler.engine import versions
 from scheduler.engine.facts import Job, JobQuery, RecordKey
+from scheduler.engine.lanes import is_for_one_person
 from scheduler.engine.request import SchedulerRequest
 from scheduler.programs import catalogue
 from scheduler.programs.catalogue import Catalogue
@@ -314,7 +315,8 @@ def _send(work: Dispatch, jobs: list[Job], jobs_of_day: JobsOfDay, now: dt.datet
                 believed_benchmark(work.computer.p_fpops, dispatch.ceilings()),
                 now + dt.timedelta(seconds=each.job.delay_bound_secs + settings.REPORT_GRACE_SECS),
                 work.ties,
-                one_per_user=selection.apps[each.job.app_id].one_result_per_user,
+                one_per_user=selection.apps[each.job.app_id].one_result_per_user
+                and not is_for_one_person(each.job.lane, each.job.min_quorum),
                 must_replicate=each.must_replicate,
                 binding=each.binding,
             )

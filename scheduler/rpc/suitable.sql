@@ -53,6 +53,10 @@ SELECT r.id, w.id AS workunit_id, r.name, w.name AS workunit_name, w.fpops_est, 
                    WHEN a.avoids_ties AND (o.ties && a.ties OR o.user_id = ANY (a.ties))
 \endif
                    THEN %(user_id)s::bigint
+\if :LANES
+                   -- Nobody else may have what is for one person: they get it again if it failed.
+                   WHEN w.min_quorum = 1 AND c.lane >= :FIRST_TARGETED AND c.lane < :FIRST_OF_TEAMS THEN 0
+\endif
                    WHEN a.one_per_user THEN coalesce(o.user_id, 0) ELSE 0 END
          FROM credit_result o WHERE o.workunit_id = w.id))
 \if :LANES
