@@ -323,7 +323,7 @@ def test_two_processes_lease_different_jobs() -> None:
 def test_two_workers_take_different_pieces_of_requested_work(monkeypatch: pytest.MonkeyPatch) -> None:
     done: list[int] = []
     monkeypatch.setitem(requested_work.kinds(), "isolation", done.append)
-    monkeypatch.setattr(queue, "_tell_workers", lambda _: None)
+    monkeypatch.setattr(requested_work, "_tell_workers", lambda _: None)
 
     def make() -> Scene:
         RequestedWork.objects.all().delete()
