@@ -107,7 +107,9 @@ MESSAGES: Final = declare(
         "less_than": _("%(value)s is less than %(name)s, %(least)s"),
         "no_table_of_fields": _("not a table of fields"),
         "no_number_of_flops": _("not a number from 1 to below %(most)s"),
-        "one_computer": _("more than 1, but the job is for one computer alone, and nobody else can confirm its result"),
+        "one_computer": _(
+            "more than 1, but the job is for one computer or volunteer alone, and nobody else can confirm its result"
+        ),
         "target_given": _("%(name)s is given, too; a job has one target"),
         "no_target": _("there is no %(kind)s of the number %(number)s"),
         "target_computer": _("computer"),

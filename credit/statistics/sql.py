@@ -6,7 +6,7 @@ from typing import Final
 
 from credit.engine.explanation import ClaimRule, GrantRule
 from credit.engine.rules import CREDIT_PER_DAY, GFLOP_DAY
-from credit.engine.states import ValidateState
+from credit.engine.states import ServerState, ValidateState
 from credit.models.work import PartState
 
 TOLERANCE: Final = 1e-9
@@ -78,12 +78,19 @@ THIN_SNAPSHOTS: Final = (
     _THIN.format("credit_appversionsnapshot", "app_version_id"),
 )
 
-# Two records of one computer are joined. Locks both by id, then the workunits of the older one's results by id, moves
-# the results, and locks both computers' (host, version) records by id.
+# Two records of one computer are joined. Locks both by id, then the workunits of the older one's results, and of those
+# that wait for it alone (`scheduler.engine.lanes`), by id, moves the results, and locks both computers' (host, version)
+# records by id.
 MERGE_RESULTS: Final = (
     "SELECT FROM portal_host WHERE id IN (%(older)s, %(newer)s) ORDER BY id FOR NO KEY UPDATE",
-    """SELECT FROM credit_workunit w
- WHERE w.id IN (SELECT workunit_id FROM credit_result WHERE host_id = %(older)s) ORDER BY w.id FOR NO KEY UPDATE""",
+    f"""SELECT FROM credit_workunit w
+ WHERE w.id IN (
+       SELECT workunit_id FROM credit_result WHERE host_id = %(older)s
+        UNION ALL
+       SELECT workunit_id FROM credit_result
+        WHERE app_id = ANY (ARRAY(SELECT id FROM credit_app)) AND lane = 1::bigint << 60 | %(older)s AND lane <> 0
+          AND server_state = {ServerState.UNSENT.value})
+ ORDER BY w.id FOR NO KEY UPDATE""",
     "UPDATE credit_result SET host_id = %(newer)s WHERE host_id = %(older)s",
     "SELECT FROM credit_hostappversion WHERE host_id IN (%(older)s, %(newer)s) ORDER BY id FOR NO KEY UPDATE",
 )

@@ -17,6 +17,8 @@ _CLASS_SHIFT: Final = 34
 _IS_VERSION: Final = 1 << 33
 FIRST_TARGETED: Final = 1 << _KIND_SHIFT
 """The least number of a lane that is for one computer, person or team."""
+FIRST_OF_TEAMS: Final = 3 << _KIND_SHIFT
+"""The least number of a lane that is for a team."""
 RELIABLE: Final = 1 << 58
 """The lane of replacements that go to reliable computers first (`engine.reliable`)."""
 MAX_SHARED_LANES: Final = 5_000
@@ -78,6 +80,13 @@ class Lane:
         value = number & (_IS_VERSION - 1)
         requirement = Requirement(0, value) if number & _IS_VERSION else Requirement(value, 0)
         return cls(hr_class=number >> _CLASS_SHIFT, requirement=requirement)
+
+
+def is_for_one_person(lane: int, min_quorum: int) -> bool:
+    """Whether one person alone can have a workunit's results and one is enough: they get it again if it fails, and
+    nobody confirms it.
+    """
+    return min_quorum == 1 and FIRST_TARGETED <= lane < FIRST_OF_TEAMS
 
 
 def free_lane(lane: int, version_num: int) -> int:

@@ -18,7 +18,7 @@ from credit.engine.facts import HostVersionFacts
 from scheduler.engine import variants, versions
 from scheduler.engine.facts import AppFacts, Choice, Computer, Job, RecordKey, Records
 from scheduler.engine.hr_classes import Redundancy
-from scheduler.engine.lanes import ANY_VERSION, Binding, Requirement, bind
+from scheduler.engine.lanes import ANY_VERSION, Binding, Requirement, bind, is_for_one_person
 from scheduler.engine.needs import Needs
 from scheduler.engine.reasons import Reason
 from scheduler.engine.request import CPU
@@ -179,7 +179,7 @@ class Selection:
         return reason
 
     def _add(self, job: Job, choice: Choice, app: AppFacts) -> None:
-        is_single = app.is_adaptive and job.min_quorum == 1
+        is_single = app.is_adaptive and job.min_quorum == 1 and not is_for_one_person(job.lane, job.min_quorum)
         replicate = is_single and self._is_checked(self.records.get(choice.key), app)
         self.count(job, choice)
         self.sent_by_key[choice.key] = self.sent_by_key.get(choice.key, 0) + 1

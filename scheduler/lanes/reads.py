@@ -75,7 +75,7 @@ def _names(lanes: Sequence[Lane]) -> _Names:
     """Of the targets and versions that there still are; of versions also the numbers that are not withdrawn."""
     ids = {kind: {lane.target_id for lane in lanes if lane.kind == kind} for kind in LaneKind}
     names: dict[tuple[LaneKind, int], str] = {}
-    for host in Host.objects.filter(pk__in=ids[LaneKind.COMPUTER], merged_into=None):
+    for host in Host.objects.filter(pk__in=ids[LaneKind.COMPUTER], merged_into=None, owner__is_active=True):
         names[LaneKind.COMPUTER, host.pk] = str(host)
     for user in User.objects.filter(pk__in=ids[LaneKind.PERSON], is_active=True):
         names[LaneKind.PERSON, user.pk] = str(user)

@@ -46,12 +46,13 @@ SELECT DISTINCT r.app_id, r.lane FROM credit_result r
  WHERE r.server_state = {ServerState.UNSENT} AND r.lane <> 0 AND r.lane >= {FIRST_TARGETED}
    AND CASE r.lane >> 60
        WHEN {LaneKind.COMPUTER} THEN NOT EXISTS (
-            SELECT FROM portal_host h WHERE h.id = {_TARGET} AND h.merged_into_id IS NULL)
+            SELECT FROM portal_host h JOIN portal_user u ON u.id = h.owner_id
+             WHERE h.id = {_TARGET} AND h.merged_into_id IS NULL AND u.is_active)
        WHEN {LaneKind.PERSON} THEN NOT EXISTS (SELECT FROM portal_user u WHERE u.id = {_TARGET} AND u.is_active)
        ELSE NOT EXISTS (SELECT FROM credit_team t WHERE t.id = {_TARGET}) END
 """
-# Workunits for a computer of which jobs wait, or are on the computer that it was merged into. The list of apps lets
-# PostgreSQL find them by the index of lanes, which begins with the app.
+# Workunits for a computer of which jobs wait, or of which the computer that it was merged into has or had some, as
+# more are made when these fail. The list of apps lets PostgreSQL use the index of lanes, which begins with the app.
 LOCK_WORKUNITS_OF_HOST: Final = f"""
 SELECT id FROM credit_workunit
  WHERE lane = %(older)s AND id IN (
@@ -60,7 +61,7 @@ SELECT id FROM credit_workunit
           AND server_state = {ServerState.UNSENT}
         UNION ALL
        SELECT workunit_id FROM credit_result
-        WHERE host_id = %(host)s AND server_state = {ServerState.IN_PROGRESS})
+        WHERE host_id = %(host)s)
  ORDER BY id FOR NO KEY UPDATE
 """
 """Locks workunits by id."""

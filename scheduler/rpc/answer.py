@@ -39,6 +39,7 @@ from portal.wire import credentials
 from portal.wire.boinc_errors import ERR_GENERIC
 from scheduler.engine import versions
 from scheduler.engine.facts import Job, JobQuery, RecordKey
+from scheduler.engine.lanes import is_for_one_person
 from scheduler.engine.request import SchedulerRequest
 from scheduler.programs import catalogue
 from scheduler.programs.catalogue import Catalogue
@@ -142,7 +143,8 @@ async def _serve(
     work, stays = _begin(attempt, account, host, reported)
     if (reported or work.lost) and not attempt.is_locked:
         return None
-    reports_taken = await _take_reports(account, host, work, reported, now)
+    telling = trickles.telling(request, account, stays, known.apps, now)
+    reports_taken = await _take_reports(account, host, work, reported, sorted(telling.deadlines), now)
 
     queries = _queries(work, attempt.draw)
     chosen = await _choose(attempt, account.user_id, queries, work)
@@ -151,7 +153,6 @@ async def _serve(
     sending = _send(work, chosen.jobs, account.jobs_of_day, now)
     reasons = await _reasons(request, key_step, work, queries, chosen.waiting)
 
-    telling = trickles.telling(request, account, stays, known.apps, now)
     changes = Changes(
         jobs=sending.rows,
         records=_record_changes(work, reports_taken, sending.began),
@@ -206,16 +207,16 @@ class _ReportsTaken(NamedTuple):
 
 
 async def _take_reports(
-    account: Account, host: KnownHost, work: Dispatch, reported: list[Report], now: dt.datetime
+    account: Account, host: KnownHost, work: Dispatch, reported: list[Report], extended: list[int], now: dt.datetime
 ) -> _ReportsTaken:
     """Store the results that were reported or lost. If some of them count, go on with the locked records, in which
-    they are counted.
+    they are counted. ``extended``: results that will get another deadline, which are locked before the records.
     """
     rows = [report.row for report in reported] + [reports.lost_row(each) for each in work.lost]
     if not rows:
         return _ReportsTaken(account.records.ids, set())
     claimed = [report.result.workunit_id for report in reported if report.result.host_id is None]
-    counted, records = await store.report(host.id, rows, claimed, account.jobs_of_day, now)
+    counted, records = await store.report(host.id, rows, claimed, extended, account.jobs_of_day, now)
     if not counted:
         return _ReportsTaken(account.records.ids, set())
     dispatch.renew_records(work, records.records)
@@ -314,7 +315,8 @@ def _send(work: Dispatch, jobs: list[Job], jobs_of_day: JobsOfDay, now: dt.datet
                 believed_benchmark(work.computer.p_fpops, dispatch.ceilings()),
                 now + dt.timedelta(seconds=each.job.delay_bound_secs + settings.REPORT_GRACE_SECS),
                 work.ties,
-                one_per_user=selection.apps[each.job.app_id].one_result_per_user,
+                one_per_user=selection.apps[each.job.app_id].one_result_per_user
+                and not is_for_one_person(each.job.lane, each.job.min_quorum),
                 must_replicate=each.must_replicate,
                 binding=each.binding,
             )

@@ -1,7 +1,8 @@
 -- Store what became of results, wake their workunits, and return which of them counted: those that were open or late.
 -- With some, the computer's (host, version) records are returned, too.
 --
--- The computer is locked before. Locks the workunits by id, then the results, and the records last, as all others do.
+-- The computer is locked before. Locks the workunits by id, then the results, those by id that get another deadline, and
+-- the records last, as all others do.
 WITH n AS (
   SELECT * FROM jsonb_to_recordset(%(rows)s::jsonb) AS n(id bigint, workunit_id bigint, outcome smallint,
          received_at timestamptz, client_state smallint, exit_status integer, elapsed_secs float8, cpu_secs float8,
@@ -45,10 +46,15 @@ done AS (
 woken AS (
   UPDATE credit_workunit w SET transition_at = least(w.transition_at, %(now)s::timestamptz)
    WHERE w.id IN (SELECT workunit_id FROM done)),
+extended AS MATERIALIZED (
+  SELECT id FROM credit_result
+   WHERE id = ANY (%(extended)s::bigint[]) AND host_id = %(host_id)s::bigint AND (SELECT count(*) FROM done) > 0
+   ORDER BY id FOR NO KEY UPDATE),
 v AS MATERIALIZED (
   -- Locked last, as they are by all others.
   SELECT * FROM credit_hostappversion
-   WHERE host_id = %(host_id)s::bigint AND (SELECT count(*) FROM done) > 0 ORDER BY id FOR NO KEY UPDATE)
+   WHERE host_id = %(host_id)s::bigint AND (SELECT count(*) FROM done) > 0 AND (SELECT count(*) FROM extended) >= 0
+   ORDER BY id FOR NO KEY UPDATE)
 SELECT json_build_object('counted', ARRAY(SELECT id FROM done), 'records', (
   SELECT json_agg(record) FROM (
     SELECT v.id, v.app_id, coalesce(v.app_version_id, 0) AS version_id, v.processor_type, v.et_n, v.et_avg,

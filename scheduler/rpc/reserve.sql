@@ -11,5 +11,5 @@ WITH computers AS MATERIALIZED (
 jobs AS MATERIALIZED (
   SELECT r.id FROM credit_result r JOIN credit_workunit w ON w.id = ANY (ARRAY[r.workunit_id])
    WHERE r.id = ANY (ARRAY(SELECT unnest(jobs) FROM computers)) AND r.server_state = :UNSENT AND r.lane = 0
-     FOR NO KEY UPDATE OF r, w SKIP LOCKED)
+     FOR NO KEY UPDATE OF w, r SKIP LOCKED)
 SELECT host_id FROM computers WHERE jobs <@ ARRAY(SELECT id FROM jobs)

@@ -14,7 +14,7 @@ from credit.models.work import MAX_RESULTS_PER_WORKUNIT
 from portal.clients.database.sql_files import read_sql, statement
 from portal.clients.effects import Statement
 from portal.computers.host_columns import HOST_COLUMNS
-from scheduler.engine.lanes import FIRST_TARGETED
+from scheduler.engine.lanes import FIRST_OF_TEAMS, FIRST_TARGETED
 
 WINDOW: Final = 200
 """Waiting jobs of an app that are looked at, at the head of the queue and, if that is not enough, from a random place.
@@ -42,7 +42,12 @@ SELECT id FROM credit_workunit WHERE id = ANY (%(workunits)s::bigint[]) ORDER BY
 """Before a report claims results that a restored database has forgotten, so that it sees what others have just got."""
 REPORT: Final = statement(__file__, "report", **_STATES)
 
-_WINDOWS: Final = {"WINDOW": WINDOW, "LANE_WINDOW": LANE_WINDOW, "FIRST_TARGETED": FIRST_TARGETED}
+_WINDOWS: Final = {
+    "WINDOW": WINDOW,
+    "LANE_WINDOW": LANE_WINDOW,
+    "FIRST_TARGETED": FIRST_TARGETED,
+    "FIRST_OF_TEAMS": FIRST_OF_TEAMS,
+}
 
 
 @cache

@@ -240,15 +240,26 @@ def _records(rows: Iterable[RecordRow], jobs: JobsOfDay) -> StoredRecords:
 
 
 async def report(
-    host_id: int, rows: Sequence[Mapping[str, Any]], claimed: Sequence[int], jobs: JobsOfDay, now: dt.datetime
+    host_id: int,
+    rows: Sequence[Mapping[str, Any]],
+    claimed: Sequence[int],
+    extended: Sequence[int],
+    jobs: JobsOfDay,
+    now: dt.datetime,
 ) -> tuple[set[int], StoredRecords]:
     """Store what became of results, and wake their workunits; the ids of those that were still open or late, and the
     computer's records, locked, if there were any.
 
     The others were reported before, by a request that was answered while this one was on its way. ``claimed``: the
-    workunits of results that a restored database has forgotten.
+    workunits of results that a restored database has forgotten; ``extended``: results of the computer that are locked
+    before its records, as they will be written after these.
     """
     before = [Step(rpc_sql.LOCK_WORKUNITS, {"workunits": list(claimed)})] if claimed else []
-    values = {"rows": orjson.dumps(rows).decode(), "host_id": str(host_id), "now": now.isoformat()}
+    values = {
+        "rows": orjson.dumps(rows).decode(),
+        "extended": f"{{{','.join(map(str, extended))}}}",
+        "host_id": str(host_id),
+        "now": now.isoformat(),
+    }
     [row] = decode(REPORT, await fetch(*before, Step(rpc_sql.REPORT, values)))
     return row.counted, _records(row.records or (), jobs)

@@ -1,5 +1,6 @@
 -- Part of pick.sql and pick_elsewhere.sql: an app's waiting jobs that suit a query (a), from a place in its queue (f)
--- on. At most WINDOW jobs are looked at. Locks the jobs and their workunits, and skips those that others have locked.
+-- on. At most WINDOW jobs are looked at. Locks the workunits and then the jobs, and skips those that others have locked:
+-- a workunit's copies are locked by whoever has the workunit, as binding it moves those that wait (write.sql).
 --
 -- Of the copies of a workunit from that place on, only the first is looked at, as one person gets one. Who has which
 -- copies is asked for as an array, so that a workunit's results are looked at and never all of a person's, whatever the
@@ -52,6 +53,10 @@ SELECT r.id, w.id AS workunit_id, r.name, w.name AS workunit_name, w.fpops_est, 
                    WHEN a.avoids_ties AND (o.ties && a.ties OR o.user_id = ANY (a.ties))
 \endif
                    THEN %(user_id)s::bigint
+\if :LANES
+                   -- Nobody else may have what is for one person: they get it again if it failed.
+                   WHEN w.min_quorum = 1 AND c.lane >= :FIRST_TARGETED AND c.lane < :FIRST_OF_TEAMS THEN 0
+\endif
                    WHEN a.one_per_user THEN coalesce(o.user_id, 0) ELSE 0 END
          FROM credit_result o WHERE o.workunit_id = w.id))
 \if :LANES
@@ -59,4 +64,4 @@ SELECT r.id, w.id AS workunit_id, r.name, w.name AS workunit_name, w.fpops_est, 
 \else
  ORDER BY c.rank, c.place LIMIT a.most
 \endif
-   FOR NO KEY UPDATE OF r, w SKIP LOCKED
+   FOR NO KEY UPDATE OF w, r SKIP LOCKED

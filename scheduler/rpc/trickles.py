@@ -99,25 +99,33 @@ def telling(
     apps: Mapping[int, AppFacts],
     now: dt.datetime,
 ) -> Telling:
-    """What the reply tells the jobs that stay on the computer; those that sent a message now may get more time."""
+    """What the reply tells the jobs that stay on the computer; those that sent a message now may get more time.
+
+    Deadlines are those that clients are told: the project waits for a while longer, which they must not know of.
+    """
     reporting = {message.result_name for message in request.trickles}
     if not (reporting or account.trickle_downs or request.named_deadlines):
         return Telling()
+    grace = settings.REPORT_GRACE_SECS
     jobs = []
     for known in stays:
         if known.deadline_at is None:
             continue
         app, later = apps.get(known.app_id), None
         if app is not None and known.name in reporting and known.sent_at is not None:
+            # With the grace, in which a job may still show progress
             later = trickle_downs.extended(
                 known.deadline_at,
                 known.sent_at,
                 now.timestamp(),
-                app.deadline_extension_secs,
-                app.max_extended_secs,
+                app.deadline_extension_secs and app.deadline_extension_secs + grace,
+                None if app.max_extended_secs is None else app.max_extended_secs + grace,
             )
+            later = None if later is None else later - grace
         named_at = request.named_deadlines.get(known.name)
-        jobs.append(RunningJob(known.id, known.name, known.deadline_at, named_at, known.name in reporting, later))
+        jobs.append(
+            RunningJob(known.id, known.name, known.deadline_at - grace, named_at, known.name in reporting, later)
+        )
     return trickle_downs.tell(jobs, account.trickle_downs)
 
 

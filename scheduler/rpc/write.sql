@@ -3,7 +3,8 @@
 -- each computer.
 --
 -- The computers and the jobs are locked already. Locks what else it writes: the jobs' workunits, if copies are added or
--- they are bound to a class or version, these workunits' waiting results, then (host, version) records, messages, the computers' records.
+-- they are bound to a class or version, these workunits' waiting results, results that get another deadline, then (host,
+-- version) records, messages, the computers' records.
 --
 -- "+ 0": as in read.sql. The rows are not jsonb, which makes numerics of all numbers first.
 WITH
@@ -47,7 +48,7 @@ replicated AS (
 \endif
 \if :BOUND
 -- The first result of a workunit whose results all go to one class of computers, or one version: those that still wait
--- move into its lane. Nobody else can have them locked for long, as that takes the workunit's lock, too.
+-- move into its lane. Nobody else has them locked, as schedulers lock the workunit first.
 bound AS (
   UPDATE credit_workunit w
      SET hr_class = sent.hr_class, bound_version_id = sent.bound_version_id, lane = sent.bound_lane
@@ -58,6 +59,19 @@ moved AS (
     FROM sent
    WHERE o.workunit_id = sent.workunit_id AND sent.bound_lane IS NOT NULL AND o.id <> sent.id
      AND o.server_state = :UNSENT),
+\endif
+\if :EXTENDED
+-- Later deadlines of jobs on the computer. Before the records, as all others lock them.
+extended AS (
+  UPDATE credit_result r SET deadline_at = greatest(r.deadline_at, n.deadline_at)
+    FROM (SELECT * FROM json_to_recordset(%(extended)s::json)
+                 AS n(host_id bigint, result_id bigint, deadline_at timestamptz)
+           WHERE n.host_id = n.host_id + 0) n
+   WHERE r.id = ANY (ARRAY[n.result_id]) AND r.host_id = n.host_id AND r.server_state = :IN_PROGRESS
+  RETURNING r.id),
+nextended AS (SELECT count(*) AS n FROM extended),
+\else
+nextended AS (SELECT 0 AS n),
 \endif
 \if :BEGUN
 -- The first job of a spell of probation was sent, unless the spell has ended since the record was read; or there was no
@@ -70,7 +84,8 @@ begun AS (
     FROM (SELECT * FROM json_to_recordset(%(begun)s::json)
                  AS n(id bigint, host_id bigint, host_scale_at timestamptz, max_jobs_per_day integer)
            WHERE n.host_id = n.host_id + 0) n
-   WHERE v.id = ANY (ARRAY[n.id]) AND v.host_id = n.host_id),
+   WHERE v.id = ANY (ARRAY[n.id]) AND v.host_id = n.host_id
+     AND (SELECT n FROM nextended) >= 0),
 \endif
 \if :JUDGED
 -- Reports came, and the records were locked with them.
@@ -127,15 +142,6 @@ trickles AS (
   SELECT n.host_id, n.user_id, n.result_id, n.variety, n.text, decode(n.digest, 'hex'), n.written_at, n.received_at
     FROM weighed n WHERE NOT n.is_dropped
   ON CONFLICT DO NOTHING),
-\endif
-\if :EXTENDED
--- Later deadlines of jobs on the computer.
-extended AS (
-  UPDATE credit_result r SET deadline_at = greatest(r.deadline_at, n.deadline_at)
-    FROM (SELECT * FROM json_to_recordset(%(extended)s::json)
-                 AS n(host_id bigint, result_id bigint, deadline_at timestamptz)
-           WHERE n.host_id = n.host_id + 0) n
-   WHERE r.id = ANY (ARRAY[n.result_id]) AND r.host_id = n.host_id AND r.server_state = :IN_PROGRESS),
 \endif
 \if :TOLD
 told AS (

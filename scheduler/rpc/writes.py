@@ -149,7 +149,7 @@ def _rows(host_id: int, user_id: int, changes: Changes, now: str) -> Rows:
         "added": [record | whose for record in changes.records.added],
         "trickles": [trickle | whose | {"received_at": now} for trickle in changes.trickles],
         "extended": [
-            {"host_id": host_id, "result_id": result_id, "deadline_at": _iso(deadline_at)}
+            {"host_id": host_id, "result_id": result_id, "deadline_at": _iso(deadline_at + settings.REPORT_GRACE_SECS)}
             for result_id, deadline_at in changes.telling.deadlines.items()
         ],
         "told": [

@@ -15,7 +15,7 @@ from credit.models import Batch, Workunit
 from portal.languages.messages import Message, MessageError
 from scheduler.engine.lanes import Lane
 from scheduler.models import ArchivedWorkunit, StoredFile
-from scheduler.submission import batches
+from scheduler.submission import batches, targets
 from scheduler.submission.submit import submit
 from scheduler.wire.job_fields import FIELDS, TARGETS, JobError, KeptContent
 
@@ -26,7 +26,7 @@ _HOW: Final = ("open_name", "sticky", "executable", "plan_class", "cpu")
 
 
 class NothingToRetry(MessageError):
-    """A batch that has open jobs, or no failed ones whose inputs are still here."""
+    """A batch that has open jobs, or no failed ones whose inputs, and for whom they are, are still here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +91,8 @@ def _jobs(batch: Batch) -> list[dict[str, Any]]:
     prefix = f"{batch.app.name}_{batch.pk}_"
     stored = {file.name: file for file in StoredFile.objects.filter(batch=batch)}
     contents: dict[str, KeptContent] = {name: _Stored(file.path, file.nbytes) for name, file in stored.items()}
+    workunits = list(failed(batch))
+    gone = targets.gone({workunit.lane for workunit in workunits})
     return [
         {
             **{name: getattr(workunit, name) for name in _COLUMNS},
@@ -98,7 +100,8 @@ def _jobs(batch: Batch) -> list[dict[str, Any]]:
             **_target(workunit.lane),
             "input_files": [_input(file, contents) for file in workunit.input_files],
         }
-        for workunit in failed(batch)
+        for workunit in workunits
+        if workunit.lane not in gone
     ]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -36,6 +36,10 @@ def check(app: App, jobs: Sequence[SubmittedJob]) -> None:
     for place, job in enumerate(jobs):
         if job.target.kind != LaneKind.SHARED:
             wanted[job.target.kind].setdefault(job.target.target_id, place)
+        if job.target.kind == LaneKind.PERSON and app.one_result_per_user:
+            for name in ("min_quorum", "target_nresults"):
+                if job.fields[name] > 1:
+                    raise JobError(f"jobs[{place}].{name}", Message("one_computer"))
         if job.fields["app_version_num"]:
             numbers.setdefault(job.fields["app_version_num"], place)
     for name, kind in TARGETS.items():
@@ -48,6 +52,18 @@ def check(app: App, jobs: Sequence[SubmittedJob]) -> None:
         versions = AppVersion.objects.filter(app=app, version_num__in=numbers, is_deprecated=False)
         for number in sorted(set(numbers) - set(versions.values_list("version_num", flat=True))):
             raise JobError(f"jobs[{numbers[number]}].app_version_num", Message("no_such_version", number=number))
+
+
+def gone(lanes: Iterable[int]) -> set[int]:
+    """Which of these lanes are for targets that are not there any more."""
+    wanted: defaultdict[LaneKind, dict[int, int]] = defaultdict(dict)
+    for number in lanes:
+        wanted[Lane.of(number).kind][Lane.of(number).target_id] = number
+    missing: set[int] = set()
+    for kind in TARGETS.values():
+        there = set(_existing(kind, list(wanted[kind]))) if wanted[kind] else set()
+        missing.update(number for id_, number in wanted[kind].items() if id_ not in there)
+    return missing
 
 
 def _existing(kind: LaneKind, ids: list[int]) -> QuerySet[Host, int] | QuerySet[User, int] | QuerySet[Team, int]:

@@ -197,9 +197,10 @@ def read_jobs(
 def _job(base: Mapping[str, Any], given: dict[str, Any], where: str, *, is_whole_name: bool) -> SubmittedJob:
     target, is_broadcast = _target(given, where)
     fields = {**base, **given}
-    if is_broadcast or target.kind == LaneKind.COMPUTER:
-        # There is nobody else to confirm it.
+    if is_broadcast or target.kind in (LaneKind.COMPUTER, LaneKind.PERSON):
+        # There is nobody else to confirm it; that a volunteer may have more than one, an app allows.
         fields["min_quorum"] = given.get("min_quorum", 1)
+    if is_broadcast or target.kind == LaneKind.COMPUTER:
         for name in ("min_quorum", "target_nresults"):
             if fields.get(name, 1) > 1:
                 raise JobError(f"{where}.{name}", Message("one_computer"))

@@ -5,22 +5,28 @@ from __future__ import annotations
 import datetime as dt
 from collections import Counter
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
+from django.db import transaction
 
 from accounting.account_data.erasure import erase_due
 from accounting.computers.merge import merge
-from credit.models import Result, ServerState, UserCredit, Workunit
+from credit.models import App, Batch, Result, ServerState, UserCredit, Workunit
 from credit.validator.partial_grants import grant_part
 from credit.validator.passes import run_pass
 from portal.clients import sync_driver
 from portal.models import Host, RequestedWork, User
 from portal.people.accounts import ClientAuthError
-from portal.requested_work import queue
+from portal.requested_work import queue as requested_work
+from scheduler.engine.facts import JobQuery
+from scheduler.engine.lanes import Lane, LaneKind
 from scheduler.lifecycle import transitioner
 from scheduler.ready_jobs.job_cache import lease_jobs
+from scheduler.rpc import queue, writes
+from scheduler.submission.batches import cancel
 from tests.support.credit_factories import make_result, make_workunit
-from tests.support.interleavings import Scene, Work, try_all
+from tests.support.interleavings import Scene, Work, connection_of_its_own, try_all
 from tests.support.scheduler_clients import names, result_xml
 from tests.support.validator_runs import record
 from tests.support.work_scenes import (
@@ -57,6 +63,27 @@ def test_two_computers_ask_for_the_copies_of_one_workunit(are_one_persons: bool)
         return Scene([asks(each, 1) for each in computers], check_)
 
     try_all(make)
+
+
+@pytest.mark.parametrize("way", ["pick", "pick of lanes", "pick elsewhere", "reserve"])
+def test_who_cannot_have_a_workunit_holds_none_of_its_copies(way: str) -> None:
+    """Else two computers that bind two workunits could wait for each other's copies: whoever binds one moves them."""
+    app = app_with_jobs()
+    copy = Result.objects.order_by("pk").last()
+    assert copy is not None
+    query = JobQuery(app.pk, 5, 1e18, 0, 1e18, 1e18, True, -32_768, 0, lanes=[1] if way == "pick of lanes" else [])
+    picks: dict[str, Any] = {
+        "pick elsewhere": lambda: queue.pick_elsewhere(1, [query], [query], [], NOON),
+        "reserve": lambda: writes.reserve([copy.pk]),
+    }
+    lock = "SELECT FROM {} = %s FOR NO KEY UPDATE SKIP LOCKED"
+    with connection_of_its_own() as binding, connection_of_its_own() as looking, binding.transaction():
+        binding.execute(lock.format("credit_workunit WHERE id"), [copy.workunit_id])
+        with transaction.atomic():
+            had: Any = sync_driver.run(picks.get(way, lambda: queue.pick(1, [query]))())
+            assert had in (False, ([], {}), ([], ANY))
+            free = looking.execute(lock.format("credit_result WHERE workunit_id"), [copy.workunit_id])
+            assert free.rowcount == 2
 
 
 def test_one_computer_reports_twice_at_once() -> None:
@@ -189,6 +216,27 @@ def test_credit_is_granted_while_its_computer_is_merged_into_another() -> None:
     try_all(make)
 
 
+def test_a_batch_is_cancelled_while_a_computer_that_it_is_for_is_merged_into_another() -> None:
+    def make() -> Scene:
+        app = app_with_jobs(0)
+        user = volunteer()
+        old, new = NOON - dt.timedelta(days=9), NOON - dt.timedelta(days=1)
+        older = computer_with_work(user, created_at=old, last_contact_at=old + dt.timedelta(days=1))
+        newer = computer_with_work(user, created_at=new, last_contact_at=NOON)
+        batch, lane = Batch.objects.create(app=app, owner=user), Lane(LaneKind.COMPUTER, older.pk).number
+        make_result(make_workunit(app, batch=batch, lane=lane), lane=lane)
+        make_result(make_workunit(app, batch=batch, lane=lane), older)
+
+        def check_(outcomes: list[Any]) -> None:
+            assert isinstance(outcomes[0], Host), outcomes[0]
+            assert outcomes[1] == 2
+            assert not Result.objects.filter(app=app, server_state=ServerState.UNSENT).exists()
+
+        return Scene([lambda: merge(user.pk, older.pk, newer.pk), lambda: cancel(batch, NOON)], check_)
+
+    try_all(make, 24)
+
+
 def test_a_report_a_transitioner_and_a_validator() -> None:
     def make() -> Scene:
         outputs = [{"open_name": "out", "max_nbytes": 100}]
@@ -215,6 +263,31 @@ def test_a_report_a_transitioner_and_a_validator() -> None:
         return Scene(works, check_)
 
     try_all(make)
+
+
+def test_a_report_that_brings_a_message_meets_a_transitioner() -> None:
+    """Of the same computer, one job is reported, one has sent a message and gets more time, and one is late."""
+
+    def make() -> Scene:
+        app = app_with_jobs(3, 1, target_nresults=1, min_quorum=1)
+        App.objects.filter(pk=app.pk).update(deadline_extension_secs=10 * 86_400)
+        computer = known(volunteer())
+        asks(computer, 3)()
+        reported, running, late = Result.objects.filter(app=app).order_by("pk")
+        Result.objects.filter(pk=late.pk).update(deadline_at=NOON)
+        Workunit.objects.filter(pk=running.workunit_id).update(transition_at=NOON)
+        message = f"<result_name>{running.name}</result_name><time>1</time><text>x</text>"
+        after = NOON + dt.timedelta(minutes=1)
+
+        def check_(outcomes: list[Any]) -> None:
+            assert names(outcomes[0], "result_ack") == [reported.name]
+            running.refresh_from_db()
+            assert running.deadline_at == after + dt.timedelta(days=10)
+
+        report = asks(computer, 0, after, result_xml(reported.name), f"<msg_from_host>{message}</msg_from_host>")
+        return Scene([report, lambda: transitioner.run(after)], check_)
+
+    try_all(make, 12)
 
 
 def test_two_transitioners_make_each_missing_copy_once() -> None:
@@ -249,8 +322,8 @@ def test_two_processes_lease_different_jobs() -> None:
 
 def test_two_workers_take_different_pieces_of_requested_work(monkeypatch: pytest.MonkeyPatch) -> None:
     done: list[int] = []
-    monkeypatch.setitem(queue.kinds(), "isolation", done.append)
-    monkeypatch.setattr(queue, "_tell_workers", lambda _: None)
+    monkeypatch.setitem(requested_work.kinds(), "isolation", done.append)
+    monkeypatch.setattr(requested_work, "_tell_workers", lambda _: None)
 
     def make() -> Scene:
         RequestedWork.objects.all().delete()
@@ -263,6 +336,6 @@ def test_two_workers_take_different_pieces_of_requested_work(monkeypatch: pytest
             assert sorted(done) == [1, 2]
             assert RequestedWork.objects.filter(finished_at=None).count() == 1
 
-        return Scene([queue.carry_out_next] * 2, check_)
+        return Scene([requested_work.carry_out_next] * 2, check_)
 
     try_all(make)

@@ -45,9 +45,9 @@ def known(user: User) -> Computer:
     return computer
 
 
-def asks(computer: Computer, njobs: int, now: dt.datetime = NOON, results: str = "") -> Work:
+def asks(computer: Computer, njobs: int, now: dt.datetime = NOON, results: str = "", extra: str = "") -> Work:
     async def steps() -> str:
-        return await computer.asks(0, njobs, now=now, results=results)
+        return await computer.asks(0, njobs, now=now, results=results, extra=extra)
 
     return lambda: sync_driver.run(steps())
 

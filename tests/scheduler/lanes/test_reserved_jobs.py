@@ -6,7 +6,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from credit.models import App, AppVersion, Membership, Outcome, Result, Team, Workunit, WorkunitError
+from credit.models import App, AppVersion, Membership, Outcome, Result, ServerState, Team, Workunit, WorkunitError
 from portal.models import Host, User
 from scheduler.engine.lanes import Lane, LaneKind, Requirement
 from scheduler.lanes.reads import read_lanes
@@ -16,6 +16,7 @@ from scheduler.lifecycle.host_merge import merge_records
 from scheduler.models import WorkBlock
 from tests.support.credit_factories import make_app, make_result, make_version, make_workunit
 from tests.support.scheduler_clients import computer_of
+from tests.support.work_scenes import computer_with_work
 
 pytestmark = pytest.mark.django_db
 
@@ -112,8 +113,9 @@ def test_jobs_for_who_is_gone_end_within_the_hour(app: App, alice: User, studio:
     kept = wait(app, Lane(LaneKind.COMPUTER, studio.pk)), wait(app, Lane(LaneKind.TEAM, team.pk))
     bob = User.objects.create_user("bob@example.org", "secret", name="Bob", is_active=False)
     gone = [wait(app, Lane(kind, id_)) for kind, id_ in ((LaneKind.TEAM, 999), (LaneKind.PERSON, bob.pk))]
-    gone.append(wait(app, Lane(LaneKind.COMPUTER, 999)))
-    assert end_jobs_of_gone_targets(timezone.now()) == 3
+    for computer in (999, computer_with_work(bob).pk):
+        gone.append(wait(app, Lane(LaneKind.COMPUTER, computer)))
+    assert end_jobs_of_gone_targets(timezone.now()) == 4
     outcomes = Result.objects.filter(workunit__in=gone).values_list("outcome", flat=True)
     assert set(outcomes) == {Outcome.COULD_NOT_SEND}
     assert {workunit.results.get().outcome for workunit in kept} == {Outcome.INIT}
@@ -124,10 +126,15 @@ def test_jobs_and_blocks_follow_a_computer_when_its_records_are_merged(app: App,
     for computer in (older, newer):
         computer.ask()
     waiting = wait(app, Lane(LaneKind.COMPUTER, older.hostid))
+    # Its result has just failed; the transitioner makes another one soon. The merge has moved the first one already.
+    failed = wait(app, Lane(LaneKind.COMPUTER, older.hostid))
+    failed.results.update(host_id=newer.hostid, server_state=ServerState.OVER, outcome=Outcome.CLIENT_ERROR)
     block = WorkBlock.objects.create(host_id=older.hostid, reason="It is broken.")
     merge_records(older.hostid, newer.hostid)
     waiting.refresh_from_db()
     assert waiting.lane == waiting.results.get().lane == Lane(LaneKind.COMPUTER, newer.hostid).number
+    failed.refresh_from_db()
+    assert failed.lane == waiting.lane
     block.refresh_from_db()
     assert block.host_id == newer.hostid
 

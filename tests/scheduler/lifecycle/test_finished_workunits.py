@@ -30,7 +30,16 @@ from credit.models import (
 from portal.models import Host, User
 from scheduler.lifecycle import assimilator, file_deleter, purge, transitioner
 from scheduler.lifecycle.assimilator import Finished
-from scheduler.models import ArchivedTask, ArchivedWorkunit, KeptOutput, RetryEntry, Step, StoredFile, Upload
+from scheduler.models import (
+    ArchivedTask,
+    ArchivedWorkunit,
+    KeptOutput,
+    RetryEntry,
+    Step,
+    StoredFile,
+    TrickleDown,
+    Upload,
+)
 from scheduler.submission import batches
 from scheduler.submission.submit import submit
 from tests.support.credit_factories import NOON, make_app
@@ -306,6 +315,15 @@ def test_parts_of_a_job_are_archived_with_it(done: Batch, client: Client, alice:
     assert "Credited while running" in client.get(f"/tasks/archived/{task.pk}/").content.decode()
     other = ArchivedTask.objects.exclude(pk=task.pk)[0]
     assert purge.read_archived_parts(other.pk) == []
+
+
+def test_messages_to_a_job_go_with_it(done: Batch, alice: User) -> None:
+    task = Result.objects.filter(user=alice).order_by("pk")[0]
+    for told_at in (None, NOON):
+        TrickleDown.objects.create(result=task, text="go on", told_deadline_at=told_at, acknowledged_at=told_at)
+    purge.run(NOON + 31 * DAY)
+    assert not TrickleDown.objects.exists()
+    assert ArchivedTask.objects.filter(pk=task.pk).exists()
 
 
 def test_pages_show_archived_tasks_to_their_owner(done: Batch, client: Client, alice: User, bob: User) -> None:

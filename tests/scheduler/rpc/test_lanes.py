@@ -115,6 +115,34 @@ def test_a_targeted_job_goes_to_its_target_alone_and_before_all_others(app: App,
     assert reaches[-1].jobs == [targeted]
 
 
+@pytest.mark.parametrize("kind", [LaneKind.COMPUTER, LaneKind.PERSON])
+def test_a_targeted_job_that_failed_comes_again_to_the_only_one_who_may_have_it(
+    app: App, alice: User, kind: LaneKind
+) -> None:
+    computer = known(alice)
+    target = {LaneKind.COMPUTER: computer.hostid, LaneKind.PERSON: alice.pk}[kind]
+    [workunit] = wait(app, lane=Lane(kind, target))
+    ask(computer)
+    [first] = computer.jobs
+    computer.ask(results=result_xml(first, state=3, exit_status=1))
+    transitioner.run(timezone.now())
+    ask(computer)
+    [again] = computer.jobs
+    assert again != first
+    assert workunit.results.filter(server_state=ServerState.IN_PROGRESS).get().name == again
+
+
+@pytest.mark.parametrize("kind", [LaneKind.COMPUTER, LaneKind.PERSON])
+def test_a_targeted_job_gets_no_copy_that_nobody_may_have(app: App, alice: User, kind: LaneKind) -> None:
+    App.objects.update(adaptive_replication=True)
+    computer = known(alice)
+    target = {LaneKind.COMPUTER: computer.hostid, LaneKind.PERSON: alice.pk}[kind]
+    [workunit] = wait(app, lane=Lane(kind, target))
+    ask(computer)
+    workunit.refresh_from_db()
+    assert (len(computer.jobs), workunit.min_quorum, workunit.target_nresults) == (1, 1, 1)
+
+
 def test_a_job_for_a_computer_comes_whatever_app_is_drawn(app: App, alice: User) -> None:
     other = make_app(name="other", weight=1000)
     make_version(other)

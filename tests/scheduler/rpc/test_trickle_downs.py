@@ -7,6 +7,7 @@ import re
 
 import pytest
 from django.contrib.auth.models import Permission
+from pytest_django import Settings
 
 from credit.models import App, Batch, Result
 from portal.models import User
@@ -168,6 +169,36 @@ def test_progress_extends_a_jobs_deadline_up_to_a_limit(computer: Computer, resu
     assert deadline_hours() == 48
     running.ask(47, extra=trickle_up(result))
     assert deadline_hours() == 48
+
+
+def test_a_client_is_told_deadlines_without_the_projects_grace(app: App, alice: User, settings: Settings) -> None:
+    settings.REPORT_GRACE_SECS = 3600
+    App.objects.update(deadline_extension_secs=36 * 3600, max_extended_secs=40 * 3600)
+    catalogue.forget()
+    for _ in range(2):
+        make_result(make_workunit(app, fpops_est=7.2e12, output_files=[], delay_bound_secs=86_400))
+    computer = computer_of(alice)
+    computer.ask(2, 2, now=NOON)
+    result, other = Result.objects.order_by("pk")
+    running = Running(computer, result)
+    running.deadline -= 3600
+    send_down(result.pk, "go on", NOON)
+    running.ask(1, extra=trickle_up(result))
+    running.ask(2)
+    result.refresh_from_db()
+    # 36 hours after the message, of which the client knows, and an hour more
+    assert (running.deadline, result.deadline_at) == (at(37).timestamp(), at(38))
+    assert TrickleDown.objects.get().acknowledged_at == at(2)
+    running.ask(10, extra=trickle_up(result))
+    running.ask(11)
+    result.refresh_from_db()
+    assert (running.deadline, result.deadline_at) == (at(40).timestamp(), at(41))
+    named = (
+        f"<ip_result><name>{other.name}</name><report_deadline>{at(24).timestamp():.0f}</report_deadline></ip_result>"
+    )
+    assert f"<name>{other.name}</name>" not in computer.ask(
+        extra=f"<in_progress_results>{named}</in_progress_results>", now=at(12)
+    )
 
 
 @pytest.mark.django_db(transaction=True)

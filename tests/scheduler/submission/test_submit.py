@@ -22,6 +22,7 @@ from credit.engine.states import AssimilateState, Outcome
 from credit.models import App, Batch, Result, ServerState, Workunit
 from portal.models import User
 from scheduler.engine.inputs import host_of, is_host_allowed
+from scheduler.engine.lanes import Lane, LaneKind
 from scheduler.examples import demo
 from scheduler.files.store import store_file, store_gzipped
 from scheduler.models import ArchivedWorkunit, StoredFile
@@ -261,6 +262,25 @@ def test_a_file_may_be_at_several_servers_and_packed(app: App) -> None:
     Result.objects.update(server_state=ServerState.OVER, outcome=Outcome.DIDNT_NEED)
     [again] = retry_failed(first, NOON).workunits.all()
     assert again.input_files == workunit.input_files
+
+
+def test_a_job_for_one_volunteer_needs_one_result_unless_they_may_have_more(app: App, alice: User) -> None:
+    [workunit] = send(app, [{"target_user": alice.pk}]).workunits.all()
+    assert (workunit.min_quorum, workunit.target_nresults) == (1, 1)
+    two = [{"target_user": alice.pk, "min_quorum": 2}]
+    with pytest.raises(JobError, match=r"jobs\[0\].min_quorum: more than 1, but"):
+        send(app, two)
+    app.one_result_per_user = False
+    assert send(app, two).workunits.get().min_quorum == 2
+
+
+def test_failed_jobs_for_who_is_gone_are_not_submitted_again(app: App, alice: User, bob: User) -> None:
+    first = send(app, [{"target_user": alice.pk}, {"target_user": bob.pk}, {}])
+    Workunit.objects.update(error_mask=2, assimilate_state=AssimilateState.DONE)
+    Result.objects.update(server_state=ServerState.OVER, outcome=Outcome.COULD_NOT_SEND)
+    User.objects.filter(pk=bob.pk).update(is_active=False)
+    lanes = retry_failed(first, NOON).workunits.values_list("lane", flat=True)
+    assert sorted(lanes) == [0, Lane(LaneKind.PERSON, alice.pk).number]
 
 
 @pytest.mark.parametrize(

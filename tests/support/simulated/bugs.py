@@ -164,7 +164,7 @@ BUGS = [
     Bug(
         "a reported job is acknowledged and not stored",
         "scheduler.rpc.answer:_take_reports",
-        "await store.report(host.id, rows, claimed, account.jobs_of_day, now)",
+        "await store.report(host.id, rows, claimed, extended, account.jobs_of_day, now)",
         "(set(), account.records)",
     ),
     Bug(
