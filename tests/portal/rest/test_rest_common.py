@@ -248,7 +248,8 @@ def test_a_cursor_beyond_the_last_row_ends_the_list(submitter: User, name: str, 
 ADDRESSES = """
 days/ sums/ hosts/ hosts/{id}/ tasks/ tasks/{id}/ projects/ projects/{id}/ notes/
 batches/ batches/{id}/ batches/{id}/cancel/ batches/{id}/retire/ batches/{id}/outputs/ batches/{id}/outputs/{output}/
-batches/{id}/forecast/ batches/{id}/messages/ project-preferences/ files/ files/{name}/ scripts/ scripts/{name}/ scripts/{name}/use/
+batches/{id}/forecast/ batches/{id}/messages/ project-preferences/ files/ files/{name}/
+scripts/ scripts/{name}/ scripts/{name}/use/
 experiments/ experiments/{id}/ experiments/{id}/runs/{number}/
 """
 
