@@ -85,7 +85,7 @@ def dry_run(draft: SubmissionDraft, now: dt.datetime) -> DryRun:
         jobs: list[SubmittedJob] = []
         faults = table.faults[:MAX_FAULTS]
         if not faults:
-            jobs, problems = submit.check(draft.app, draft.defaults, table.jobs, MAX_FAULTS)
+            jobs, problems = submit.check(draft.app, draft.defaults, table.jobs, MAX_FAULTS, owner=draft.owner)
             faults = [_fault(error, table.places) for error in problems]
         contents = {file.content: file.nbytes for job in jobs for file in job.inputs if file.content is not None}
         return DryRun(

@@ -81,7 +81,7 @@ def submit(
     parsed, faults = _read(app, defaults, jobs, most_faults=1, exact_names=exact_names)
     if faults:
         raise faults[0]
-    targets.check(app, parsed)
+    targets.check(app, parsed, owner)
     parsed = targets.one_for_each_computer(parsed, now)
     with transaction.atomic():
         fields = {"app": app, "name": name or f"{app.name}, {now:%Y-%m-%d %H:%M}", "nworkunits": len(parsed)}
@@ -97,12 +97,14 @@ def submit(
     return batch, is_new
 
 
-def check(app: App, defaults: object, jobs: object, most_faults: int = 1) -> tuple[list[SubmittedJob], list[JobError]]:
+def check(
+    app: App, defaults: object, jobs: object, most_faults: int = 1, *, owner: User | None
+) -> tuple[list[SubmittedJob], list[JobError]]:
     """What `submit` would make of these, and what it would refuse: no more is looked at after this many faults."""
     parsed, faults = _read(app, defaults, jobs, most_faults)
     if not faults:
         try:
-            targets.check(app, parsed)
+            targets.check(app, parsed, owner)
             _check_sizes(parsed, _stored_before(parsed))
         except JobError as error:
             faults.append(error)

@@ -19,6 +19,8 @@ from scheduler.wire.job_fields import TARGETS, JobError, SubmittedJob
 
 ACTIVE_DAYS: Final = 30
 """A broadcast reaches the computers that have asked the scheduler within this time."""
+REACHES_ALL: Final = "credit.view_result"
+"""The right of those who may send jobs to anybody's computers: they see everybody's tasks anyway."""
 _KINDS: Final = {
     LaneKind.COMPUTER: Message("target_computer"),
     LaneKind.PERSON: Message("target_person"),
@@ -26,10 +28,12 @@ _KINDS: Final = {
 }
 
 
-def check(app: App, jobs: Sequence[SubmittedJob]) -> None:
+def check(app: App, jobs: Sequence[SubmittedJob], owner: User | None) -> None:
     """Refuse targets and versions that are not there: such jobs would wait for ever. Raises JobError.
 
-    One statement for each kind of target that is used, and one for versions.
+    Who may not see everybody's tasks reaches their own computers, themselves and their team; others' numbers are as if
+    they were not there, so nobody learns of them. One statement for each kind of target that is used, and one for
+    versions; and those of the owner's rights if there are targets.
     """
     wanted: defaultdict[LaneKind, dict[int, int]] = defaultdict(dict)
     numbers: dict[int, int] = {}
@@ -42,8 +46,9 @@ def check(app: App, jobs: Sequence[SubmittedJob]) -> None:
                     raise JobError(f"jobs[{place}].{name}", Message("one_computer"))
         if job.fields["app_version_num"]:
             numbers.setdefault(job.fields["app_version_num"], place)
+    within = owner if owner is not None and wanted and not owner.has_perm(REACHES_ALL) else None
     for name, kind in TARGETS.items():
-        missing = set(wanted[kind]) - set(_existing(kind, list(wanted[kind]))) if wanted[kind] else set()
+        missing = set(wanted[kind]) - set(_existing(kind, list(wanted[kind]), within)) if wanted[kind] else set()
         if missing:
             id_ = min(missing)
             message = Message("no_target", kind=_KINDS[kind], number=id_)
@@ -66,14 +71,20 @@ def gone(lanes: Iterable[int]) -> set[int]:
     return missing
 
 
-def _existing(kind: LaneKind, ids: list[int]) -> QuerySet[Host, int] | QuerySet[User, int] | QuerySet[Team, int]:
+def _existing(
+    kind: LaneKind, ids: list[int], within: User | None = None
+) -> QuerySet[Host, int] | QuerySet[User, int] | QuerySet[Team, int]:
+    """Those of these numbers that are there; ``within``: only of what is this volunteer's."""
     match kind:
         case LaneKind.COMPUTER:
-            hosts = Host.objects.filter(pk__in=ids, merged_into=None, owner__is_active=True)
+            own = Q() if within is None else Q(owner=within)
+            hosts = Host.objects.filter(own, pk__in=ids, merged_into=None, owner__is_active=True)
             return hosts.values_list("pk", flat=True)
         case LaneKind.PERSON:
-            return User.objects.filter(pk__in=ids, is_active=True).values_list("pk", flat=True)
-    return Team.objects.filter(pk__in=ids).values_list("pk", flat=True)
+            own = Q() if within is None else Q(pk=within.pk)
+            return User.objects.filter(own, pk__in=ids, is_active=True).values_list("pk", flat=True)
+    own = Q() if within is None else Q(memberships__user=within)
+    return Team.objects.filter(own, pk__in=ids).values_list("pk", flat=True)
 
 
 def one_for_each_computer(jobs: Sequence[SubmittedJob], now: dt.datetime) -> list[SubmittedJob]:
@@ -92,7 +103,7 @@ def one_for_each_computer(jobs: Sequence[SubmittedJob], now: dt.datetime) -> lis
         if len(made) + len(hosts) > MAX_JOBS_PER_SUBMISSION:
             message = Message("too_many_made", number=len(made) + len(hosts), most=MAX_JOBS_PER_SUBMISSION)
             raise JobError(f"jobs[{place}].broadcast", message)
-        made += (_for_computer(job, id_) for id_ in hosts)
+        made += (_for_computer(job, number, id_) for number, id_ in enumerate(hosts, 1))
     return made
 
 
@@ -108,6 +119,7 @@ def _computers(target: Lane, now: dt.datetime) -> QuerySet[Host, int]:
     return hosts.order_by("pk").values_list("pk", flat=True)[: MAX_JOBS_PER_SUBMISSION + 1]
 
 
-def _for_computer(job: SubmittedJob, host_id: int) -> SubmittedJob:
+def _for_computer(job: SubmittedJob, number: int, host_id: int) -> SubmittedJob:
+    """Its name does not say which computer it is: who submits it may not know."""
     lane = Lane(LaneKind.COMPUTER, host_id).number
-    return replace(job, name=f"{job.name}_c{host_id}", fields={**job.fields, "lane": lane}, is_broadcast=False)
+    return replace(job, name=f"{job.name}_c{number}", fields={**job.fields, "lane": lane}, is_broadcast=False)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import Permission
 from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
 from django.core.management import CommandError, call_command
@@ -19,13 +20,13 @@ from hypothesis import strategies as st
 from pytest_django import Settings
 
 from credit.engine.states import AssimilateState, Outcome
-from credit.models import App, Batch, Result, ServerState, Workunit
-from portal.models import User
+from credit.models import App, Batch, Membership, Result, ServerState, Team, Workunit
+from portal.models import Host, User
 from scheduler.engine.inputs import host_of, is_host_allowed
 from scheduler.engine.lanes import Lane, LaneKind
 from scheduler.examples import demo
 from scheduler.files.store import store_file, store_gzipped
-from scheduler.models import ArchivedWorkunit, StoredFile
+from scheduler.models import ArchivedWorkunit, HostRecord, StoredFile
 from scheduler.submission.batches import cancel, disown, read_progress
 from scheduler.submission.retry import retry_failed
 from scheduler.submission.submit import RequestIdUsed, check, submit
@@ -274,6 +275,33 @@ def test_a_job_for_one_volunteer_needs_one_result_unless_they_may_have_more(app:
     assert send(app, two).workunits.get().min_quorum == 2
 
 
+def test_who_does_not_see_all_tasks_reaches_only_what_is_theirs(app: App, alice: User, bob: User) -> None:
+    theirs, others = Host.objects.create(owner=alice), Host.objects.create(owner=bob)
+    own_team, other_team = (Team.objects.create(name=name) for name in ("Peaks", "Valleys"))
+    Membership.objects.create(user=alice, team=own_team)
+    Membership.objects.create(user=bob, team=other_team)
+    allowed = [{"target_host": theirs.pk}, {"target_user": alice.pk}, {"target_team": own_team.pk}]
+    assert send(app, allowed, owner=alice).nworkunits == 3
+    for name, number in (("host", others.pk), ("user", bob.pk), ("team", other_team.pk), ("host", 999)):
+        job = {f"target_{name}": number}
+        with pytest.raises(JobError, match=rf"jobs\[0\].target_{name}: there is no .* of the number {number}"):
+            send(app, [job], owner=alice)
+        assert [fault.field for fault in check(app, DEFAULTS, [job], owner=alice)[1]] == [f"jobs[0].target_{name}"]
+    alice.user_permissions.add(Permission.objects.get(codename="view_result"))
+    again = User.objects.get(pk=alice.pk)
+    assert send(app, [{"target_host": others.pk}, {"target_user": bob.pk}], owner=again).nworkunits == 2
+
+
+def test_a_broadcast_is_a_job_for_each_active_computer_whose_name_does_not_say_which(app: App, alice: User) -> None:
+    hosts = [Host.objects.create(owner=alice, token=str(number)) for number in range(3)]
+    for host, ndays in zip(hosts, (0, 29, 31), strict=True):
+        HostRecord.objects.create(host=host, last_rpc_at=NOON - dt.timedelta(days=ndays))
+    batch = send(app, [{"name": "census", "broadcast": True, "target_user": alice.pk}])
+    lanes = {Lane(LaneKind.COMPUTER, host.pk).number for host in hosts[:2]}
+    assert set(batch.workunits.values_list("lane", flat=True)) == lanes
+    assert {name.rpartition("_")[2] for name in batch.workunits.values_list("name", flat=True)} == {"c1", "c2"}
+
+
 def test_failed_jobs_for_who_is_gone_are_not_submitted_again(app: App, alice: User, bob: User) -> None:
     first = send(app, [{"target_user": alice.pk}, {"target_user": bob.pk}, {}])
     Workunit.objects.update(error_mask=2, assimilate_state=AssimilateState.DONE)
@@ -306,7 +334,7 @@ def test_the_inputs_of_a_job_fit_into_its_disk_space(app: App) -> None:
     # 2^27 by default; 2^27 + 1000 + 3 of inputs
     with pytest.raises(JobError, match=r"jobs\[0\].disk_bound_bytes: 134,217,728 bytes, but .* alone have 134,218,731"):
         send(app, [job])
-    assert check(app, DEFAULTS, [job])[1][0].field == "jobs[0].disk_bound_bytes"
+    assert check(app, DEFAULTS, [job], owner=None)[1][0].field == "jobs[0].disk_bound_bytes"
     [workunit] = send(app, [job | {"disk_bound_bytes": 2**27 + 1003}]).workunits.all()
     assert workunit.disk_bound_bytes == 134_218_731
 
