@@ -78,6 +78,31 @@ def signed_in_home(site: Site) -> str:
         return str(reply.read().decode())
 
 
+def assert_that_the_client_goes_on(client: BoincClient, url: str, total_credit: float) -> None:
+    """It has kept its project, its number and its task, and shows the total."""
+    client.update_project(url)
+    state = client.directory / "client_state.xml"
+    total = f"<user_total_credit>{total_credit:.6f}"
+    wait_until(lambda: total in state.read_text(), "the total to be shown", 60)
+    assert client.project_urls() == [url]
+    assert f"<hostid>{HOST}</hostid>" in state.read_text()
+    assert Host.objects.count() == 1
+    log = client.log()
+    for trouble in ("Detaching", "Resetting", "wrong URL", "signature", "Upload refused", "giving up"):
+        assert trouble not in log, trouble
+
+
+def assert_that_its_owner_can_sign_in(site: Site, url: str, total_credit: float) -> None:
+    """With the old password, on the web and in the Manager; and others still read the total by the old key."""
+    assert f"Volunteer {USER}" in signed_in_home(site)
+    query = f"email_addr={EMAIL}&passwd_hash={sent_for(PASSWORD, EMAIL)}"
+    with urllib.request.urlopen(f"{url}lookup_account.php?{query}") as answer:
+        assert re.search(rb"<authenticator>\w{32}</authenticator>", answer.read())
+    with urllib.request.urlopen(f"{url}show_user.php?format=xml&userid={USER}&auth={KEY}") as answer:
+        shown = re.search(r"<total_credit>(.*?)<", answer.read().decode())
+        assert shown is not None and float(shown[1]) == pytest.approx(total_credit, abs=1e-5)
+
+
 @pytest.mark.django_db(transaction=True)
 def test_a_client_goes_on_after_its_project_moved_here(
     old_project: OldProject,
@@ -121,7 +146,6 @@ def test_a_client_goes_on_after_its_project_moved_here(
         assert project.master_url == work.url
         valid = Result.objects.filter(validate_state=ValidateState.VALID)
         ask_until(lambda: valid.count() == 2, "both tasks to be validated", [boinc_client], work.url, site)
-        log = boinc_client.log()
         assert valid.get(name=first).host_id == valid.get(name=second).host_id == HOST
         assert Result.objects.exclude(server_state=ServerState.OVER).count() == 0
         # Under the name and by the certificate that the old server gave; the next one by ours
@@ -135,22 +159,5 @@ def test_a_client_goes_on_after_its_project_moved_here(
         assert credit.expavg_credit == pytest.approx(70 + granted * 0.1, abs=granted * 0.1 + 0.1)
         assert differences() == []
 
-        # The client has kept its project, its number and its task, and shows the total.
-        boinc_client.update_project(work.url)
-        state = boinc_client.directory / "client_state.xml"
-        total = f"{credit.total_credit:.6f}"
-        wait_until(lambda: f"<user_total_credit>{total}" in state.read_text(), "the total to be shown", 60)
-        assert boinc_client.project_urls() == [work.url]
-        assert f"<hostid>{HOST}</hostid>" in state.read_text()
-        assert Host.objects.count() == 1
-        for trouble in ("Detaching", "Resetting", "wrong URL", "signature", "Upload refused", "giving up"):
-            assert trouble not in log, trouble
-
-        # Its owner signs in with the old password, on the web and in the Manager.
-        assert f"Volunteer {USER}" in signed_in_home(site)
-        query = f"email_addr={EMAIL}&passwd_hash={sent_for(PASSWORD, EMAIL)}"
-        with urllib.request.urlopen(f"{work.url}lookup_account.php?{query}") as answer:
-            assert re.search(rb"<authenticator>\w{32}</authenticator>", answer.read())
-        with urllib.request.urlopen(f"{work.url}show_user.php?format=xml&userid={USER}&auth={KEY}") as answer:
-            shown = re.search(r"<total_credit>(.*?)<", answer.read().decode())
-            assert shown is not None and float(shown[1]) == pytest.approx(credit.total_credit, abs=1e-5)
+        assert_that_the_client_goes_on(boinc_client, work.url, credit.total_credit)
+        assert_that_its_owner_can_sign_in(site, work.url, credit.total_credit)
