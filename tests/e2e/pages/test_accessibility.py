@@ -13,7 +13,7 @@ from django.urls import reverse
 from playwright.sync_api import Browser, Page, expect
 
 from portal.models import User
-from tests.portal.web.test_access_matrix import MATRIX
+from tests.support.access_matrix import MATRIX
 from tests.support.admin_rows import admin_rows
 from tests.support.browser_visitor import give_work, sign_in
 from tests.support.site_process import Site

@@ -28,8 +28,8 @@ from portal.languages.sentences import MessageField
 from portal.languages.sources import WHOLE_LANGUAGES
 from portal.models import Host, User
 from portal.wire.keywords import KEYWORDS
-from tests.portal.web.test_access_matrix import MATRIX
 from tests.portal.web.test_admin_matrix import APP_PAGES, PAGES
+from tests.support.access_matrix import MATRIX
 from tests.support.admin_rows import admin_rows
 from tests.support.credit_factories import make_success
 from tests.support.marked_texts import data_of_site, has_words, speak_in_brackets, unmarked
