@@ -26,8 +26,9 @@ MAX_PROCESSES: Final = 32
 MAX_FILE_NBYTES: Final = 1024**3
 MAX_TMP_NBYTES: Final = 64 * 1024**2
 MAX_ERRORS_NBYTES: Final = 8192
-_TMP: Final = "/tmp"  # noqa: S108  # the sandbox's own, in memory
-_SHARED: Final = "/dev/shm"  # noqa: S108  # likewise
+# Not the server's folders: each sandbox has its own at these places, in memory.
+_TMP: Final = "/tmp"  # noqa: S108
+_SHARED: Final = "/dev/shm"  # noqa: S108
 _NOBODY: Final = 65534
 _EXIT_CODE: Final = re.compile(rb'"exit-code": *(\d+)')
 _SYSTEM: Final = ("lib", "lib32", "lib64", "libx32", "bin", "sbin")
