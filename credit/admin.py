@@ -37,7 +37,7 @@ from credit.models import (
     StatisticsExport,
     Workunit,
 )
-from credit.models.apps import MAX_GPU_RAM_BYTES
+from credit.models.versions import MAX_GPU_RAM_BYTES
 from credit.previews.admin import PreviewAdmin
 from credit.statistics.builds import build_speeds
 from portal.admin import ReadOnlyAdmin

@@ -7,7 +7,7 @@ A quantity that is undefined is NULL, never 0.
 from credit.engine.facts import CreditSystem, ProcessorType, ReplicaRule
 from credit.engine.rules import MAX_CREDIT, RuleSet
 from credit.engine.states import AssimilateState, FileDeleteState, Outcome, ServerState, ValidateState, WorkunitError
-from credit.models.apps import PROCESSOR_TYPES, App, AppVersion, Comparison, Platform, VersionAverage
+from credit.models.apps import App, Comparison, VersionAverage
 from credit.models.archived import ArchivedDay
 from credit.models.changes import CreditChange, HostRecordSnapshot, StatisticsSnapshot
 from credit.models.common import JOB_NAME, SAFE_NAME
@@ -20,6 +20,7 @@ from credit.models.pairs import ConfirmingPair
 from credit.models.previews import LoggedPass, Preview
 from credit.models.statistics import AppSnapshot, AppVersionSnapshot
 from credit.models.teams import Membership, Team, TeamType
+from credit.models.versions import PROCESSOR_TYPES, AppVersion, Platform
 from credit.models.work import (
     MAX_FLOPS_COUNT,
     MAX_RESULTS_PER_WORKUNIT,

@@ -8,9 +8,9 @@ from django.db import models
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from credit.models.apps import AppVersion
 from credit.models.host_records import HostAppVersion
 from credit.models.previews import Preview
+from credit.models.versions import AppVersion
 from portal.models import Change
 
 

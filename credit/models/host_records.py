@@ -11,8 +11,9 @@ from django.utils.translation import gettext_lazy as _
 from credit.engine.averages import SAMPLE_LIMIT
 from credit.engine.facts import ProcessorType
 from credit.engine.rules import LIMITS, MAX_STATISTIC
-from credit.models.apps import PROCESSOR_TYPES, App, AppVersion
+from credit.models.apps import App
 from credit.models.common import has_samples, one_of, within
+from credit.models.versions import PROCESSOR_TYPES, AppVersion
 from portal.models import Host
 
 # Samples are below engine.averages.SAMPLE_LIMIT, and q adds up the squares of at most the samples that count evenly.

@@ -8,7 +8,8 @@ from django.db import models
 from django.db.models import CheckConstraint, Q
 from django.utils.translation import gettext_lazy as _
 
-from credit.models.apps import App, AppVersion
+from credit.models.apps import App
+from credit.models.versions import AppVersion
 from portal.languages.sentences import MessageField
 from portal.models import User
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
-from credit.models.apps import App, AppVersion
+from credit.models.apps import App
+from credit.models.versions import AppVersion
 
 
 class AppSnapshot(models.Model):

@@ -17,9 +17,10 @@ from django.utils.translation import gettext_lazy as _
 from credit.engine.facts import ProcessorType
 from credit.engine.rules import LEAST_CREDIT, MAX_CREDIT, MAX_STATISTIC
 from credit.engine.states import AssimilateState, FileDeleteState, Outcome, ServerState, ValidateState, WorkunitError
-from credit.models.apps import PROCESSOR_TYPES, App, AppVersion
+from credit.models.apps import App
 from credit.models.claims import StoredClaim
 from credit.models.common import JOB_NAME, within
+from credit.models.versions import PROCESSOR_TYPES, AppVersion
 from portal.languages.sentences import MessagesField
 from portal.models import Host, User
 
@@ -326,7 +327,7 @@ class Result(StoredClaim):
     projected_flops = models.FloatField(_("speed used to estimate the run time (FLOPS)"), null=True, blank=True)
     # NULL: not sent yet, or sent before this was kept
     ninstances = models.FloatField(_("processors of its type in use"), null=True, blank=True)
-    # What its computer shares with others that may be the same person's: digests (scheduler.engine.ties)
+    # What its computer shares with others that may be the same person's: digests (scheduler.engine.choice.ties)
     ties = ArrayField(models.BigIntegerField(), null=True, blank=True, editable=False)
     sent_at = models.DateTimeField(_("sent"), null=True, blank=True)
     deadline_at = models.DateTimeField(_("deadline"), null=True, blank=True)

@@ -257,7 +257,7 @@ def _host_sentence(claim: Explanation, app: AppFacts | None) -> str:
     if claim.host_scale == most and most < whole * (1 - 1e-9):
         text = gettext(
             "The version’s average, %(average)s (samples: %(number)s), divided by this computer’s average, %(own)s "
-            "(samples: %(own_number)s). The factor was then lowered to %(most)s, the highest that this app allows."
+            "(samples: %(own_number)s). The factor was then limited to %(most)s, the maximum for this app."
         )
         facts["most"] = localised(f"{most:.6g}")
     elif not claim.on_probation and (claim.host_scale or 0.0) < whole * (1 - 1e-9):

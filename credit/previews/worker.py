@@ -11,7 +11,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from credit.models import App, AppVersion, Preview
-from credit.models.apps import PROCESSOR_TYPES
+from credit.models.versions import PROCESSOR_TYPES
 from credit.previews.facts import replay_of
 from credit.previews.figures import figures
 from credit.previews.replay import Replay, ReplayedResult

@@ -10,7 +10,7 @@ from django.utils.translation import gettext
 
 from credit.engine import probation
 from credit.models import HostAppVersion, ProcessorType
-from credit.models.apps import PROCESSOR_TYPES
+from credit.models.versions import PROCESSOR_TYPES
 from portal.extras import HostSection
 from portal.models import Host
 from scheduler.models import HostRecord, WorkBlock

@@ -12,9 +12,9 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import gettext_noop
 
 from credit.models import PROCESSOR_TYPES, SAFE_NAME, AppVersion, ProcessorType
-from credit.models.apps import MAX_GPU_RAM_BYTES
+from credit.models.versions import MAX_GPU_RAM_BYTES
 from portal.models import User
-from scheduler.engine.plan_classes import MAX_PATTERN_CHARS
+from scheduler.engine.choice.plan_classes import MAX_PATTERN_CHARS
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise

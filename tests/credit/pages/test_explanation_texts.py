@@ -312,16 +312,16 @@ def test_what_probation_means_is_told() -> None:
     assert "Until this changes, its factor is at most 1, and its claims do not affect" in step.sentence
     [step] = [step for step in claim_steps(claim, workunit()) if step.label == "× factor of the computer"]
     assert step.number == 1
-    assert "lowered" not in step.sentence
+    assert "lowered" not in step.sentence and "limited" not in step.sentence
 
 
-@pytest.mark.parametrize(("average", "is_lowered"), [(30.0, True), (10.0, False)])
-def test_a_factor_above_the_apps_limit_names_the_limit(average: float, is_lowered: bool) -> None:
+@pytest.mark.parametrize(("average", "is_limited"), [(30.0, True), (10.0, False)])
+def test_a_factor_above_the_apps_limit_names_the_limit(average: float, is_limited: bool) -> None:
     # 30 / 1 or 10 / 1, and 10 at most
     [claim] = decide(app(), result(record(50, 1.0), version(500, average, 0.5))).claims
     [step] = [step for step in claim_steps(claim, workunit()) if step.label == "× factor of the computer"]
     assert step.number == 10
-    assert ("The factor was then lowered to 10, the highest that this app allows." in step.sentence) is is_lowered
+    assert ("The factor was then limited to 10, the maximum for this app." in step.sentence) is is_limited
 
 
 @pytest.mark.parametrize("check", [False, True])

@@ -181,7 +181,7 @@ def test_a_part_whose_factor_is_at_the_apps_limit_names_the_limit(in_parts: Resu
     )
     in_parts.refresh_from_db()
     for part in explain_parts(ResultPart.objects.all(), in_parts, in_parts.workunit):
-        assert "lowered to 5, the highest that this app allows" in " ".join(step.sentence for step in part.steps)
+        assert "limited to 5, the maximum for this app" in " ".join(step.sentence for step in part.steps)
 
 
 def test_wingmen_stay_nameless(signed_in: Client, granted: Result, bob: User) -> None:

@@ -50,7 +50,7 @@ def told(host: HostVersionFacts, run_time: float = 1000.0, *, check: bool, max_h
 @pytest.mark.parametrize("most", [5.0, 10.0])
 def test_a_factor_at_the_limit_of_the_settings_names_that_limit(most: float) -> None:
     # The version's average, 30, over the computer's, 1
-    assert f"then lowered to {most:g}, the highest that this app allows" in told(
+    assert f"then limited to {most:g}, the maximum for this app" in told(
         record(50, 1.0), check=False, max_host_scale=most
     )
 
