@@ -23,7 +23,7 @@ from credit.models import App, AppVersion, ProcessorType
 from portal.admin import ReadOnlyAdmin
 from portal.audit.admin import AuditedAdmin, AuditedForm
 from portal.languages.sentences import sentence
-from scheduler.engine.plan_classes import is_pattern
+from scheduler.engine.choice.plan_classes import is_pattern
 from scheduler.files.store import StoringError, store_file, store_gzipped
 from scheduler.lanes.pages import LanePages
 from scheduler.lifecycle import invalid_results
@@ -106,7 +106,7 @@ class PlanClassForm(AuditedForm):
             "max_compute_capability": _("Major × 100 + minor, for example 705. NVIDIA only."),
             "min_cuda_version": _("Major × 1000 + minor × 10: 12020 for 12.2."),
             "min_opencl_version": _("Major × 100 + minor: 102 for 1.2."),
-            "gpu_ram_used_bytes": _("A job waits until so much is free. 0 means that computers are not told."),
+            "gpu_ram_used_bytes": _("A task starts only when this much is free. With 0, computers are not told."),
             "cpu_share": _(
                 "From 0 to 1. If above 0, the processors used follow from it and from the computer’s speeds."
             ),

@@ -12,7 +12,7 @@ from django.utils.translation import gettext_lazy as _
 
 from credit.models import App
 from portal.models import User
-from scheduler.engine.variants import ANY, ARM, CPU_KINDS, INTEL
+from scheduler.engine.choice.variants import ANY, ARM, CPU_KINDS, INTEL
 from scheduler.models import StoredFile
 
 MAX_NAME_CHARS: Final = 40

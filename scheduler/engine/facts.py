@@ -251,8 +251,8 @@ class JobQuery:
     """Which jobs of an app are looked for: at most this many, and only those that can suit.
 
     ``flops``: of the fastest version, times the availability. ``rank`` (-priority) and ``begin``: at which place in
-    the queue to begin. ``ties``: of who asks (`engine.ties`); ``avoids_ties``: only workunits of whose copies nobody
-    with such a tie has one; ``is_strict``: even if there are no others, for a delay bound after they got it.
+    the queue to begin. ``ties``: of who asks (`engine.choice.ties`); ``avoids_ties``: only workunits of whose copies
+    nobody with such a tie has one; ``is_strict``: even if there are no others, for a delay bound after they got it.
     ``lanes``: those for this computer in which jobs wait (`engine.lanes`).
     ``held_files``: what the computer has kept of earlier jobs. Ready jobs that need some of it go first; SQL does not
     look at it.

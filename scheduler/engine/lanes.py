@@ -20,7 +20,7 @@ FIRST_TARGETED: Final = 1 << _KIND_SHIFT
 FIRST_OF_TEAMS: Final = 3 << _KIND_SHIFT
 """The least number of a lane that is for a team."""
 RELIABLE: Final = 1 << 58
-"""The lane of replacements that go to reliable computers first (`engine.reliable`)."""
+"""The lane of replacements that go to reliable computers first (`engine.choice.reliable`)."""
 MAX_SHARED_LANES: Final = 5_000
 """Lanes of classes and versions in which jobs wait: no more of an app are looked at."""
 MAX_TARGETED_LANES: Final = 1_000

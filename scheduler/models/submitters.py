@@ -9,8 +9,8 @@ from django.utils.translation import gettext_lazy as _
 
 from credit.models import App
 from portal.models import User
-from scheduler.engine.fair_queue import LEAST_SHARE, MOST_SHARE
-from scheduler.engine.submitter_limits import SubmitterLimits
+from scheduler.engine.submission.fair_queue import LEAST_SHARE, MOST_SHARE
+from scheduler.engine.submission.submitter_limits import SubmitterLimits
 from scheduler.wire.job_fields import LEAST_PRIORITY, MOST_PRIORITY
 
 
@@ -48,7 +48,7 @@ class Submitter(models.Model):
 
 
 class SubmitterPlace(models.Model):
-    """Where in the queue of an app and a priority the work ends that somebody has submitted (`engine.fair_queue`)."""
+    """Where the work of a submitter ends in the queue of an app and a priority (`engine.submission.fair_queue`)."""
 
     submitter = models.ForeignKey(Submitter, models.CASCADE, related_name="places", db_index=False)
     app = models.ForeignKey(App, models.CASCADE, related_name="+", db_index=False)

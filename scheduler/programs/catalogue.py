@@ -17,7 +17,7 @@ from credit.statistics.facts import rules_of
 from portal.clients.database.timed_cache import TimedCache
 from portal.clients.effects import in_thread
 from portal.wire import keywords
-from scheduler.engine.containers import DOCKER, WSL
+from scheduler.engine.choice.containers import DOCKER, WSL
 from scheduler.engine.facts import AppFacts, PlanClassRules, Version
 from scheduler.engine.hr_classes import Redundancy
 from scheduler.engine.lanes import FIRST_TARGETED, MAX_TARGETED_LANES, Lane, LaneIndex, LaneKind

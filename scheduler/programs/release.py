@@ -20,7 +20,7 @@ from django.db import transaction
 from django.utils.translation import gettext
 
 from credit.models import App, AppVersion, Platform, ProcessorType
-from credit.models.apps import API_VERSION, FILE_PREFIX, MAX_CMDLINE_NBYTES
+from credit.models.versions import API_VERSION, FILE_PREFIX, MAX_CMDLINE_NBYTES
 from portal.audit import signed_log
 from portal.languages.sentences import sentence
 from portal.models import SignedEntry

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from credit.engine.states import ServerState
+from scheduler.engine.choice.reliable import WAIT_SECS
 from scheduler.engine.lanes import FIRST_TARGETED, MAX_SHARED_LANES, MAX_TARGETED_LANES, RELIABLE
-from scheduler.engine.reliable import WAIT_SECS
 
 # Of each app's queue: the usual size of the first jobs, the highest priority and the places between which its jobs lie,
 # and the lowest priority. Locks nothing.

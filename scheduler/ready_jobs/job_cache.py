@@ -53,7 +53,7 @@ Place = tuple[int, int]
 @dataclass(slots=True)
 class ReadyJob:
     """A job that is kept ready. ``holders``: who has a copy of its workunit, or is being given one, by their ties
-    (`engine.ties`), among which are the numbers of their accounts. ``sticky_files``: the names of
+    (`engine.choice.ties`), among which are the numbers of their accounts. ``sticky_files``: the names of
     its inputs that computers keep.
     """
 

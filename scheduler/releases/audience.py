@@ -14,11 +14,11 @@ from django.conf import settings
 from credit.engine.flops import Ceilings
 from portal.models import Host
 from portal.wire.hardware import Containers, Distro
-from scheduler.engine.client_versions import may_run, number_of
-from scheduler.engine.containers import usable
+from scheduler.engine.choice.client_versions import may_run, number_of
+from scheduler.engine.choice.containers import usable
+from scheduler.engine.choice.versions import usage_of
 from scheduler.engine.facts import Computer, PlanClassRules, Version
 from scheduler.engine.request import CPU, GPU_TYPES, Gpu
-from scheduler.engine.versions import usage_of
 from scheduler.models import BetaTester
 
 ACTIVE_DAYS: Final = 30
@@ -100,8 +100,8 @@ def _verdict(host: Host, version: Version, plan_class: PlanClassRules | None, ap
     if version.platform not in (host.platform_name, *ALSO_RUN.get(host.platform_name, ())):
         return "other"
     needed = max(KNOWN_SINCE.get(version.processor_type, (0, 0)), SHARED_MEMORY_SINCE if api_version else (0, 0))
-    asker = number_of(host.client_version)
-    if _client(host.client_version) < needed or not may_run(asker, version.min_client, version.max_client):
+    number = number_of(host.client_version)
+    if _client(host.client_version) < needed or not may_run(number, version.min_client, version.max_client):
         return "old"
     ceilings = Ceilings(
         settings.AM_MAX_NCPUS, settings.AM_MAX_CPU_FLOPS, settings.AM_MAX_GPUS, settings.AM_MAX_GPU_FLOPS

@@ -37,7 +37,7 @@ from portal.models import User
 from portal.people.accounts import ClientAuthError, note_key_use
 from portal.wire import credentials
 from portal.wire.boinc_errors import ERR_GENERIC
-from scheduler.engine import versions
+from scheduler.engine.choice import versions
 from scheduler.engine.facts import Job, JobQuery, RecordKey
 from scheduler.engine.lanes import is_for_one_person
 from scheduler.engine.request import SchedulerRequest

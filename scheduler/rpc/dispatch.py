@@ -17,18 +17,18 @@ from django.conf import settings
 
 from credit.engine.flops import Ceilings
 from portal.clients.database.settings_cache import cached_setting
-from scheduler.engine import containers, keywords, reliable, versions
-from scheduler.engine.client_versions import ClientLimits, number_of, refused, site_reason
+from scheduler.engine.choice import containers, keywords, reliable, versions
+from scheduler.engine.choice.client_versions import ClientLimits, number_of, refused, site_reason
+from scheduler.engine.choice.needs import Needs
+from scheduler.engine.choice.selection import Limits, Selection, jobs_by_app_weight, jobs_wanted
+from scheduler.engine.choice.ties import Separation, ties_of
+from scheduler.engine.choice.versions import Choices
 from scheduler.engine.facts import AppFacts, Choice, Computer, JobQuery, RecordKey, Records, Usage, Version
 from scheduler.engine.hr_classes import Redundancy, class_of
 from scheduler.engine.lanes import ANY_VERSION, LaneKind, Requirement, has_targeted
-from scheduler.engine.needs import Needs
 from scheduler.engine.project_preferences import NOTHING_CHOSEN, ProjectPreferences
 from scheduler.engine.reasons import OF_PLAN_CLASSES, Reason, sentence
 from scheduler.engine.request import CPU, GPU_TYPES, SchedulerRequest
-from scheduler.engine.selection import Limits, Selection, jobs_by_app_weight, jobs_wanted
-from scheduler.engine.ties import Separation, ties_of
-from scheduler.engine.versions import Choices
 from scheduler.programs.catalogue import BEFORE_ALL, Catalogue
 from scheduler.rpc.rows import KnownResult, Waiting
 from scheduler.rpc.store import Account
@@ -44,8 +44,8 @@ class Dispatch:
 
     ``scores``: how much the volunteer likes each app (`keywords.score`). ``inherited``: for each missing record, the
     version whose statistics it takes over. ``lost``: jobs to give up; ``again``: jobs to send again. ``ties``: what the
-    computer shares with others that may be the same person's (`engine.ties`). ``lanes``: of each app, those for this
-    computer in which jobs wait (`engine.lanes`). ``held_files``: what it keeps of earlier jobs.
+    computer shares with others that may be the same person's (`engine.choice.ties`). ``lanes``: of each app, those for
+    this computer in which jobs wait (`engine.lanes`). ``held_files``: what it keeps of earlier jobs.
     """
 
     catalogue: Catalogue
@@ -231,11 +231,11 @@ class _Chooser:
         return self.user_id if self.preferences.tests else 0
 
     @property
-    def asker(self) -> versions.Asker:
-        return asker_of(self.request, self.tester_id)
+    def requester(self) -> versions.Requester:
+        return requester_of(self.request, self.tester_id)
 
     def usable(self, app: AppFacts, requirement: Requirement = ANY_VERSION) -> list[Version]:
-        return versions.newest(self.work.catalogue.versions_by_app.get(app.id, ()), self.asker, requirement)
+        return versions.newest(self.work.catalogue.versions_by_app.get(app.id, ()), self.requester, requirement)
 
     def has_version(self, app: AppFacts) -> bool:
         if self.request.is_anonymous:
@@ -244,8 +244,8 @@ class _Chooser:
 
     def needs_other_client(self, app: AppFacts) -> bool:
         """Whether there are versions for the computer, but all for other versions of BOINC."""
-        asker = self.asker
-        return any(asker.can_run(version) for version in self.work.catalogue.versions_by_app.get(app.id, ()))
+        requester = self.requester
+        return any(requester.can_run(version) for version in self.work.catalogue.versions_by_app.get(app.id, ()))
 
     def choose(self, app: AppFacts, requirement: Requirement) -> Choices:
         return self.choose_with_reasons(app, requirement)[0]
@@ -265,8 +265,8 @@ class _Chooser:
         return versions.choose(app, usable, self.work.catalogue.plan_classes, *common, seed)
 
 
-def asker_of(request: SchedulerRequest, user_id: int) -> versions.Asker:
-    return versions.Asker(request.platforms, number_of(request.client_version), user_id)
+def requester_of(request: SchedulerRequest, user_id: int) -> versions.Requester:
+    return versions.Requester(request.platforms, number_of(request.client_version), user_id)
 
 
 def _choices(chooser: _Chooser) -> dict[int, Choices]:

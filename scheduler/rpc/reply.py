@@ -14,8 +14,8 @@ from credit.engine.recent_credit import decayed
 from credit.engine.rules import Rules
 from portal.clients.database.settings_cache import cached_setting
 from portal.wire.credentials import external_cpid
-from scheduler.engine import variants
-from scheduler.engine.client_versions import is_warned, number_of, warning
+from scheduler.engine.choice import variants
+from scheduler.engine.choice.client_versions import is_warned, number_of, warning
 from scheduler.engine.facts import Choice, Job
 from scheduler.engine.outputs import upload_name
 from scheduler.engine.project_preferences import elements

@@ -19,7 +19,8 @@ from credit.engine import probation
 from credit.engine.probation import Ending
 from credit.engine.states import Outcome, ServerState
 from portal.languages.messages import Message
-from scheduler.engine import copies, outputs, versions
+from scheduler.engine import copies, outputs
+from scheduler.engine.choice import versions
 from scheduler.engine.facts import AppFacts, Computer, Records, Version
 from scheduler.engine.request import ReportedResult, SchedulerRequest
 from scheduler.files.certificates import is_size_key

@@ -16,9 +16,9 @@ from django.conf import settings
 from credit.engine.facts import HostVersionFacts
 from portal.clients.database.json_rows import decode
 from portal.clients.effects import Params, Query, Row, Step, Then, fetch
+from scheduler.engine.choice.ties import Separation
 from scheduler.engine.facts import Choice, Job, RecordKey
 from scheduler.engine.lanes import Binding
-from scheduler.engine.ties import Separation
 from scheduler.engine.trickle_downs import Telling
 from scheduler.rpc import sql as rpc_sql
 from scheduler.rpc.rows import WRITTEN, WrittenRow

@@ -11,7 +11,7 @@ from django.db import connection, models
 from django.db.backends.utils import CursorWrapper
 
 from credit.models import Result, Workunit
-from scheduler.engine.fair_queue import Window
+from scheduler.engine.submission.fair_queue import Window
 from scheduler.submission import sql
 from scheduler.submission.sql import MARK, SHIFT
 

@@ -8,9 +8,9 @@ from django.db import connection
 
 from credit.models import Batch
 from portal.models import User
-from scheduler.engine import fair_queue
-from scheduler.engine.fair_queue import Queue, Window
-from scheduler.engine.submitter_limits import UnderWay, WantedJob, excess
+from scheduler.engine.submission import fair_queue
+from scheduler.engine.submission.fair_queue import Queue, Window
+from scheduler.engine.submission.submitter_limits import UnderWay, WantedJob, excess
 from scheduler.models import Submitter, SubmitterPlace
 from scheduler.submission import sql
 from scheduler.wire.job_fields import MOST_PRIORITY, JobError, SubmittedJob

@@ -12,7 +12,7 @@ from django.core.cache import cache
 from django.db import connection
 
 from credit.models import Batch
-from scheduler.engine.forecast import Forecast, Granted, Lately, Open, forecast
+from scheduler.engine.submission.forecast import Forecast, Granted, Lately, Open, forecast
 from scheduler.submission import sql
 from scheduler.wire.job_fields import SubmittedJob
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from credit.engine.states import AssimilateState, Outcome, ServerState, ValidateState
-from scheduler.engine.fair_queue import FPOPS_PER_PLACE, LONGEST_JOB, MIN_WINDOW
 from scheduler.engine.lanes import RELIABLE
+from scheduler.engine.submission.fair_queue import FPOPS_PER_PLACE, LONGEST_JOB, MIN_WINDOW
 
 READ_PROGRESS: Final = f"""
 SELECT b.id, coalesce(w.ndone, 0) + coalesce(a.ndone, 0), coalesce(w.nfailed, 0) + coalesce(a.nfailed, 0),
@@ -31,8 +31,8 @@ SELECT b.id, coalesce(w.ndone, 0) + coalesce(a.ndone, 0), coalesce(w.nfailed, 0)
 """
 # Locks workunits by id, their results, and the ends of the submitter's work. Unsent results are withdrawn at once, as
 # thousands that nobody wants must not be sent before the transitioner comes by. The scheduler has those in progress
-# aborted. What was withdrawn is taken off the ends (`engine.fair_queue`), so that a submission that corrects a mistake
-# does not wait behind it. Replacements lie in another queue, where nobody has an end for them.
+# aborted. What was withdrawn is taken off the ends (`engine.submission.fair_queue`), so that a submission that
+# corrects a mistake does not wait behind it. Replacements lie in another queue, where nobody has an end for them.
 CANCEL: Final = f"""
 WITH open AS (
   SELECT id FROM credit_workunit
@@ -100,11 +100,11 @@ SELECT count(w.id), coalesce(sum(w.fpops_est * w.target_nresults), 0)::float8
 # For {columns} and {values}: those of `scheduler.submission.create_work`. Locks nothing; the caller has the workunits
 # locked, or nobody else sees them yet.
 #
-# The place of each result is drawn at random from the window of its submission (`engine.fair_queue`). What has none,
-# such as a replacement, lies anywhere in its queue, or up to MIN_WINDOW places behind its head. So copies of a workunit
-# do not lie side by side, nobody knows which one comes when, and nothing that waits is overtaken for ever. The queue is
-# measured once, before the first row is there: measured for each row, it would lead through all rows that the statement
-# has inserted by then.
+# The place of each result is drawn at random from the window of its submission (`engine.submission.fair_queue`). What
+# has none, such as a replacement, lies anywhere in its queue, or up to MIN_WINDOW places behind its head. So copies of
+# a workunit do not lie side by side, nobody knows which one comes when, and nothing that waits is overtaken for ever.
+# The queue is measured once, before the first row is there: measured for each row, it would lead through all rows that
+# the statement has inserted by then.
 CREATE_RESULTS: Final = f"""
         INSERT INTO credit_result ({{columns}})
         WITH w AS (

@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol
 
 from credit.engine.rules import MAX_CREDIT
 from portal.languages.messages import Message
-from scheduler.engine.inputs import MAX_URL_CHARS, MAX_URLS, fault_of_names, host_of, is_file_url, is_host_allowed
+from scheduler.engine.choice.variants import ANY, CPU_KINDS
 from scheduler.engine.lanes import Lane, LaneKind, Requirement
 from scheduler.engine.limits import (
     MAX_FILE_NBYTES,
@@ -28,7 +28,14 @@ from scheduler.engine.limits import (
     job_name_rule,
     name_rule,
 )
-from scheduler.engine.variants import ANY, CPU_KINDS
+from scheduler.engine.submission.inputs import (
+    MAX_URL_CHARS,
+    MAX_URLS,
+    fault_of_names,
+    host_of,
+    is_file_url,
+    is_host_allowed,
+)
 
 MAX_FLOPS_COUNT: Final = 1e25
 MAX_TARGET_ID: Final = 2**59
@@ -117,7 +124,7 @@ class InputFile:
     remote: RemoteContent | None = None
     is_sticky: bool = False
     is_executable: bool = False
-    # Of the variant that it belongs to (`engine.variants`)
+    # Of the variant that it belongs to (`engine.choice.variants`)
     plan_class: str = ""
     cpu: str = ""
     is_gzipped: bool = False

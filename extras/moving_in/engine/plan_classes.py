@@ -9,7 +9,7 @@ from typing import Final
 
 from credit.engine.facts import ProcessorType
 from extras.moving_in.engine import blobs
-from scheduler.engine.plan_classes import is_pattern
+from scheduler.engine.choice.plan_classes import is_pattern
 
 MB: Final = 1024 * 1024
 _GPUS: Final = {

@@ -8,9 +8,9 @@ import pytest
 
 from credit.engine.rules import Rules
 from portal.wire.hardware import Containers, Distro
-from scheduler.engine.containers import usable
+from scheduler.engine.choice.containers import usable
+from scheduler.engine.choice.keywords import most_liked, score
 from scheduler.engine.facts import AppFacts
-from scheduler.engine.keywords import most_liked, score
 from scheduler.engine.request import SchedulerRequest
 
 WITH_DOCKER = Distro("Ubuntu", "Ubuntu 24.04", "27.3.1", True)

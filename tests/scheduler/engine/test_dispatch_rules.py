@@ -15,12 +15,12 @@ from credit.engine.averages import Average, AverageWithVariance
 from credit.engine.facts import HostVersionFacts
 from credit.engine.flops import Ceilings
 from credit.engine.rules import Rules
+from scheduler.engine.choice.needs import Needs
+from scheduler.engine.choice.selection import Limits, Selection, jobs_by_app_weight, jobs_wanted
+from scheduler.engine.choice.versions import Requester, choose, choose_own, newest, usage_of
 from scheduler.engine.facts import AppFacts, Choice, Computer, Job, PlanClassRules, RecordKey, Usage, Version
-from scheduler.engine.needs import Needs
 from scheduler.engine.reasons import Reason
 from scheduler.engine.request import CPU, ClientVersion, Gpu, WorkRequest
-from scheduler.engine.selection import Limits, Selection, jobs_by_app_weight, jobs_wanted
-from scheduler.engine.versions import Asker, choose, choose_own, newest, usage_of
 
 TODAY = dt.date(2026, 11, 20)
 LINUX = "x86_64-pc-linux-gnu"
@@ -343,7 +343,7 @@ def test_the_newest_version_of_a_platform_and_plan_class_counts() -> None:
         replace(CPU_VERSION, id=22, version_num=103, platform="windows_x86_64"),
         GPU_VERSION,
     ]
-    assert {version.id for version in newest(versions, Asker((LINUX,), 0, 1))} == {20, 11}
+    assert {version.id for version in newest(versions, Requester((LINUX,), 0, 1))} == {20, 11}
 
 
 def et(n: int, secs_per_flop: float) -> HostVersionFacts:

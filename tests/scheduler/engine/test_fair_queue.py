@@ -6,8 +6,16 @@ import random
 
 import pytest
 
-from scheduler.engine.fair_queue import FPOPS_PER_PLACE, LAST_PLACE, LONGEST_JOB, Queue, Window, places, window
-from scheduler.engine.submitter_limits import SubmitterLimits, UnderWay, WantedJob, excess
+from scheduler.engine.submission.fair_queue import (
+    FPOPS_PER_PLACE,
+    LAST_PLACE,
+    LONGEST_JOB,
+    Queue,
+    Window,
+    places,
+    window,
+)
+from scheduler.engine.submission.submitter_limits import SubmitterLimits, UnderWay, WantedJob, excess
 
 UNIT = FPOPS_PER_PLACE
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from scheduler.engine.fair_queue import Queue, window
-from scheduler.engine.forecast import MIN_GRANTED, Forecast, Granted, Lately, Open, forecast
+from scheduler.engine.submission.fair_queue import Queue, window
+from scheduler.engine.submission.forecast import MIN_GRANTED, Forecast, Granted, Lately, Open, forecast
 
 HOUR, DAY = 3600.0, 86_400.0
 DEADLINE = 3 * DAY

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.engine.client_versions import ClientLimits, is_warned, may_run, number_of, site_reason, text_of
+from scheduler.engine.choice.client_versions import ClientLimits, is_warned, may_run, number_of, site_reason, text_of
 from scheduler.engine.hr_classes import Redundancy, class_name, class_of
 from scheduler.engine.lanes import (
     FIRST_TARGETED,

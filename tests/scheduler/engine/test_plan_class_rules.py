@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from credit.engine.flops import Ceilings
+from scheduler.engine.choice.plan_classes import fits_gpu, gpu_ncpus, is_pattern, virtualbox_number
+from scheduler.engine.choice.versions import usage_of
 from scheduler.engine.facts import Computer, PlanClassRules, Version
-from scheduler.engine.plan_classes import fits_gpu, gpu_ncpus, is_pattern, virtualbox_number
 from scheduler.engine.request import Gpu
-from scheduler.engine.versions import usage_of
 
 CUDA = Gpu("NVIDIA", 1, 1e13, 8 * 2**30, driver=53_504, capability=806, has_opencl=True, opencl=300, cuda=12_020)
 AMD = Gpu("ATI", 1, 1e13, 8 * 2**30, has_opencl=True, opencl=200, has_doubles=True)

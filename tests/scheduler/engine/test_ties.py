@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scheduler.engine.ties import NEW_KEY, NEW_KEY_SECS, network_of, ties_of
+from scheduler.engine.choice.ties import NEW_KEY, NEW_KEY_SECS, network_of, ties_of
 
 OLD_SECS = NEW_KEY_SECS
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scheduler.engine.variants import files_for
+from scheduler.engine.choice.variants import files_for
 
 LINUX, MAC, MAC_INTEL = "x86_64-pc-linux-gnu", "arm64-apple-darwin", "x86_64-apple-darwin"
 DATA = {"name": "data"}

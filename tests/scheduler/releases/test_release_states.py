@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from scheduler.engine import release_states
+from scheduler.engine.choice.versions import Requester, newest
 from scheduler.engine.facts import Version
 from scheduler.engine.release_states import NotPossible, ReleaseAction, ReleaseState
-from scheduler.engine.versions import Asker, newest
 
 DRAFT, BETA, RELEASED, WITHDRAWN = ReleaseState
 TEST, RELEASE, WITHDRAW = ReleaseAction
@@ -55,9 +55,9 @@ def test_what_is_withdrawn_is_sent_to_nobody_tested_or_not() -> None:
 
 def test_testers_get_the_version_that_is_tested_and_others_the_one_before() -> None:
     versions = [version(1, 100), version(2, 101, testers=frozenset([7]))]
-    assert [each.id for each in newest(versions, Asker((LINUX,), 0, 7))] == [2]
-    assert [each.id for each in newest(versions, Asker((LINUX,), 0, 8))] == [1]
-    assert newest(versions[1:], Asker((LINUX,), 0, 8)) == []
+    assert [each.id for each in newest(versions, Requester((LINUX,), 0, 7))] == [2]
+    assert [each.id for each in newest(versions, Requester((LINUX,), 0, 8))] == [1]
+    assert newest(versions[1:], Requester((LINUX,), 0, 8)) == []
 
 
 def test_the_version_before_is_the_newest_older_one_that_was_sent_to_all() -> None:

@@ -8,7 +8,7 @@ import pytest
 from django.db import connection
 
 from credit.models import App, Result, ServerState, Workunit
-from scheduler.engine.fair_queue import MIN_WINDOW
+from scheduler.engine.submission.fair_queue import MIN_WINDOW
 from scheduler.lifecycle import transitioner
 from tests.support.credit_factories import NOON, make_app, make_result, make_workunit
 

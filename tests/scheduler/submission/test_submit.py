@@ -22,8 +22,8 @@ from pytest_django import Settings
 from credit.engine.states import AssimilateState, Outcome
 from credit.models import App, Batch, Membership, Result, ServerState, Team, Workunit
 from portal.models import Host, User
-from scheduler.engine.inputs import host_of, is_host_allowed
 from scheduler.engine.lanes import Lane, LaneKind
+from scheduler.engine.submission.inputs import host_of, is_host_allowed
 from scheduler.examples import demo
 from scheduler.files.store import store_file, store_gzipped
 from scheduler.models import ArchivedWorkunit, HostRecord, StoredFile

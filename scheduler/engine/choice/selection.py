@@ -15,14 +15,14 @@ from typing import Any
 
 from credit.engine import probation
 from credit.engine.facts import HostVersionFacts
-from scheduler.engine import variants, versions
+from scheduler.engine.choice import variants, versions
+from scheduler.engine.choice.needs import Needs
+from scheduler.engine.choice.versions import Choices
 from scheduler.engine.facts import AppFacts, Choice, Computer, Job, RecordKey, Records
 from scheduler.engine.hr_classes import Redundancy
 from scheduler.engine.lanes import ANY_VERSION, Binding, Requirement, bind, is_for_one_person
-from scheduler.engine.needs import Needs
 from scheduler.engine.reasons import Reason
 from scheduler.engine.request import CPU
-from scheduler.engine.versions import Choices
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +174,7 @@ class Selection:
         return variants.files_for(inputs, what.plan_class, what.platform or main, main)
 
     def lacks(self, reason: Reason, nbytes: float) -> Reason:
-        """Take note that a job did not fit by so much."""
+        """Note by how many bytes a job did not fit."""
         self.missing[reason] = min(nbytes, self.missing.get(reason, nbytes))
         return reason
 

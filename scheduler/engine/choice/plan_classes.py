@@ -9,7 +9,7 @@ import re
 from functools import lru_cache
 from typing import Final
 
-from scheduler.engine.containers import DOCKER
+from scheduler.engine.choice.containers import DOCKER
 from scheduler.engine.facts import Computer, PlanClassRules
 from scheduler.engine.reasons import Reason
 from scheduler.engine.request import Gpu

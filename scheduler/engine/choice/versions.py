@@ -16,7 +16,7 @@ from typing import Final
 from credit.engine import probation
 from credit.engine.facts import HostVersionFacts
 from credit.engine.flops import Ceilings, GpuUse, knows_speed, measured_flops, peak_flops, projected_flops
-from scheduler.engine import client_versions, plan_classes
+from scheduler.engine.choice import client_versions, plan_classes
 from scheduler.engine.facts import AppFacts, Choice, Computer, PlanClassRules, RecordKey, Records, Usage, Version
 from scheduler.engine.lanes import ANY_VERSION, Requirement
 from scheduler.engine.reasons import Reason
@@ -74,8 +74,8 @@ def may_have(version: Version, user_id: int) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Asker:
-    """Who asks, as far as it decides on versions: the client's platforms, its number (0: not known), its owner."""
+class Requester:
+    """What decides on versions in a request: the client's platforms, its number (0: unknown), and its owner."""
 
     platforms: Sequence[str]
     client: int
@@ -89,7 +89,7 @@ class Asker:
         return self.can_run(version) and client_versions.may_run(self.client, version.min_client, version.max_client)
 
 
-def newest(versions: Iterable[Version], asker: Asker, requirement: Requirement = ANY_VERSION) -> list[Version]:
+def newest(versions: Iterable[Version], requester: Requester, requirement: Requirement = ANY_VERSION) -> list[Version]:
     """The highest version number of each platform and plan class that the client can run and its owner may have.
 
     With a ``requirement`` only of the versions that a job asks for, or is bound to.
@@ -97,7 +97,7 @@ def newest(versions: Iterable[Version], asker: Asker, requirement: Requirement =
     number, id_ = requirement
     best: dict[tuple[str, str], Version] = {}
     for version in versions:
-        if not asker.fits(version) or (number and version.version_num != number) or (id_ and version.id != id_):
+        if not requester.fits(version) or (number and version.version_num != number) or (id_ and version.id != id_):
             continue
         key = version.platform, version.plan_class
         if key not in best or best[key].version_num < version.version_num:
