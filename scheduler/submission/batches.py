@@ -119,7 +119,7 @@ def retire(batch: Batch, now: dt.datetime) -> int:
     """Delete the kept outputs of a finished batch; how many. Raises NotFinished. Safe to repeat."""
     is_empty = not batch.nworkunits and batch.cancelled_at is not None
     if batch.retired_at is None and not is_empty and not read_progress([batch])[0].is_finished:
-        raise NotFinished(Message("batch_unfinished", number=batch.pk))
+        raise NotFinished(Message("batch_unfinished", number=str(batch.pk)))
     return give_up(batch, now)
 
 

@@ -70,10 +70,10 @@ def retry_failed(batch: Batch, now: dt.datetime) -> Batch:
     if (first := Batch.objects.filter(request_id=request_id).first()) is not None:
         return first
     if not batches.read_progress([batch])[0].is_finished:
-        raise NothingToRetry(Message("batch_unfinished", number=batch.pk))
+        raise NothingToRetry(Message("batch_unfinished", number=str(batch.pk)))
     jobs = _jobs(batch)
     if not jobs:
-        raise NothingToRetry(Message("batch_without_failures", number=batch.pk))
+        raise NothingToRetry(Message("batch_without_failures", number=str(batch.pk)))
     again, _ = submit(
         batch.app,
         {},

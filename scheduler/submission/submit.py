@@ -162,7 +162,7 @@ def _filled(into: Batch, njobs: int) -> Batch:
     """The batch with room for more jobs. JobError if it takes none."""
     batch = Batch.objects.select_for_update(no_key=True, of=("self",)).select_related("app").get(pk=into.pk)
     if batch.cancelled_at is not None or batch.retired_at is not None:
-        raise JobError("batch", Message("batch_closed", number=batch.pk))
+        raise JobError("batch", Message("batch_closed", number=str(batch.pk)))
     batch.nworkunits += njobs
     batch.save(update_fields=["nworkunits"])
     return batch

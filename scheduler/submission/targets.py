@@ -51,12 +51,12 @@ def check(app: App, jobs: Sequence[SubmittedJob], owner: User | None) -> None:
         missing = set(wanted[kind]) - set(_existing(kind, list(wanted[kind]), within)) if wanted[kind] else set()
         if missing:
             id_ = min(missing)
-            message = Message("no_target", kind=_KINDS[kind], number=id_)
+            message = Message("no_target", kind=_KINDS[kind], number=str(id_))
             raise JobError(f"jobs[{wanted[kind][id_]}].{name}", message)
     if numbers:
         versions = AppVersion.objects.filter(app=app, version_num__in=numbers, is_deprecated=False)
         for number in sorted(set(numbers) - set(versions.values_list("version_num", flat=True))):
-            raise JobError(f"jobs[{numbers[number]}].app_version_num", Message("no_such_version", number=number))
+            raise JobError(f"jobs[{numbers[number]}].app_version_num", Message("no_such_version", number=str(number)))
 
 
 def gone(lanes: Iterable[int]) -> set[int]:

@@ -282,7 +282,7 @@ def test_who_does_not_see_all_tasks_reaches_only_what_is_theirs(app: App, alice:
     Membership.objects.create(user=bob, team=other_team)
     allowed = [{"target_host": theirs.pk}, {"target_user": alice.pk}, {"target_team": own_team.pk}]
     assert send(app, allowed, owner=alice).nworkunits == 3
-    for name, number in (("host", others.pk), ("user", bob.pk), ("team", other_team.pk), ("host", 999)):
+    for name, number in (("host", others.pk), ("user", bob.pk), ("team", other_team.pk), ("host", 98765)):
         job = {f"target_{name}": number}
         with pytest.raises(JobError, match=rf"jobs\[0\].target_{name}: there is no .* of the number {number}"):
             send(app, [job], owner=alice)
