@@ -63,7 +63,7 @@ class DayPage:
         return self.day + dt.timedelta(days=1)
 
 
-def read_day(user: User, day: dt.date, page: str = "1") -> DayPage:
+def read_day(user: User, day: dt.date, page: str) -> DayPage:
     """One of the user's days, a page of its parts, the largest credit first; four statements."""
     rows = Day.objects.filter(user=user, day=day).order_by("project_id", "host_id")
     projects = {project.pk: project for project in Project.objects.all()}

@@ -237,4 +237,4 @@ def _words(amounts: Totals) -> str:
 
 
 def _send(user: User, kind: Mail, template: str, told: Mapping[str, object]) -> bool:
-    return send_once(user, kind, f"accounting/mails/{template}", dict(told), {})
+    return send_once(user, kind, f"accounting/mails/{template}", dict(told))

@@ -80,10 +80,10 @@ def send_test(campaign: MailCampaign, user: User) -> None:
         raise MailServerDown from error
 
 
-def send_some(now: dt.datetime, most: int = MAILS_PER_RUN) -> int:
+def send_some(now: dt.datetime) -> int:
     """Send mails that operators began, up to the limits; how many. Safe to repeat. Raises MailServerDown."""
     nsent = 0
-    for _ in range(most):
+    for _ in range(MAILS_PER_RUN):
         recipient = _claim_next(now)
         if recipient is None:
             break
