@@ -47,8 +47,8 @@ def due(campaign: MailCampaign, now: dt.datetime) -> QuerySet[User]:
     recent = hosts.filter(last_contact_at__gt=now - dt.timedelta(days=campaign.lapsed_days))
     others = Q(sent_mails__kind=Mail.LAPSED, sent_mails__sent_at__gt=now - _YEAR) & ~Q(sent_mails__key=_key(campaign))
     of_the_year = Count("sent_mails", others)
-    told = _rows(campaign).filter(Q(retry_at=None) | Q(retry_at__gt=now), user=OuterRef("pk"))
-    people = recipients().filter(~Exists(recent), ~Exists(told), Exists(hosts), mail_choice__lapsed=True)
+    settled = _rows(campaign).filter(Q(retry_at=None) | Q(retry_at__gt=now), user=OuterRef("pk"))
+    people = recipients().filter(~Exists(recent), ~Exists(settled), Exists(hosts), mail_choice__lapsed=True)
     return people.annotate(nmails=of_the_year).filter(nmails__lt=settings.LAPSED_MAILS_PER_YEAR).order_by("pk")
 
 
