@@ -27,8 +27,10 @@ from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 from pytest_django import DjangoDbBlocker, Settings
 
+from credit.models import App, AppVersion
 from portal.languages.compiling import compile_stale
 from portal.models import Host, User
+from tests.support.credit_factories import make_app, make_version
 from tests.support.database import backend, commit_without_waiting, empty_tables, end_other_sessions, use_template
 from tests.support.s3_server import S3Server
 from tests.support.sessions import sign_in_lately
@@ -165,6 +167,25 @@ def bob(db: None) -> User:
 def operator(db: None) -> User:
     """Somebody who runs the site."""
     return User.objects.create_superuser("operator@example.org", "operator's secret", name="Operator")
+
+
+@pytest.fixture
+def desk(client: Client, operator: User) -> Client:
+    """The operator's browser, where they have just signed in."""
+    sign_in_lately(client, operator)
+    return client
+
+
+@pytest.fixture
+def app(db: None) -> App:
+    """An app of the site's own project, without versions."""
+    return make_app()
+
+
+@pytest.fixture
+def version(app: App) -> AppVersion:
+    """A version of it for Linux."""
+    return make_version(app)
 
 
 @pytest.fixture

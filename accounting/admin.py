@@ -50,7 +50,7 @@ from accounting.rpc import account_keys, catalogue
 from accounting.statistics.admin_pages import StatisticsImportAdmin
 from accounting.wire.requests import URLError, canonical_url
 from portal.admin import ReadOnlyAdmin
-from portal.admin.base import LabelledRows
+from portal.admin.base import LabelledRows, column
 from portal.audit import two_persons
 from portal.audit.admin import AuditedAdmin, AuditedForm
 from portal.audit.record import record
@@ -389,6 +389,10 @@ admin.site.register(StatisticsImport, StatisticsImportAdmin)
 
 @admin.register(ProjectDay)
 class ProjectDayAdmin(ReadOnlyAdmin):
+    cpu_hours = column("cpu_time", _("CPU time"), duration_text)
+    gpu_hours = column("gpu_time", _("GPU time"), duration_text)
+    cpu_credit = column("cpu_ec", _("CPU credit"), credit_text)
+    gpu_credit = column("gpu_ec", _("GPU credit"), credit_text)
     list_display = ("day", "project", "users", "hosts", "cpu_credit", "gpu_credit", "njobs_success", "njobs_error")
     list_filter = ("project",)
     list_select_related = ("project",)
@@ -400,22 +404,6 @@ class ProjectDayAdmin(ReadOnlyAdmin):
         "njobs_error", "rolled_up_at",
     )  # fmt: skip
 
-    @admin.display(description=_("CPU time"))
-    def cpu_hours(self, row: ProjectDay) -> str:
-        return duration_text(row.cpu_time)
-
-    @admin.display(description=_("GPU time"))
-    def gpu_hours(self, row: ProjectDay) -> str:
-        return duration_text(row.gpu_time)
-
-    @admin.display(description=_("CPU credit"), ordering="cpu_ec")
-    def cpu_credit(self, row: ProjectDay) -> str:
-        return credit_text(row.cpu_ec)
-
-    @admin.display(description=_("GPU credit"), ordering="gpu_ec")
-    def gpu_credit(self, row: ProjectDay) -> str:
-        return credit_text(row.gpu_ec)
-
 
 @admin.register(ProjectTrouble)
 class ProjectTroubleAdmin(ReadOnlyAdmin):
@@ -426,28 +414,21 @@ class ProjectTroubleAdmin(ReadOnlyAdmin):
 
 @admin.register(ProjectStanding)
 class ProjectStandingAdmin(ReadOnlyAdmin):
+    target_percent = column("target", _("target (%)"), lambda share: number_format(100 * share, 1))
+    got_percent = column("got", _("actual (%)"), lambda share: number_format(100 * share, 1))
+    factor = column("boost", _("factor applied to its share"), lambda boost: number_format(boost, 2))
     list_display = ("project", "on_gpu", "target_percent", "got_percent", "factor", "day")
     list_filter = ("project", "on_gpu")
     list_select_related = ("project",)
     fields = list_display
-
-    @admin.display(description=_("target (%)"), ordering="target")
-    def target_percent(self, row: ProjectStanding) -> str:
-        return number_format(100 * row.target, 1)
-
-    @admin.display(description=_("actual (%)"), ordering="got")
-    def got_percent(self, row: ProjectStanding) -> str:
-        return number_format(100 * row.got, 1)
-
-    @admin.display(description=_("factor applied to its share"), ordering="boost")
-    def factor(self, row: ProjectStanding) -> str:
-        return number_format(row.boost, 2)
 
 
 @admin.register(Settlement)
 class SettlementAdmin(ReadOnlyAdmin):
     """Computers far from what is usual at a project come first: to be looked at, not to be judged."""
 
+    granted_credit = column("granted", _("granted"), credit_text)
+    estimated_credit = column("estimated", _("estimated"), credit_text)
     list_display = (
         "host", "project", "is_outside", "ratio", "expected", "granted_credit", "estimated_credit", "seen_on",
     )  # fmt: skip
@@ -470,24 +451,13 @@ class SettlementAdmin(ReadOnlyAdmin):
         low, high = expected_range(ratio.median, ratio.computers) if ratio else expected_range(None, 0)
         return gettext("%(low)s to %(high)s") % {"low": significant(low), "high": significant(high)}
 
-    @admin.display(description=_("granted"), ordering="granted")
-    def granted_credit(self, row: Settlement) -> str:
-        return credit_text(row.granted)
-
-    @admin.display(description=_("estimated"), ordering="estimated")
-    def estimated_credit(self, row: Settlement) -> str:
-        return credit_text(row.estimated)
-
 
 @admin.register(TaskSource)
 class TaskSourceAdmin(ReadOnlyAdmin):
+    shown_problem = column("problem", _("problem"), sentence)
     list_display = ("project", "answered_at", "ask_after", "failures", "shown_problem")
     fields = list_display
     list_select_related = ("project",)
-
-    @admin.display(description=_("problem"), ordering="problem")
-    def shown_problem(self, row: TaskSource) -> str:
-        return sentence(row.problem)
 
 
 @admin.register(HostClient)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django import forms
 from django.contrib import admin
 from django.core.exceptions import ValidationError
-from django.db.models import Model
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.template.loader import render_to_string
@@ -15,7 +14,6 @@ from django.urls import reverse
 from django.utils.formats import date_format
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
-from unfold.admin import ModelAdmin
 from unfold.decorators import action
 from unfold.widgets import UnfoldAdminSelectWidget
 
@@ -41,24 +39,12 @@ from credit.models.versions import MAX_GPU_RAM_BYTES
 from credit.previews.admin import PreviewAdmin
 from credit.statistics.builds import build_speeds
 from portal.admin import ReadOnlyAdmin
+from portal.admin.base import column
 from portal.audit import proposals
 from portal.audit.admin import AuditedAdmin, AuditedForm
 from portal.templatetags.display import significant
 
-if TYPE_CHECKING:
-    from django_stubs_ext import StrOrPromise
-
 VERSION_STATISTICS = ("pfc_n", "average", "factor", "credit", "ngranted", "daily", "as_of")
-
-
-def rounded(column: str, label: StrOrPromise) -> Any:
-    """A column of floats, of a list or read-only on a page, with the digits that somebody reads."""
-
-    @admin.display(description=label, ordering=column)
-    def cell(self: ModelAdmin, obj: Model) -> str:
-        return significant(getattr(obj, column))
-
-    return cell
 
 
 class SettingsAdmin(AuditedAdmin):
@@ -174,7 +160,7 @@ class AppAdmin(SettingsAdmin):
     )
     list_filter = ("is_deprecated", "credit_system", "rule_set")
     search_fields = ("name", "user_friendly_name")
-    least_average = rounded("min_avg_pfc", _("lowest average PFC"))
+    least_average = column("min_avg_pfc", _("lowest average PFC"), significant)
     readonly_fields = ("least_average", "created_at")
     fieldsets = (
         (None, {"fields": ("name", "user_friendly_name", "description", "weight", "is_deprecated")}),
@@ -291,10 +277,10 @@ class AppVersionAdmin(SettingsAdmin):
     """Versions are released by a command; here they are withdrawn, and their needs corrected."""
 
     form = VersionForm
-    average = rounded("pfc_avg", _("average"))
-    factor = rounded("pfc_scale", _("factor"))
-    credit = rounded("total_credit", _("total credit"))
-    daily = rounded("expavg_credit", _("credit per day"))
+    average = column("pfc_avg", _("average"), significant)
+    factor = column("pfc_scale", _("factor"), significant)
+    credit = column("total_credit", _("total credit"), significant)
+    daily = column("expavg_credit", _("credit per day"), significant)
     list_display = (
         "__str__",
         "processor_type",
@@ -392,9 +378,9 @@ class AppVersionAdmin(SettingsAdmin):
 
 @admin.register(HostAppVersion)
 class HostAppVersionAdmin(ReadOnlyAdmin):
-    samples = rounded("pfc_n", _("samples"))
-    average = rounded("pfc_avg", _("average"))
-    errors = rounded("error_rate", _("error rate"))
+    samples = column("pfc_n", _("samples"), significant)
+    average = column("pfc_avg", _("average"), significant)
+    errors = column("error_rate", _("error rate"), significant)
     list_display = (
         "host",
         "app",
@@ -414,7 +400,7 @@ class HostAppVersionAdmin(ReadOnlyAdmin):
 class ConfirmingPairAdmin(ReadOnlyAdmin):
     """Volunteers whose results confirm each other more often than chance would have it; renewed every hour."""
 
-    by_chance = rounded("expected", _("by chance"))
+    by_chance = column("expected", _("by chance"), significant)
     list_display = ("one", "other", "app", "together", "by_chance", "odds", "needs_another", "counted_at")
     list_filter = ("app", "needs_another")
     list_select_related = ("app", "one", "other")
@@ -434,7 +420,7 @@ class BatchAdmin(ReadOnlyAdmin):
 
 @admin.register(Workunit)
 class WorkunitAdmin(ReadOnlyAdmin):
-    credit = rounded("canonical_credit", _("credit"))
+    credit = column("canonical_credit", _("credit"), significant)
     list_display = ("name", "app", "created_at", "need_validate", "credit", "error_mask", "assimilate_state")
     # Those with a fault wait for an operator to repair what kept them from being checked.
     list_filter = ("app", "assimilate_state", ("validate_fault", admin.EmptyFieldListFilter))
@@ -450,8 +436,8 @@ class WorkunitAdmin(ReadOnlyAdmin):
 class ResultAdmin(ReadOnlyAdmin):
     """A result's columns; its page on the site explains its credit."""
 
-    claimed = rounded("claimed_credit", _("claimed credit"))
-    granted = rounded("granted_credit", _("granted credit"))
+    claimed = column("claimed_credit", _("claimed credit"), significant)
+    granted = column("granted_credit", _("granted credit"), significant)
     list_display = (
         "name",
         "app",

@@ -2,6 +2,7 @@
 
 import os
 import time
+from contextlib import suppress
 from typing import Any, Final
 
 import structlog
@@ -69,6 +70,12 @@ def queue_length(name: str) -> int:
             if str(error.reply_code) != "404":
                 raise
             return 0
+
+
+def send_if_possible(task: str, *args: Any) -> None:
+    """Ask a worker to do this now. If the broker cannot be reached, a periodic task does the same within a minute."""
+    with suppress(OperationalError):
+        app.send_task(task, args, retry=False)
 
 
 def is_full(queue: str) -> bool:

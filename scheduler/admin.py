@@ -21,6 +21,7 @@ from unfold.widgets import UnfoldAdminFileFieldWidget, UnfoldAdminTextInputWidge
 
 from credit.models import App, AppVersion, ProcessorType
 from portal.admin import ReadOnlyAdmin
+from portal.admin.base import column
 from portal.audit.admin import AuditedAdmin, AuditedForm
 from portal.languages.sentences import sentence
 from scheduler.engine.choice.plan_classes import is_pattern
@@ -410,16 +411,13 @@ class StoredFileAdmin(ReadOnlyAdmin):
 class TrickleAdmin(ReadOnlyAdmin):
     """Messages of running jobs. Those with a fault were of no use to their app, or its function failed."""
 
+    shown_fault = column("fault", _("reason for the failure"), sentence)
     list_display = ("result", "variety", "received_at", "handled_at", "shown_fault")
     list_filter = (("fault", admin.EmptyFieldListFilter), ("handled_at", admin.EmptyFieldListFilter))
     list_select_related = ("result",)
     search_fields = ("=result__name",)
     show_full_result_count = False
     fields = ("host", "user", "result", "variety", "text", "written_at", "received_at", "handled_at", "shown_fault")
-
-    @admin.display(description=_("reason for the failure"), ordering="fault")
-    def shown_fault(self, row: Trickle) -> str:
-        return sentence(row.fault)
 
 
 @admin.register(TrickleDown)

@@ -178,8 +178,8 @@ def _name(account: dict[str, Any], projects: Mapping[int, Project]) -> str:
 
 
 def _named(names: list[str]) -> str:
-    shown = names[:_MOST_NAMED]
-    return listed(shown if len(names) <= _MOST_NAMED else [*shown, _more(len(names) - _MOST_NAMED)])
+    first_names = names[:_MOST_NAMED]
+    return listed(first_names if len(names) <= _MOST_NAMED else [*first_names, _more(len(names) - _MOST_NAMED)])
 
 
 def _more(number: int) -> str:

@@ -85,13 +85,13 @@ def counted_pages(copy: DataCopy, page_rows: int = PAGE_ROWS) -> Iterator[list[D
     """The pages of the history that go into the file; how much is done goes into its row."""
     wanted = range_of(copy)
     total = count_rows(copy.user, wanted)
-    done = shown = 0
+    done = stored_percent = 0
     for page in read_pages(copy.user, wanted, page_rows):
         yield page
         done += len(page)
         percent = min(99, 100 * done // max(total, 1))
-        if percent > shown:
-            shown = percent
+        if percent > stored_percent:
+            stored_percent = percent
             DataCopy.objects.filter(pk=copy.pk).update(percent=percent)
 
 

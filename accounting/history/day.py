@@ -63,7 +63,7 @@ class DayPage:
         return self.day + dt.timedelta(days=1)
 
 
-def read_day(user: User, day: dt.date, page: str = "1") -> DayPage:
+def read_day(user: User, day: dt.date, page: str) -> DayPage:
     """One of the user's days, a page of its parts, the largest credit first; four statements."""
     rows = Day.objects.filter(user=user, day=day).order_by("project_id", "host_id")
     projects = {project.pk: project for project in Project.objects.all()}
@@ -75,8 +75,8 @@ def read_day(user: User, day: dt.date, page: str = "1") -> DayPage:
         totals = totals.plus(amounts)
         parts.append(Part(hosts.get(row.host_id), projects.get(row.project_id), amounts, row.flags))
     parts.sort(key=lambda part: (-part.credit, -part.amounts.run_time))
-    shown = Paginator(parts, ROWS_A_PAGE).get_page(page)
-    return DayPage(day, shown, totals, read_notes(user, day, day))
+    page_of_parts = Paginator(parts, ROWS_A_PAGE).get_page(page)
+    return DayPage(day, page_of_parts, totals, read_notes(user, day, day))
 
 
 def read_notes(

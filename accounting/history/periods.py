@@ -114,7 +114,7 @@ def read_period(params: Mapping[str, str], today: dt.date, earliest: dt.date | N
     return Period(first=first, last=last, preset=preset, step=step, problems=problems)
 
 
-def _preset_days(preset: str, today: dt.date, earliest: dt.date | None = None) -> tuple[dt.date, dt.date]:
+def _preset_days(preset: str, today: dt.date, earliest: dt.date | None) -> tuple[dt.date, dt.date]:
     if preset == "all" and earliest is not None:
         return min(max(earliest, earliest_for(today)), today), today
     if preset == "year":

@@ -257,11 +257,11 @@ def _groups(cells: Sequence[Cell], show: Show, names: dict[int, tuple[str, int]]
 
 def _stack(cells: Sequence[Cell], show: Show, groups: Sequence[Group]) -> tuple[list[tuple[str, str]], Parts]:
     """The groups with a colour as layers, and one layer for all others with any work."""
-    shown = [group for group in groups if group.colour != "other"]
-    layers = [(group.name, group.colour) for group in shown]
-    if others := sum(bool(group.total) for group in groups) - len(shown):
+    coloured = [group for group in groups if group.colour != "other"]
+    layers = [(group.name, group.colour) for group in coloured]
+    if others := sum(bool(group.total) for group in groups) - len(coloured):
         layers.append((ngettext("%(number)s other", "%(number)s others", others) % {"number": others}, "other"))
-    places = {group.key: place for place, group in enumerate(shown)}
+    places = {group.key: place for place, group in enumerate(coloured)}
     parts: Parts = {}
     for cell in cells:
         if amount := quantity(cell.amounts, show):

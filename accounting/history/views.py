@@ -264,8 +264,8 @@ def _read_day(text: str, today: dt.date) -> tuple[dt.date, str]:
     try:
         date = dt.date.fromisoformat(text)
     except ValueError:
-        told = gettext("“%(text)s” is not a day, such as %(today)s. Today is shown.")
-        return today, told % {"text": text[:_SHOWN_CHARS], "today": today}
+        message = gettext("“%(text)s” is not a day, such as %(today)s. Today is shown.")
+        return today, message % {"text": text[:_SHOWN_CHARS], "today": today}
     if date > today:
         return today, gettext("%(day)s has not come yet. Today is shown.") % {"day": day_text(date)}
     return date, ""

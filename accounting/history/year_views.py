@@ -26,8 +26,8 @@ def year(request: HttpRequest, number: int) -> HttpResponse:
     today = timezone.now().date()
     problem = ""
     if not FIRST_YEAR <= number <= today.year:
-        told = _("%(year)s is not a year from %(first)s to %(last)s. This year is shown.")
-        problem = told % {"year": str(number)[:_SHOWN_CHARS], "first": FIRST_YEAR, "last": today.year}
+        message = _("%(year)s is not a year from %(first)s to %(last)s. This year is shown.")
+        problem = message % {"year": str(number)[:_SHOWN_CHARS], "first": FIRST_YEAR, "last": today.year}
         number = today.year
     year_shown = read_year(signed_in(request), number, today)
     return render(

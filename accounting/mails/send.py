@@ -202,10 +202,10 @@ def _status(user: User, hosts: Iterable[Host], ndays: int, now: dt.datetime) -> 
 def send_first_steps(now: dt.datetime) -> int:
     """Write once to those of whom no computer has reported two days after they joined; return how many mails."""
     new = recipients().filter(created_at__range=(now - _TOLD_FOR, now - _FIRST_STEPS_AFTER), hosts=None)
-    told = SentMail.objects.filter(kind=Mail.NO_COMPUTER).values("user_id")
+    already_sent = SentMail.objects.filter(kind=Mail.NO_COMPUTER).values("user_id")
     return sum(
         _send(user, Mail.NO_COMPUTER, "no_computer", {"first week": None})
-        for user in new.exclude(mail_choice__no_computer=False).exclude(pk__in=told).iterator()
+        for user in new.exclude(mail_choice__no_computer=False).exclude(pk__in=already_sent).iterator()
     )
 
 
@@ -236,5 +236,5 @@ def _words(amounts: Totals) -> str:
     return ", ".join(filter(None, (text, failed)))
 
 
-def _send(user: User, kind: Mail, template: str, told: Mapping[str, object]) -> bool:
-    return send_once(user, kind, f"accounting/mails/{template}", dict(told), {})
+def _send(user: User, kind: Mail, template: str, items: Mapping[str, object]) -> bool:
+    return send_once(user, kind, f"accounting/mails/{template}", dict(items))

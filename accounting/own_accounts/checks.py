@@ -21,11 +21,12 @@ from django.utils.translation import gettext_lazy as _
 from accounting.engine.amounts import MICRO
 from accounting.engine.own_accounts import state_of_refusal
 from accounting.models import OwnAccount, UserProject
-from accounting.own_accounts.requests import OUTCOME_STANDS, REQUEST_KEPT, AccountRequest, expire, take, tell_worker
+from accounting.own_accounts.requests import OUTCOME_STANDS, REQUEST_KEPT, TASK, AccountRequest, expire, take
 from accounting.project_setup import accounts
 from accounting.project_setup.accounts import WEAK, AccountProblem
 from accounting.rpc import account_keys
 from accounting.wire.project_replies import AccountInfo
+from portal.celery import send_if_possible
 from portal.fetch.errors import AddressRefused
 from portal.languages.messages import Message
 from portal.people.key_mails import send_words
@@ -104,7 +105,7 @@ def look_after(now: dt.datetime) -> list[int]:
     expire(now)
     waiting = OwnAccount.objects.filter(asked_at__range=(now - REQUEST_KEPT, now - _RETOLD_AFTER))
     for account_id in waiting.exclude(sealed_request=None).values_list("pk", flat=True):
-        tell_worker(account_id)
+        send_if_possible(TASK, account_id)
     with transaction.atomic():
         all_due = OwnAccount.objects.filter(check_after__lte=now).exclude(state=State.ASKING)
         place = Window(RowNumber(), partition_by="project", order_by="check_after")

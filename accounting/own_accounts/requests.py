@@ -10,16 +10,16 @@ import datetime as dt
 import json
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Final
 
 from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
-from kombu.exceptions import OperationalError
 
 from accounting.models import HostProject, OwnAccount, Project, UserProject
 from accounting.rpc import account_keys
-from portal.celery import app
+from portal.celery import send_if_possible
 from portal.models import User
 from portal.wire import sealing
 
@@ -57,13 +57,7 @@ def ask(user: User, project: Project, request: AccountRequest) -> None:
             settings.ACCOUNT_KEY_SECRET, _place(account, project), json.dumps(asdict(request))
         )
         account.save()
-        transaction.on_commit(lambda: tell_worker(account.pk))
-
-
-def tell_worker(account_id: int) -> None:
-    """If the broker cannot be reached, `look_after` sends a message within a minute."""
-    with suppress(OperationalError):
-        app.send_task(TASK, (account_id,), retry=False)
+        transaction.on_commit(partial(send_if_possible, TASK, account.pk))
 
 
 def take(account_id: int, now: dt.datetime) -> tuple[OwnAccount, AccountRequest] | None:

@@ -122,22 +122,22 @@ def set_active(project_id: int, is_active: bool) -> None:
     _change(project_id, change)
 
 
-def _shown(project_id: int, shown: str) -> ProjectProfile:
+def _shown(project_id: int, seen_fingerprint: str) -> ProjectProfile:
     """The profile, locked. Raises StepRefused if the operator was shown another answer than it has now."""
     profile = ProjectProfile.objects.select_for_update().filter(project_id=project_id).first()
-    if profile is None or not profile.said or fingerprint(profile) != shown:
+    if profile is None or not profile.said or fingerprint(profile) != seen_fingerprint:
         raise StepRefused(gettext("The project has changed its answer in the meantime. Please check it again."))
     return profile
 
 
-def take_over(project_id: int, fields: Collection[str], shown: str) -> None:
+def take_over(project_id: int, fields: Collection[str], seen_fingerprint: str) -> None:
     """Make the project's name, platforms or keywords what it said last. Locks the project, then its profile.
 
-    ``shown``: the fingerprint of the answer that the operator saw. Raises StepRefused if it is no longer the last.
+    ``seen_fingerprint``: that of the answer that the operator saw. Raises StepRefused if it is no longer the last.
     """
 
     def change(project: Project) -> None:
-        profile = _shown(project.pk, shown)
+        profile = _shown(project.pk, seen_fingerprint)
         config = from_json(profile.said)
         if NAME in fields and config.name:
             if Project.objects.filter(name=config.name).exclude(pk=project.pk).exists():
@@ -154,8 +154,8 @@ def take_over(project_id: int, fields: Collection[str], shown: str) -> None:
 
 
 @transaction.atomic
-def mark_seen(project_id: int, shown: str) -> None:
+def mark_seen(project_id: int, seen_fingerprint: str) -> None:
     """The operator has seen what the project says now. Nothing else changes. Raises StepRefused like `take_over`."""
-    profile = _shown(project_id, shown)
+    profile = _shown(project_id, seen_fingerprint)
     profile.seen, profile.code_key_seen = profile.said, profile.code_key
     profile.save()

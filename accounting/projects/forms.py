@@ -54,7 +54,7 @@ class ShareForm(forms.Form):
         self.fields["share"].label = gettext("Share of %(project)s") % {"project": project.name}
 
 
-def share_forms(selection: Selection, data: QueryDict | None = None) -> list[ShareForm]:
+def share_forms(selection: Selection, data: QueryDict | None) -> list[ShareForm]:
     """One form per active project, by name."""
     forms_ = [ShareForm(project, selection, data) for project in selection.projects.values() if project.is_active]
     down = set(ProjectProfile.objects.exclude(says_down_since=None).values_list("project", flat=True))

@@ -65,7 +65,7 @@ def read_subjects() -> list[dict[str, Any]]:
     """The projects that take computers, each under the sciences it is about. Two statements."""
     subjects: dict[str, list[dict[str, Any]]] = {}
     for project in Project.objects.filter(is_active=True).prefetch_related("keywords"):
-        shown = {
+        description = {
             "name": project.name,
             "summary": project.summary,
             "description": project.description,
@@ -75,6 +75,6 @@ def read_subjects() -> list[dict[str, Any]]:
         roots = {KEYWORDS[row.keyword].kin[-1] for row in project.keywords.all() if row.keyword in KEYWORDS}
         names = sorted(KEYWORDS[root].name for root in roots if KEYWORDS[root].category == SCIENCE)
         for name in names or [OTHER]:
-            subjects.setdefault(name, []).append(shown)
+            subjects.setdefault(name, []).append(description)
     ordered = sorted(subjects, key=lambda name: (name == OTHER, name))
     return [{"name": name, "projects": subjects[name]} for name in ordered]

@@ -228,8 +228,8 @@ def _read_settled(
 
 def last_days(today: dt.date, count: int) -> tuple[list[tuple[dt.date, str]], tuple[dt.date, dt.date]]:
     """The last days as steps, and their range."""
-    shown = [today - dt.timedelta(days=back) for back in range(count - 1, -1, -1)]
-    return [(day, day_text(day)) for day in shown], (shown[0], today)
+    days = [today - dt.timedelta(days=back) for back in range(count - 1, -1, -1)]
+    return [(day, day_text(day)) for day in days], (days[0], today)
 
 
 def _add(steps: list[DayStand], begins: Sequence[dt.date], day: dt.date, more: DayStand) -> None:

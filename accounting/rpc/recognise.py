@@ -70,7 +70,7 @@ def recognise(
     request: AccountManagerRequest,
     hostids: Mapping[int, int],
     now: dt.datetime,
-    join_token_id: int | None = None,
+    join_token_id: int | None,
 ) -> Recognised:
     """The record of this client of the user, made if there is none. ``hostids``: its numbers at projects, by our id.
     ``join_token_id``: the token that it sent, if it did.

@@ -14,6 +14,7 @@ from kombu.exceptions import OperationalError
 
 from accounting.models import StatisticsImport
 from accounting.statistics import run
+from portal.admin.base import column
 from portal.audit.admin import AuditedAdmin, AuditedForm
 from portal.celery import app
 from portal.languages.sentences import sentence
@@ -36,6 +37,7 @@ class StatisticsImportAdmin(AuditedAdmin):
     """What each project's export said last, what stands in the way, and where it is."""
 
     form = ImportForm
+    shown_trouble = column("trouble", _("problem"), sentence)
     list_display = ("project", "shown_trouble", "update_time", "computers", "accounts", "odd", "credit", "is_on")
     list_filter = ("is_on", ("trouble", admin.EmptyFieldListFilter))
     list_select_related = ("project",)
@@ -57,10 +59,6 @@ class StatisticsImportAdmin(AuditedAdmin):
     def save_settings(self, request: HttpRequest, obj: StatisticsImport, form: Any, change: bool) -> None:
         # An import may be writing the other columns.
         obj.save(update_fields=("is_on", "url", "account_email") if change else None)
-
-    @admin.display(description=_("problem"), ordering="trouble")
-    def shown_trouble(self, row: StatisticsImport) -> str:
-        return sentence(row.trouble)
 
     @admin.display(description=_("address"))
     def folder(self, row: StatisticsImport) -> str:

@@ -27,9 +27,9 @@ UNPROVEN_INSTANCES: Final = 4.0
 """Processors that a computer is believed to have before its valid jobs have shown more."""
 
 
-def believed_instances(claimed: float, shown: float) -> float:
+def believed_instances(claimed: float, proven: float) -> float:
     """The processors that count: no more than the client says, or than valid jobs have shown to run at once."""
-    return min(max(claimed, 1.0), max(UNPROVEN_INSTANCES, shown))
+    return min(max(claimed, 1.0), max(UNPROVEN_INSTANCES, proven))
 
 
 @dataclass(frozen=True, slots=True)

@@ -140,7 +140,7 @@ def read_sums(user: User, now: dt.datetime) -> TaskSums:
 
 
 def read_tasks(
-    user: User, now: dt.datetime, *, state: str = "", host: Host | None, app: App | None, before: int | None
+    user: User, now: dt.datetime, *, state: str, host: Host | None, app: App | None, before: int | None
 ) -> TaskList:
     """The volunteer's tasks, newest first, by keyset on the id. One statement.
 

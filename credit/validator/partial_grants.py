@@ -117,8 +117,8 @@ def _shown_instances(result: Result) -> float:
     job = [result.host_id, result.app_id, result.app_version_id, result.processor_type]
     with connection.cursor() as cursor:
         cursor.execute(_SHOWN, [*job, ValidateState.VALID])
-        [(shown,)] = cursor.fetchall()
-    return float(shown)
+        [(ninstances,)] = cursor.fetchall()
+    return float(ninstances)
 
 
 def _used(result: Result) -> float | None:

@@ -140,7 +140,7 @@ class Assembly:
 
     def _note_bad_lines(self, file: str, bad: tuple[int, ...]) -> None:
         if bad:
-            self._note(Message("left_out_lines", file=file[:100], number=len(bad), line=bad[0]))
+            self._note(Message("left_out_lines", file=file[:100], number=len(bad), line=str(bad[0])))
 
     def _note(self, note: Message) -> None:
         if len(self.notes) < NOTES_MAX:

@@ -66,9 +66,7 @@ class AppConfig:
         return {*self.max_concurrent, *self.gpu_usage, *(app for app, _ in self.version_usage)}
 
 
-def read_preferences(
-    data: bytes, file: str, venue: str, before: Preferences, tally: Tally | None = None
-) -> Preferences:
+def read_preferences(data: bytes, file: str, venue: str, before: Preferences, tally: Tally) -> Preferences:
     """Return the preferences with the file's settings. A `<venue>` of the computer's name replaces the general ones.
 
     Raises ScenarioFileError.
@@ -90,8 +88,7 @@ def read_preferences(
     own_days = days if chosen is None else chosen.named("day_prefs")
     preferences = _with_preferences(chosen or general, own_days, before)
     for section in sections:
-        if tally is not None:
-            tally.add(section)
+        tally.add(section)
     return preferences
 
 
@@ -138,14 +135,13 @@ def _hours(section: Section, days: list[Section], tags: tuple[str, str], before:
     )
 
 
-def read_cc_config(data: bytes, file: str = "cc_config.xml", tally: Tally | None = None) -> CcConfig:
+def read_cc_config(data: bytes, file: str, tally: Tally) -> CcConfig:
     """Return the options of cc_config.xml that the emulator models. Raises ScenarioFileError."""
     config = CcConfig()
     for section in read_sections(SourceFile(file, data), "cc_config", _CC_CONFIG, SETTINGS_BYTES_MAX):
         if section.name == "options":
             config = _options(section)
-        if tally is not None:
-            tally.add(section)
+        tally.add(section)
     return config
 
 
@@ -174,7 +170,7 @@ def _options(section: Section) -> CcConfig:
     )
 
 
-def read_app_config(data: bytes, file: str, tally: Tally | None = None) -> AppConfig:
+def read_app_config(data: bytes, file: str, tally: Tally) -> AppConfig:
     """Return the settings of a project's app_config.xml. Raises ScenarioFileError."""
     source = SourceFile(file, data)
     config = AppConfig(source)
@@ -186,8 +182,7 @@ def read_app_config(data: bytes, file: str, tally: Tally | None = None) -> AppCo
         else:
             app, plan_class = _name(section, "app_name"), section.text("plan_class")
             config.version_usage[app, plan_class] = _usage(section, "ngpus", "avg_ncpus")
-        if tally is not None:
-            tally.add(section)
+        tally.add(section)
     return config
 
 

@@ -140,7 +140,7 @@ class ClientState:
     now: float = 0.0  # when the client wrote it, as Unix time; 0: the file has no time
 
 
-def read_state(data: bytes, file: str = STATE_FILE, tally: Tally | None = None) -> ClientState:
+def read_state(data: bytes, tally: Tally) -> ClientState:
     """Return the content of the file; `tally` counts what is not used of it.
 
     Raises ScenarioFileError (file, line, tag, reason) if it cannot be used.
@@ -148,7 +148,7 @@ def read_state(data: bytes, file: str = STATE_FILE, tally: Tally | None = None) 
     state = ClientState()
     tasks: list[ActiveTask] = []
     last: Section | None = None
-    for section in read_sections(SourceFile(file, data), "client_state", _SCHEMA, STATE_BYTES_MAX):
+    for section in read_sections(SourceFile(STATE_FILE, data), "client_state", _SCHEMA, STATE_BYTES_MAX):
         last = section
         if section.name == "host_info":
             _read_host(state, section)
@@ -164,12 +164,11 @@ def read_state(data: bytes, file: str = STATE_FILE, tally: Tally | None = None) 
             tasks += [read_active_task(task) for task in section.named("active_task")]
         else:
             _read_of_project(state, section)
-        if tally is not None:
-            tally.add(section)
+        tally.add(section)
     if not state.processors:
-        raise ScenarioFileError(file, "host_info", 0, "host_missing")
+        raise ScenarioFileError(STATE_FILE, "host_info", 0, "host_missing")
     if not state.projects:
-        raise ScenarioFileError(file, "project", last.at if last else 0, "projects_missing")
+        raise ScenarioFileError(STATE_FILE, "project", last.at if last else 0, "projects_missing")
     _add_progress(state, tasks)
     state.now = state.now or _newest_time(state)
     return state

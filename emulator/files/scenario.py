@@ -103,14 +103,14 @@ def read_upload(files: Mapping[str, bytes]) -> Scenario:
     if len(app_configs) > APP_CONFIGS_MAX:
         raise ScenarioFileError(APP_CONFIG_FILE, "", 0, "too_many_of_them", limit=APP_CONFIGS_MAX)
     tally = Tally()
-    state = read_state(files[STATE_FILE], tally=tally)
+    state = read_state(files[STATE_FILE], tally)
     preferences = Preferences()
     for name in _PREFERENCE_FILES:
         if name in files:
             preferences = client_settings.read_preferences(files[name], name, state.venue, preferences, tally)
     cc_config = CcConfig()
     if _CC_CONFIG_FILE in files:
-        cc_config = client_settings.read_cc_config(files[_CC_CONFIG_FILE], tally=tally)
+        cc_config = client_settings.read_cc_config(files[_CC_CONFIG_FILE], _CC_CONFIG_FILE, tally)
     configs = [client_settings.read_app_config(files[name], name, tally) for name in app_configs]
     assembly = Assembly(state, preferences, cc_config, configs)
     if TIME_LOG_FILE in files:

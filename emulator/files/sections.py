@@ -40,7 +40,7 @@ class ScenarioFileError(ScenarioError):
     def message(self) -> Message:
         if not self.line:
             return super().message
-        place = {"file": self.file, "line": self.line}
+        place = {"file": self.file, "line": str(self.line)}
         return at_place(
             Message("place_line_tag", **place, tag=self.tag) if self.tag else Message("place_line", **place), self.why
         )

@@ -79,13 +79,13 @@ class _Process:
         return tuple(joined)
 
 
-def read_time_log(data: bytes, now: float, file: str = TIME_LOG_FILE) -> TimeLog:
+def read_time_log(data: bytes, now: float) -> TimeLog:
     """Return the traces of a log whose client wrote its other files at `now` (Unix time; 0: not known).
 
     Raises ScenarioFileError (file, line, reason) for a file of which no line can be read, or that is too large.
     """
     if len(data) > LOG_BYTES_MAX:
-        raise ScenarioFileError(file, "", 0, "file_size_limit", limit_mib=LOG_BYTES_MAX >> 20)
+        raise ScenarioFileError(TIME_LOG_FILE, "", 0, "file_size_limit", limit_mib=LOG_BYTES_MAX >> 20)
     processes = {name: _Process() for name in ("on", "active", "connected")}
     first = last = 0.0
     bad: list[int] = []
@@ -107,7 +107,7 @@ def read_time_log(data: bytes, now: float, file: str = TIME_LOG_FILE) -> TimeLog
             processes["active"].switch(True, at)
             processes["connected"].switch(True, at)
     if bad and not last:
-        raise ScenarioFileError(file, "", bad[0], "no_time_log")
+        raise ScenarioFileError(TIME_LOG_FILE, "", bad[0], "no_time_log")
     end = max(last, now)
     for process in processes.values():
         process.switch(False, end)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Collection
-from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from hmac import compare_digest
 from typing import Final
 from uuid import UUID
@@ -19,7 +19,6 @@ from django.db import connection, transaction
 from django.db.models import QuerySet
 from django.urls import reverse
 from django.utils import timezone
-from kombu.exceptions import OperationalError
 
 from extras.alerts.destinations import UnreadableDestination, decrypt_destination, digest_of, encrypt_destination
 from extras.alerts.forms import MAX_NAME_CHARS
@@ -28,7 +27,7 @@ from extras.alerts.models import TEST, AlertChannel, AlertMessage, AlertTrouble,
 from extras.alerts.rules import AlertKind
 from extras.alerts.texts import test_line, test_title
 from extras.alerts.wire import MAX_TITLE_CHARS, Destination, clean
-from portal.celery import app
+from portal.celery import send_if_possible
 from portal.models import User
 
 TASK: Final = "extras.alerts.tasks.deliver_alerts"
@@ -188,7 +187,7 @@ def ask_test(user: User, pk: int) -> AlertMessage | None:
             created_at=now,
             due_at=now,
         )
-        transaction.on_commit(_tell_worker)
+        transaction.on_commit(partial(send_if_possible, TASK))
     return message
 
 
@@ -222,9 +221,3 @@ def _count_test(user: User, now: dt.datetime) -> None:
     if ntests >= MAX_TESTS_PER_DAY:
         raise TooManyTests
     AlertWatch.objects.filter(user=user).update(tests_on=today, ntests=ntests + 1)
-
-
-def _tell_worker() -> None:
-    """If the broker cannot be reached, the next run of the task within a minute sends it."""
-    with suppress(OperationalError):
-        app.send_task(TASK, retry=False)

@@ -11,6 +11,7 @@ from django.utils.translation import gettext_lazy as _
 
 from extras.badges.models import Badge
 from extras.badges.texts import rule_text
+from portal.admin.base import column
 from portal.audit.admin import AuditedAdmin
 from portal.languages import supplied
 
@@ -19,6 +20,7 @@ from portal.languages import supplied
 class BadgeAdmin(AuditedAdmin):
     """A rule that somebody reached cannot be deleted: switch it off instead."""
 
+    shown_title = column("title", _("title"), supplied.shown)
     list_display = ("shown_title", "rule", "is_active", "nawarded")
     list_filter = ("is_active", "kind")
     search_fields = ("title",)
@@ -39,10 +41,6 @@ class BadgeAdmin(AuditedAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         rows: QuerySet[Any] = super().get_queryset(request).annotate(nawards=Count("awards"))
         return rows
-
-    @admin.display(description=_("title"), ordering="title")
-    def shown_title(self, row: Badge) -> str:
-        return supplied.shown(row.title)
 
     @admin.display(description=_("what has to be reached"))
     def rule(self, row: Badge) -> str:

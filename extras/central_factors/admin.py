@@ -20,6 +20,7 @@ from extras.central_factors.candidates import candidates
 from extras.central_factors.collect import known_factors
 from extras.central_factors.models import CollectedExport, FactorList
 from portal.admin import ReadOnlyAdmin
+from portal.admin.base import column
 from portal.audit import proposals
 from portal.languages.sentences import sentence
 
@@ -31,12 +32,9 @@ MAY_SET = "credit.change_appversion"
 class CollectedExportAdmin(ReadOnlyAdmin):
     """The projects that this site asks as a central server, and what is wrong with them."""
 
+    shown_problem = column("problem", _("problem"), sentence)
     list_display = ("url", "asked_at", "read_at", "nversions", "ncounted", "shown_problem", "refused")
     fields = ("url", "asked_at", "read_at", "shown_problem", "problem_since", "nversions", "ncounted", "refused")
-
-    @admin.display(description=_("problem"), ordering="problem")
-    def shown_problem(self, row: CollectedExport) -> str:
-        return sentence(row.problem)
 
     def get_urls(self) -> list[URLPattern]:
         view = self.admin_site.admin_view(self.factors_view)

@@ -43,7 +43,7 @@ class Image(models.Model):
     def program_files(self) -> list[dict[str, Any]]:
         """As the field of a job (docs/how-to/jobs.md)."""
         files = self.files.select_related("file").order_by("plan_class", "cpu", "open_name")
-        return [each.described() for each in files]
+        return [file.described() for file in files]
 
 
 class ImageFile(models.Model):
@@ -73,5 +73,5 @@ class ImageFile(models.Model):
 
     def described(self) -> dict[str, Any]:
         """As one of a job's files."""
-        said = {"executable": self.is_executable, "plan_class": self.plan_class, "cpu": self.cpu or ANY}
-        return {"open_name": self.open_name, "name": self.file.name, **{name: v for name, v in said.items() if v}}
+        properties = {"executable": self.is_executable, "plan_class": self.plan_class, "cpu": self.cpu or ANY}
+        return {"open_name": self.open_name, "name": self.file.name, **{name: v for name, v in properties.items() if v}}

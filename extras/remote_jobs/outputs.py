@@ -36,8 +36,8 @@ class WrongProof(OutputRefused):
 
 def of_instance(name: str, number: str, digest: str) -> KeptOutput:
     """A file of a result. ``digest``: MD5 of key and result's name."""
-    found = _INSTANCE.fullmatch(name)
-    job = job_named(found[1]) if found else None
+    match = _INSTANCE.fullmatch(name)
+    job = job_named(match[1]) if match else None
     if job is None or job.batch is None or not _has_instance(job, name):
         raise OutputRefused(f"no job instance {name[:200]}")
     _check(job.batch, name, digest)

@@ -95,8 +95,8 @@ def reap(now: dt.datetime) -> int:
     after = count = 0
     while True:
         with transaction.atomic():
-            found = _unneeded(now).filter(pk__gt=after).order_by("pk")[:_AT_ONCE]
-            locked = found.select_related("file").select_for_update(skip_locked=True, of=("self", "file"))
+            unneeded = _unneeded(now).filter(pk__gt=after).order_by("pk")[:_AT_ONCE]
+            locked = unneeded.select_related("file").select_for_update(skip_locked=True, of=("self", "file"))
             ids = [row.pk for row in locked]
             if not ids:
                 return count

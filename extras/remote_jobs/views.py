@@ -156,9 +156,9 @@ def _file(request: HttpRequest, output: KeptOutput) -> HttpResponseBase:
     return send(request, output.path, outputs.physical_name(output), output.nbytes, output.md5)
 
 
-def _archive(name: str, found: output_archive.Outputs) -> StreamingHttpResponse:
+def _archive(name: str, kept_outputs: output_archive.Outputs) -> StreamingHttpResponse:
     headers = {"Content-Disposition": f'attachment; filename="{name}.zip"', "Cache-Control": "private"}
-    content = output_archive.stream(found, outputs.physical_name)
+    content = output_archive.stream(kept_outputs, outputs.physical_name)
     return StreamingHttpResponse(content, content_type="application/zip", headers=headers)
 
 

@@ -226,7 +226,7 @@ class ProjectRow(Row):
         lines = [line.split(maxsplit=2) for line in self.cleaned_data["excluded_gpus"].splitlines() if line.strip()]
         if len(lines) > MAX_EXCLUDED_GPUS:
             raise ValidationError(_("At most %(limit)s excluded GPUs.") % {"limit": MAX_EXCLUDED_GPUS})
-        found = []
+        excluded = []
         for place, words in enumerate(lines, 1):
             number = words[1] if len(words) > 1 else ""
             if not (number.isascii() and number.isdigit() and int(number[:9]) <= MAX_EXCLUDED_DEVICE):
@@ -234,8 +234,8 @@ class ProjectRow(Row):
                     _("Line %(line)s: enter a type of GPU and the number of a device from 0 to %(most)s.")
                     % {"line": place, "most": MAX_EXCLUDED_DEVICE}
                 )
-            found.append({"gpu": words[0], "device": int(number), "app": words[2].strip() if len(words) > 2 else ""})
-        return found
+            excluded.append({"gpu": words[0], "device": int(number), "app": words[2].strip() if len(words) > 2 else ""})
+        return excluded
 
     def clean_downtimes(self) -> list[dict[str, float]]:
         lines = [line.split() for line in self.cleaned_data["downtimes"].splitlines() if line.strip()]

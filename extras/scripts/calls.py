@@ -216,9 +216,9 @@ def _workunit_facts(workunit: Workunit) -> dict[str, Any]:
 
 def _values(ask: str, subjects: Sequence[Result], facts: dict[str, Any]) -> dict[str, list[str]]:
     """What the words stand for."""
-    told = [facts[name] for name in ("result", "first", "second") if facts.get(name)]
+    described = [facts[name] for name in ("result", "first", "second") if facts.get(name)]
     values: dict[str, list[str]] = {}
-    for number, (result, of) in enumerate(zip(subjects, told, strict=True)):
+    for number, (result, of) in enumerate(zip(subjects, described, strict=True)):
         ending = "2" if number else ""
         values |= {
             f"files{ending}": [file["path"] for file in of["files"]],
@@ -230,7 +230,7 @@ def _values(ask: str, subjects: Sequence[Result], facts: dict[str, Any]) -> dict
         wu_id, batch_id = _numbers(workunit["id"], workunit["batch_id"])
         values |= {"wu_id": [wu_id], "wu_name": [workunit["name"]], "batch_id": [batch_id]}
         # Each file with its name for the program
-        values["files2"] = [word for file in told[0]["files"] for word in (file["path"], file["name"])]
+        values["files2"] = [word for file in described[0]["files"] for word in (file["path"], file["name"])]
     return values
 
 

@@ -163,10 +163,10 @@ class Sandbox:
 
     def _start(self, command: Sequence[str], status: int | None, stdin: int, stdout: int) -> subprocess.Popen[bytes]:
         """``status``: where bubblewrap writes what the script's exit code was."""
-        told = [] if status is None else ["--json-status-fd", str(status)]
+        status_options = [] if status is None else ["--json-status-fd", str(status)]
         try:
             return subprocess.Popen(
-                [*self._confined(told), f"/work/{command[0]}", *command[1:]],
+                [*self._confined(status_options), f"/work/{command[0]}", *command[1:]],
                 pass_fds=[] if status is None else [status],
                 stderr=self._errors,
                 bufsize=0,
@@ -181,7 +181,7 @@ class Sandbox:
         except OSError as error:
             raise ScriptFailure(f"bubblewrap cannot be run: {error}") from error
 
-    def _confined(self, told: Sequence[str]) -> list[str]:
+    def _confined(self, status_options: Sequence[str]) -> list[str]:
         bwrap = shutil.which("bwrap")
         if bwrap is None:
             raise ScriptFailure("bubblewrap (bwrap) is not installed on this server")
@@ -203,7 +203,7 @@ class Sandbox:
                 "--cap-drop",
                 "ALL",
             ),
-            *("--die-with-parent", "--new-session", "--hostname", "script", "--clearenv", *told),
+            *("--die-with-parent", "--new-session", "--hostname", "script", "--clearenv", *status_options),
             *("--setenv", "PATH", "/usr/local/bin:/usr/bin:/bin", "--setenv", "HOME", _TMP),
             *("--setenv", "LANG", "C.UTF-8", "--ro-bind", "/usr", "/usr", *system),
             *("--ro-bind-try", "/etc/alternatives", "/etc/alternatives"),

@@ -62,29 +62,31 @@ def question(ask: str, **facts: Any) -> bytes:
 def read_answer(ask: str, line: bytes) -> Reply:
     """The answer to such a question. Raises TryLater, and ScriptFailure if the line is no answer."""
     try:
-        told = json.loads(line)
+        answer = json.loads(line)
     except (ValueError, RecursionError) as error:
         raise ScriptFailure(f"it wrote {_shown(line)}, which is not a line of JSON") from error
-    if not isinstance(told, dict):
+    if not isinstance(answer, dict):
         raise ScriptFailure(f"it wrote {_shown(line)}, which is not a JSON object")
-    if unknown := sorted(set(told) - _FIELDS[ask]):
+    if unknown := sorted(set(answer) - _FIELDS[ask]):
         raise ScriptFailure(f"its answer has {unknown[0][:40]!r}: known are {', '.join(sorted(_FIELDS[ask]))}")
-    if "later" in told:
-        raise TryLater(_storable(str(told["later"]))[:MAX_REASON_CHARS])
+    if "later" in answer:
+        raise TryLater(_storable(str(answer["later"]))[:MAX_REASON_CHARS])
     for name in ("answer", "outlier", "keep"):
-        if not isinstance(told.get(name, name != "answer" and None), bool | None) or told.get(name, 0) is None:
+        if not isinstance(answer.get(name, name != "answer" and None), bool | None) or answer.get(name, 0) is None:
             raise ScriptFailure(f"{name!r} of its answer is not true or false")
-    if "answer" not in told:
+    if "answer" not in answer:
         raise ScriptFailure("its answer has no 'answer'")
-    return Reply(told["answer"], _credit(told.get("credit")), told.get("outlier", False), told.get("keep", False))
+    return Reply(
+        answer["answer"], _credit(answer.get("credit")), answer.get("outlier", False), answer.get("keep", False)
+    )
 
 
-def _credit(told: Any) -> float | None:
-    if told is None:
+def _credit(credit: Any) -> float | None:
+    if credit is None:
         return None
-    if isinstance(told, bool) or not isinstance(told, int | float) or not 0 <= told <= MAX_CREDIT:
+    if isinstance(credit, bool) or not isinstance(credit, int | float) or not 0 <= credit <= MAX_CREDIT:
         raise ScriptFailure(f"'credit' of its answer is not a number from 0 to {MAX_CREDIT:g}")
-    return float(told)
+    return float(credit)
 
 
 def read_exit(code: int, errors: bytes) -> Reply:

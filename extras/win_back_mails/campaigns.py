@@ -47,8 +47,8 @@ def due(campaign: MailCampaign, now: dt.datetime) -> QuerySet[User]:
     recent = hosts.filter(last_contact_at__gt=now - dt.timedelta(days=campaign.lapsed_days))
     others = Q(sent_mails__kind=Mail.LAPSED, sent_mails__sent_at__gt=now - _YEAR) & ~Q(sent_mails__key=_key(campaign))
     of_the_year = Count("sent_mails", others)
-    told = _rows(campaign).filter(Q(retry_at=None) | Q(retry_at__gt=now), user=OuterRef("pk"))
-    people = recipients().filter(~Exists(recent), ~Exists(told), Exists(hosts), mail_choice__lapsed=True)
+    settled = _rows(campaign).filter(Q(retry_at=None) | Q(retry_at__gt=now), user=OuterRef("pk"))
+    people = recipients().filter(~Exists(recent), ~Exists(settled), Exists(hosts), mail_choice__lapsed=True)
     return people.annotate(nmails=of_the_year).filter(nmails__lt=settings.LAPSED_MAILS_PER_YEAR).order_by("pk")
 
 
@@ -80,10 +80,10 @@ def send_test(campaign: MailCampaign, user: User) -> None:
         raise MailServerDown from error
 
 
-def send_some(now: dt.datetime, most: int = MAILS_PER_RUN) -> int:
+def send_some(now: dt.datetime) -> int:
     """Send mails that operators began, up to the limits; how many. Safe to repeat. Raises MailServerDown."""
     nsent = 0
-    for _ in range(most):
+    for _ in range(MAILS_PER_RUN):
         recipient = _claim_next(now)
         if recipient is None:
             break

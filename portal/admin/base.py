@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.contrib import admin
 from django.contrib.auth import get_permission_codename
-from django.db.models import CharField, Field, QuerySet
+from django.db.models import CharField, Field, Model, QuerySet
 from django.http import HttpRequest
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
@@ -19,6 +19,9 @@ from unfold.admin import ModelAdmin, TabularInline
 from portal.people.name_field import NameField
 from portal.people.security_events import BY_OPERATOR
 
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
+
 NAMES = frozenset({"name", "given_name", "user_friendly_name"})
 SECRETS = frozenset({"password", "client_password", "next_client_password", "token", "key_hash", "token_hash"})
 
@@ -26,6 +29,16 @@ SECRETS = frozenset({"password", "client_password", "next_client_password", "tok
 def own_direction(name: str) -> SafeString:
     """A name in a list: in its own direction, whatever stands beside it."""
     return format_html("<bdi>{}</bdi>", name)
+
+
+def column(field: str, label: StrOrPromise, words: Callable[[Any], str]) -> Any:
+    """A field of a list, or read-only on a page, as ``words`` writes it; a list can be sorted by it."""
+
+    @admin.display(description=label, ordering=field)
+    def cell(self: ModelAdmin, row: Model) -> str:
+        return words(getattr(row, field))
+
+    return cell
 
 
 class SecretLookups(ModelAdmin):

@@ -21,7 +21,7 @@ from django.utils.translation import gettext_lazy as _
 from unfold.admin import ModelAdmin
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
-from portal.admin.base import ReadOnlyAdmin, SecretLookups, TokenAdmin, own_direction
+from portal.admin.base import ReadOnlyAdmin, SecretLookups, TokenAdmin, column, own_direction
 from portal.audit import rights_requests, two_persons
 from portal.languages.messages import Message
 from portal.models import Account, AccountBlock, ApiToken, ClientKey, ConsentEvent, Host, SupportAction, User
@@ -124,6 +124,7 @@ class UserAdmin(SecretLookups, DjangoUserAdmin, ModelAdmin):
     # Django's own only says that there is more to be set afterwards.
     add_form_template = None
     ordering = ("email",)
+    shown_name = column("name", _("display name"), own_direction)
     list_display = ("email", "shown_name", "is_staff", "is_active", "created_at", "last_login")
     list_filter = ("is_staff", "is_superuser", "groups", "is_active", ("rights_held_at", admin.EmptyFieldListFilter))
     search_fields = ("email", "name")
@@ -137,10 +138,6 @@ class UserAdmin(SecretLookups, DjangoUserAdmin, ModelAdmin):
         (_("Dates"), {"fields": ("created_at", "last_login", "terms_accepted_at", "deletion_asked_at")}),
     )
     add_fieldsets = ((None, {"classes": ("wide",), "fields": ("email", "usable_password", "password1", "password2")}),)
-
-    @admin.display(description=_("display name"), ordering="name")
-    def shown_name(self, user: User) -> str:
-        return own_direction(user.name)
 
     actions = ("allow_rights",)
     fresh_login = FreshLogin()

@@ -13,7 +13,7 @@ from django.utils import timezone
 from django.utils.text import capfirst
 from django.utils.translation import gettext_lazy as _
 
-from portal.admin.base import ReadOnlyAdmin
+from portal.admin.base import ReadOnlyAdmin, column
 from portal.dashboard import registry
 from portal.dashboard import views as dashboard_views
 from portal.maintenance.admin import MaintenanceRunAdmin
@@ -83,6 +83,7 @@ class RequestedWorkAdmin(ReadOnlyAdmin):
 class OperatingFigureAdmin(ReadOnlyAdmin):
     """The figures as they were taken; the dashboard and its charts are better to read."""
 
+    shown_value = column("value", _("value"), significant)
     list_display = ("title", "series", "taken_at", "shown_value")
     fields = ("title", "name", "series", "taken_at", "shown_value")
     search_fields = ("=name",)
@@ -98,10 +99,6 @@ class OperatingFigureAdmin(ReadOnlyAdmin):
     def series(self, row: OperatingFigure) -> str:
         figure = registry.figure(row.name)
         return figure.label_text(row.label) if figure is not None else row.label
-
-    @admin.display(description=_("value"), ordering="value")
-    def shown_value(self, figure: OperatingFigure) -> str:
-        return significant(figure.value)
 
     def get_urls(self) -> list[URLPattern]:
         view = self.admin_site.admin_view

@@ -101,11 +101,11 @@ def take_change(sender: type[Change], instance: Change, created: bool, **_: Any)
     """After a change of settings was kept: whether it belongs into the log."""
     model = instance.content_type.model_class()
     changes: Mapping[str, Any] = instance.changes or {}
-    told = {name: changes[name] for name in _signed(model) if name in changes}
-    if not created or not told:
+    signed_changes = {name: changes[name] for name in _signed(model) if name in changes}
+    if not created or not signed_changes:
         return
     content: Statement = {"row": f"{instance.content_type.model} {instance.object_pk}", "name": instance.object_repr}
-    for name, (before, after) in told.items():
+    for name, (before, after) in signed_changes.items():
         content[name] = {"before": str(before or ""), "after": str(after or "")}
     append(SignedEntry.Kind.ADDRESS, content)
 
@@ -130,8 +130,8 @@ def summary(entry: SignedEntry) -> str:
         before, after = (str(content.get(name, "")).encode() for name in ("old_key", "new_key"))
         return f"{hashlib.sha256(before).hexdigest()[:16]} → {hashlib.sha256(after).hexdigest()[:16]}"
     address = content.get("master_url") or {}
-    told = f"{address.get('before') or '–'} → {address.get('after') or '–'}" if address else "url_signature"
-    return f"{content.get('name')}: {told}"
+    words = f"{address.get('before') or '–'} → {address.get('after') or '–'}" if address else "url_signature"
+    return f"{content.get('name')}: {words}"
 
 
 def differences() -> Iterator[str]:

@@ -49,13 +49,13 @@ def present_path(path: str, former: Iterable[str], paths: Collection[str]) -> st
     ``former``: where the project was before it moved here, as settings.FORMER_PATHS has it; ``paths``: what clients
     ask. A project that was at "/" leaves all other addresses there to the site.
     """
-    for each in former:
-        if not each.endswith("/"):
-            if path == each:
-                return PROJECT + (_UPLOADS if each.endswith(_UPLOADS) else _SCHEDULER)
-        elif path.startswith(each):
-            here = PROJECT + path.removeprefix(each)
-            if each != "/" or here.startswith(_DOWNLOADS) or (here in paths and path not in paths):
+    for prefix in former:
+        if not prefix.endswith("/"):
+            if path == prefix:
+                return PROJECT + (_UPLOADS if prefix.endswith(_UPLOADS) else _SCHEDULER)
+        elif path.startswith(prefix):
+            here = PROJECT + path.removeprefix(prefix)
+            if prefix != "/" or here.startswith(_DOWNLOADS) or (here in paths and path not in paths):
                 return here
     return path
 
@@ -63,13 +63,13 @@ def present_path(path: str, former: Iterable[str], paths: Collection[str]) -> st
 def with_former(paths: Mapping[str, ClientPath], former: Iterable[str]) -> dict[str, ClientPath]:
     """``paths``, and the former addresses that lead to them."""
     all_paths = dict(paths)
-    for each in former:
-        if each.endswith("/"):
+    for prefix in former:
+        if prefix.endswith("/"):
             for path, route in paths.items():
                 if path.startswith(PROJECT):
-                    all_paths.setdefault(each + path.removeprefix(PROJECT), route)
+                    all_paths.setdefault(prefix + path.removeprefix(PROJECT), route)
         else:
-            all_paths[each] = paths[present_path(each, [each], ())]
+            all_paths[prefix] = paths[present_path(prefix, [prefix], ())]
     return all_paths
 
 

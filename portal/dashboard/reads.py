@@ -149,13 +149,13 @@ def _tile(figure: Figure, series: Mapping[str, Points], taken_at: dt.datetime | 
     """The latest values are those that were taken last: a series that ended has none, and neither has a figure of
     which nothing was taken lately. Their charts stay.
     """
-    shown = {label: rates(points, figure.per_secs) if figure.per_secs else points for label, points in series.items()}
-    points = combine(shown, _HOW[figure.how])
+    drawn = {label: rates(points, figure.per_secs) if figure.per_secs else points for label, points in series.items()}
+    points = combine(drawn, _HOW[figure.how])
     newest = points[-1][0] if points else 0.0
     is_new = taken_at is not None and newest > (taken_at - STALE).timestamp()
     latest = {
         figure.label_text(label): values[-1][1]
-        for label, values in shown.items()
+        for label, values in drawn.items()
         if is_new and values and values[-1][0] == newest
     }
     course = Course(points, latest)
@@ -279,11 +279,11 @@ def _course(figure: Figure, since: dt.datetime, until: dt.datetime) -> dict[str,
 def _largest(series: dict[str, Points], figure: Figure) -> dict[str, Points]:
     """At most MAX_SERIES lines; what is added up has the rest as one more, what is not leaves it out."""
     by_size = sorted((label for label in series if series[label]), key=lambda label: -_mean(series[label]))
-    shown = {label: series[label] for label in by_size[:MAX_SERIES]}
+    largest = {label: series[label] for label in by_size[:MAX_SERIES]}
     rest = {label: series[label] for label in by_size[MAX_SERIES:]}
     if rest and figure.how is Combine.SUM:
-        shown["other"] = combine(rest, sum)
-    return shown
+        largest["other"] = combine(rest, sum)
+    return largest
 
 
 def _mean(points: Points) -> float:

@@ -108,8 +108,8 @@ def _references(model: ModelState, names: set[str]) -> list[str]:
     related = [base for base in model.bases if isinstance(base, str)]
     for field in model.fields.values():
         related += [target for target in _targets(field) if isinstance(target, str)]
-    found = {target.lower().removeprefix(f"{model.app_label}.") for target in related}
-    return sorted(found & names)
+    own_targets = {target.lower().removeprefix(f"{model.app_label}.") for target in related}
+    return sorted(own_targets & names)
 
 
 def _targets(field: Field[Any, Any]) -> list[Any]:

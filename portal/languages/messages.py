@@ -2,7 +2,7 @@
 
 Each app's ``messages.py`` declares its sentences by code, as marked English texts with named placeholders. Whoever
 stores or raises one gives the code and the arguments: names, addresses, numbers in the unit that the argument's name
-says, and other messages, but nothing that is formatted. The number that a record is known by is given as text, so that
+says, and other messages, but nothing that is formatted. The number of a record or a line is given as text, so that
 no page writes 1,102 for 1102. `portal.languages.sentences` makes the words of a page.
 """
 

@@ -231,11 +231,11 @@ def _lock(user: User, by: User) -> User:
 
 
 def _tell(user: User, subject: StrOrPromise, template: str, reason: str, **words: object) -> bool:
-    told = {
+    context = {
         "name": user.display_name,
         "reason": reason,
         "site_name": settings.SITE_NAME,
         "site_url": settings.SITE_URL,
         **words,
     }
-    return send_words(user, subject, template, told)
+    return send_words(user, subject, template, context)

@@ -54,8 +54,8 @@ def claim(user: User, kind: Mail, keys: Collection[str]) -> list[str]:
     """
     with transaction.atomic():
         User.objects.select_for_update(no_key=True).only("pk").get(pk=user.pk)
-        told = set(SentMail.objects.filter(user=user, kind=kind, key__in=keys).values_list("key", flat=True))
-        new = [key for key in dict.fromkeys(keys) if key not in told]
+        already_told = set(SentMail.objects.filter(user=user, kind=kind, key__in=keys).values_list("key", flat=True))
+        new = [key for key in dict.fromkeys(keys) if key not in already_told]
         SentMail.objects.bulk_create(SentMail(user=user, kind=kind, key=key, sent_at=timezone.now()) for key in new)
     return new
 

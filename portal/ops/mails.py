@@ -38,7 +38,7 @@ def recipients() -> QuerySet[User]:
     return User.objects.filter(Exists(confirmed), is_active=True, deletion_asked_at=None)
 
 
-def send_once(user: User, kind: Mail, template: str, told: dict[str, Any], context: dict[str, Any]) -> bool:
+def send_once(user: User, kind: Mail, template: str, told: dict[str, Any]) -> bool:
     """Send a mail about the things that the user was not told of before; False if there are none, or it is refused.
 
     ``told``: the things to tell, by the key that each is stored under; the template gets the new ones as ``lines``.
@@ -49,7 +49,7 @@ def send_once(user: User, kind: Mail, template: str, told: dict[str, Any], conte
     if not keys:
         return False
     try:
-        compose(user, kind, template, {**context, "lines": [told[key] for key in keys]}).send()
+        compose(user, kind, template, {"lines": [told[key] for key in keys]}).send()
     except (OSError, SMTPException) as error:
         refusal = refusal_of(error)
         if refusal is not Refusal.FOR_GOOD:

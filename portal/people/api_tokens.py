@@ -76,7 +76,7 @@ def find_valid_token(token: str) -> ApiToken | None:
     return api_token
 
 
-def replace_token(user: User, token_id: int, source: Source = NOWHERE) -> str | None:
+def replace_token(user: User, token_id: int, source: Source) -> str | None:
     """A fresh token in place of one of the user's, which ends at once; with the same name, access and lifetime.
 
     None if the user has no such token that is valid. Raises PasswordChanged.

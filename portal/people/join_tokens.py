@@ -102,7 +102,7 @@ def revoke_join_token(user: User, token_id: int, source: Source = NOWHERE) -> Jo
     return token
 
 
-def revoke_all_join_tokens(user: User, source: Source = NOWHERE) -> int:
+def revoke_all_join_tokens(user: User, source: Source) -> int:
     """Revoke all of the user's tokens for good; how many usable ones there were."""
     number = usable_tokens(timezone.now()).filter(user=user).update(revoked_at=timezone.now())
     if number:

@@ -8,7 +8,7 @@ took a mail, and before that is written down, sends it a second time.
 from __future__ import annotations
 
 import datetime as dt
-from contextlib import suppress
+from functools import partial
 from smtplib import SMTPException
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,9 +23,8 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
-from kombu.exceptions import OperationalError
 
-from portal.celery import app
+from portal.celery import send_if_possible
 from portal.languages.recipients import written_for
 from portal.models import User, WaitingMail
 from portal.wire.mail_refusals import Refusal, refusal_of
@@ -58,13 +57,7 @@ def ask_for_confirmation(user: User) -> None:
 def _ask(mail: WaitingMail) -> None:
     mail.at = mail.due_at = timezone.now()
     mail.save()
-    transaction.on_commit(_tell_worker)
-
-
-def _tell_worker() -> None:
-    """If the broker cannot be reached, the next run of the task within a minute sends it."""
-    with suppress(OperationalError):
-        app.send_task(TASK, retry=False)
+    transaction.on_commit(partial(send_if_possible, TASK))
 
 
 def send_waiting(now: dt.datetime) -> None:
@@ -87,7 +80,7 @@ def send_waiting(now: dt.datetime) -> None:
         if not is_accepting:
             _give_up(WaitingMail.objects.all(), now)
             return
-    _tell_worker()
+    send_if_possible(TASK)
 
 
 def _give_up(refused: QuerySet[WaitingMail], now: dt.datetime) -> None:

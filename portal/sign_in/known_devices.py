@@ -23,7 +23,7 @@ _EVENTS_LOOKED_AT: Final = 200
 _GAVE_ACCESS: Final = (SecurityEvent.Kind.LOGIN, SecurityEvent.Kind.KEY_MADE, SecurityEvent.Kind.PASSWORD_RESET)
 
 
-def of_client(user: User | None, address: str, host_token: str = "") -> str:
+def of_client(user: User | None, address: str, host_token: str) -> str:
     """The name of the counter for a BOINC client: its computer's, else its address's; empty for strangers."""
     if user is None:
         return ""

@@ -87,7 +87,7 @@ def admit_to_account(login: str, device: str) -> None:
     _refuse_if_spent(_failures(), "account", f"{login} {device}")
 
 
-def count_failure(login: str, address: str, device: str = "") -> None:
+def count_failure(login: str, address: str, device: str) -> None:
     """Remember a wrong password, or an account that does not exist, against the account and the address."""
     try:
         limiter = _limiter()

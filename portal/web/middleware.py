@@ -17,6 +17,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import resolve
 from django.utils import timezone
+from django.utils.deprecation import MiddlewareMixin
 from django.utils.encoding import iri_to_uri
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
@@ -138,14 +139,8 @@ class NoStoreMiddleware:
         return response
 
 
-class OperatorIdleMiddleware:
+class OperatorIdleMiddleware(MiddlewareMixin):
     """Has operators sign in again who have done nothing for STAFF_IDLE_SECS. Their pages that refresh do not count."""
-
-    def __init__(self, get_response: Handler) -> None:
-        self.get_response = get_response
-
-    def __call__(self, request: HttpRequest) -> HttpResponse:
-        return self.get_response(request)
 
     def process_view(self, request: HttpRequest, view: object, args: object, kwargs: object) -> HttpResponse | None:
         limit_secs, user = settings.STAFF_IDLE_SECS, request.user
@@ -183,17 +178,11 @@ _HELD: Final = _(
 )
 
 
-class SecondFactorMiddleware:
+class SecondFactorMiddleware(MiddlewareMixin):
     """Leads operators without a second factor to the page where they set one up, whatever page they wanted.
 
     Those whose rights are held get no page at all: they could set up a factor and be taken for the operator later.
     """
-
-    def __init__(self, get_response: Handler) -> None:
-        self.get_response = get_response
-
-    def __call__(self, request: HttpRequest) -> HttpResponse:
-        return self.get_response(request)
 
     def process_view(self, request: HttpRequest, view: object, args: object, kwargs: object) -> HttpResponse | None:
         match = request.resolver_match
@@ -212,14 +201,8 @@ class SecondFactorMiddleware:
         return redirect("mfa_index")
 
 
-class PasswordChangedMiddleware:
+class PasswordChangedMiddleware(MiddlewareMixin):
     """Leads who was signed in with a password that has just been changed to the login."""
-
-    def __init__(self, get_response: Handler) -> None:
-        self.get_response = get_response
-
-    def __call__(self, request: HttpRequest) -> HttpResponse:
-        return self.get_response(request)
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
         return redirect("account_login") if isinstance(exception, PasswordChanged) else None

@@ -7,23 +7,17 @@ from typing import Final
 import structlog
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.utils.deprecation import MiddlewareMixin
 
 from portal.object_storage.errors import StorageError
 from portal.rest.problems import is_asked, problem_reply
-from portal.web.middleware import Handler
 
 log = structlog.get_logger(__name__)
 RETRY_SECS: Final = 60
 
 
-class StorageErrorMiddleware:
+class StorageErrorMiddleware(MiddlewareMixin):
     """503 instead of 500: what was asked for changed nothing, and may be asked for again."""
-
-    def __init__(self, get_response: Handler) -> None:
-        self.get_response = get_response
-
-    def __call__(self, request: HttpRequest) -> HttpResponse:
-        return self.get_response(request)
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
         if not isinstance(exception, StorageError):

@@ -86,7 +86,7 @@ def tell(jobs: Iterable[RunningJob], messages: Iterable[Message]) -> Telling:
         if new:
             deadline_at = max(deadline_at, job.deadline_at + STEP_SECS)
         telling.first_told += new
-        telling.said += [(job.name, each) for each in ready]
+        telling.said += [(job.name, message) for message in ready]
         if deadline_at != job.deadline_at:
             telling.deadlines[job.id] = deadline_at
         is_news = bool(ready) or deadline_at != job.deadline_at

@@ -246,7 +246,7 @@ def _hand_over(function: Function, this: _Pass, ids: list[int]) -> list[int]:
 def _note_missing(app: App, error: Exception, now: dt.datetime) -> None:
     """The app's function is missing: queue its first workunit, so that operators see it. All others wait."""
     log.error("assimilation_function_missing", app=app.name, function=app.assimilation_function, exc_info=error)
-    said = RetryEntry.objects.filter(step=Step.ASSIMILATE, workunit__app=app, retry_at__gt=now)
+    noted = RetryEntry.objects.filter(step=Step.ASSIMILATE, workunit__app=app, retry_at__gt=now)
     waiting = Workunit.objects.filter(app=app, assimilate_state=AssimilateState.READY).order_by("app", "id")
-    if not said.exists() and (first := waiting.values_list("pk", flat=True).first()):
+    if not noted.exists() and (first := waiting.values_list("pk", flat=True).first()):
         retry_queue.enqueue(Step.ASSIMILATE, {first: f"{app.assimilation_function}: {error}"}, now)

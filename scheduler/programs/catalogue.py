@@ -100,11 +100,11 @@ async def catalogue_for_key(held_key: str) -> Catalogue:
 
     Another process may have told the client; this one would refuse it as a client with a foreign key.
     """
-    kept = await fresh()
-    if not kept.code_keys.knows(held_key) and await in_thread(code_signing.was_changed_to, held_key):
+    catalogue = await fresh()
+    if not catalogue.code_keys.knows(held_key) and await in_thread(code_signing.was_changed_to, held_key):
         forget()
-        kept = await fresh()
-    return kept
+        catalogue = await fresh()
+    return catalogue
 
 
 def _load() -> Catalogue:

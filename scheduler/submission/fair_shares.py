@@ -51,9 +51,9 @@ def _wanted(job: SubmittedJob) -> WantedJob:
 def _check(submitter: Submitter, batch: Batch, wanted: Sequence[WantedJob]) -> None:
     with connection.cursor() as cursor:
         cursor.execute(sql.UNDER_WAY, {"owner": submitter.pk})
-        found = excess(submitter.limits(), batch.app.name, wanted, UnderWay(*cursor.fetchone()))
-    if found is not None:
-        raise JobError(found.field, found.message)
+        fault = excess(submitter.limits(), batch.app.name, wanted, UnderWay(*cursor.fetchone()))
+    if fault is not None:
+        raise JobError(fault.field, fault.message)
 
 
 def _windows(submitter: Submitter, app_id: int, wanted: Iterable[WantedJob]) -> dict[int, Window]:

@@ -35,8 +35,8 @@ class BatchForecast:
 def read_forecast(batch: Batch, now: dt.datetime) -> BatchForecast:
     """What was made of the batch in the last minute, or else two statements."""
     key = f"batch_forecast:{batch.pk}"
-    if kept := cache.get(key):
-        return BatchForecast(*(at and dt.datetime.fromisoformat(at) for at in kept))
+    if cached := cache.get(key):
+        return BatchForecast(*(at and dt.datetime.fromisoformat(at) for at in cached))
     made = _read(batch, now)
     times = (made.made_at, made.earliest_at, made.latest_at)
     cache.set(key, [at and at.isoformat() for at in times], timeout=KEPT_SECS)
@@ -64,10 +64,10 @@ def of_jobs(app_id: int, owner_id: int | None, jobs: Sequence[SubmittedJob], now
     return _told(forecast(_lately(app_id, now), left), now)
 
 
-def _told(told: Forecast | None, now: dt.datetime) -> BatchForecast:
-    if told is None:
+def _told(earliest_and_latest: Forecast | None, now: dt.datetime) -> BatchForecast:
+    if earliest_and_latest is None:
         return BatchForecast(now)
-    return BatchForecast(now, *(now + dt.timedelta(seconds=min(secs, 1e9)) for secs in told))
+    return BatchForecast(now, *(now + dt.timedelta(seconds=min(secs, 1e9)) for secs in earliest_and_latest))
 
 
 def _read(batch: Batch, now: dt.datetime) -> BatchForecast:
@@ -83,7 +83,7 @@ def _span_secs() -> float:
 def _lately(app_id: int, now: dt.datetime) -> Lately:
     values = {"app": app_id, "now": now, "span_secs": _span_secs(), "most": MOST_RESULTS}
     granted, span_secs, nlost = _row(sql.GRANTED_LATELY, values)
-    return Lately([Granted(*each) for each in granted or ()], span_secs or 0.0, nlost)
+    return Lately([Granted(*row) for row in granted or ()], span_secs or 0.0, nlost)
 
 
 def _left(batch: Batch, now: dt.datetime) -> Open:

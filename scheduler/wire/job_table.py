@@ -71,25 +71,24 @@ def read_table(text: str, files: Mapping[str, KeptContent]) -> JobTable:
                 if table.faults:
                     return table
             elif len(table.jobs) == MAX_JOBS_PER_SUBMISSION:
-                table.faults.append(
-                    Fault(
-                        Message("table_line", number=rows.line_num),
-                        "",
-                        Message("too_many_jobs", number=MAX_JOBS_PER_SUBMISSION),
-                    )
-                )
+                message = Message("too_many_jobs", number=MAX_JOBS_PER_SUBMISSION)
+                table.faults.append(Fault(_line(rows.line_num), "", message))
                 return table
             elif len(cells) > len(columns):
                 message = Message("too_many_cells", number=len(cells), wanted=len(columns))
-                table.faults.append(Fault(Message("table_line", number=rows.line_num), "", message))
+                table.faults.append(Fault(_line(rows.line_num), "", message))
             else:
                 table.jobs.append(_job(dict(zip(columns, cells, strict=False)), files))
-                table.places.append(Message("table_line", number=rows.line_num))
+                table.places.append(_line(rows.line_num))
     except csv.Error as error:
-        table.faults.append(Fault(Message("table_line", number=rows.line_num), "", Message("no_csv", reason=error)))
+        table.faults.append(Fault(_line(rows.line_num), "", Message("no_csv", reason=error)))
     if columns is None and not table.faults:
         table.faults.append(Fault("", "", Message("table_empty")))
     return table
+
+
+def _line(number: int) -> Message:
+    return Message("table_line", number=str(number))
 
 
 def _delimiter(text: str) -> str:
@@ -101,15 +100,10 @@ def _delimiter(text: str) -> str:
 def _wrong_columns(columns: list[str]) -> list[Fault]:
     unknown = [name for name in columns if name not in FIELDS]
     if unknown:
-        return [
-            Fault(Message("table_line", number=1), ascii(name[:40])[1:-1], Message("unknown_field", names=FIELDS))
-            for name in unknown[:5]
-        ]
-    return [
-        Fault(Message("table_line", number=1), name, Message("named_twice"))
-        for name, number in Counter(columns).items()
-        if number > 1
-    ]
+        message = Message("unknown_field", names=FIELDS)
+        return [Fault(_line(1), ascii(name[:40])[1:-1], message) for name in unknown[:5]]
+    twice = [name for name, number in Counter(columns).items() if number > 1]
+    return [Fault(_line(1), name, Message("named_twice")) for name in twice]
 
 
 def _job(cells: Mapping[str, str], files: Mapping[str, KeptContent]) -> dict[str, Any]:

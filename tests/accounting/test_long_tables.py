@@ -16,12 +16,12 @@ from accounting.models import Day, Project
 from portal.models import Host, User
 from portal.templatetags import display
 from tests.support.accounting_factories import credit, make_host, make_project
-from tests.support.page_reader import Page
+from tests.support.page_reader import Page, page_of
 
 
 def shown(signed_in: Client, address: str, target: str = "") -> Page:
     headers = {"HX-Request": "true", "HX-Target": target} if target else {}
-    return Page(signed_in.get(address, headers=headers).content.decode())
+    return page_of(signed_in, address, headers=headers)
 
 
 def more_of(page: Page, id_: str) -> str:

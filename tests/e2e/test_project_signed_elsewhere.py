@@ -70,7 +70,7 @@ def test_an_operator_pastes_a_signature_and_sets_share_platforms_keywords_and_ke
     project.refresh_from_db()
     assert project.default_share == 70
     assert 0.25 in ProjectKeyword.objects.values_list("weight", flat=True)
-    assert [each.platform for each in ProjectVersion.objects.all()] == ["windows_x86_64"]
+    assert [version.platform for version in ProjectVersion.objects.all()] == ["windows_x86_64"]
 
     fake.is_down = True
     page.goto(f"/admin/accounting/project/{project.pk}/set-up/")

@@ -183,10 +183,10 @@ def test_pages_are_answered_while_many_read_a_large_file_slowly(
     request = f"GET {address} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode()
     with Site(site_var_dir, tmp_path / "log", FILES_DIR=str(files), CLIENT_BODY_SECS="5") as site, ExitStack() as stack:
         readers = [stack.enter_context(connect(site)) for _ in range(3 * THREADS)]
-        for each in readers:
-            each.sendall(request)
-        for each in readers:
-            assert each.recv(12) == b"HTTP/1.1 200"
+        for reader in readers:
+            reader.sendall(request)
+        for reader in readers:
+            assert reader.recv(12) == b"HTTP/1.1 200"
         assert status_of(site, "/account/login/") == 200
         with urllib.request.urlopen(site.url.rstrip("/") + address, timeout=60) as reply:
             assert reply.read() == content
@@ -194,7 +194,7 @@ def test_pages_are_answered_while_many_read_a_large_file_slowly(
         # Not reading for this long is the test: much longer than CLIENT_BODY_SECS and the 8 s that a part needs at
         # 2,000 bytes a second.
         time.sleep(30)
-        assert max(received(each) for each in readers) < LARGE_NBYTES
+        assert max(received(reader) for reader in readers) < LARGE_NBYTES
 
 
 def received(reader: socket.socket) -> int:

@@ -102,9 +102,9 @@ def test_three_project_normalisation_ends_at_the_averages_worked_out_by_hand(
     with in_database(asteroids.database):
         assert collect(timezone.now()) == Collected(2, 0)
     published = {
-        each.plan_class: each
-        for each in parse_factors(asteroids.get("version_factors.xml"))
-        if each.processor_type == "NVIDIA"
+        factor.plan_class: factor
+        for factor in parse_factors(asteroids.get("version_factors.xml"))
+        if factor.processor_type == "NVIDIA"
     }
     # (0.2 × 300 + 0.4 × 100) / (300 + 100) = 100 / 400. Comets' 1 does not count, nor what has 99 samples.
     by_hand = 0.25
@@ -135,5 +135,5 @@ def test_three_project_normalisation_ends_at_the_averages_worked_out_by_hand(
     )
     with in_database(asteroids.database):
         assert collect(timezone.now(), is_due=True) == Collected(2, 0)
-    again = {each.plan_class: each.scale for each in parse_factors(asteroids.get("version_factors.xml"))}
+    again = {factor.plan_class: factor.scale for factor in parse_factors(asteroids.get("version_factors.xml"))}
     assert again["cuda"] == about(by_hand, rel=1e-4)

@@ -81,7 +81,7 @@ def test_three_sessions() -> None:
 
 def test_a_deadlock_ends_one_of_the_two() -> None:
     outcomes = run([lambda: update_both(1, 2), lambda: update_both(2, 1)], [0, 0, 1, 1, 0, 1, 0, 1])
-    assert sorted(isinstance(each, DatabaseError) for each in outcomes) == [False, True]
+    assert sorted(isinstance(outcome, DatabaseError) for outcome in outcomes) == [False, True]
 
 
 def test_all_orders_are_made_or_as_many_as_are_wanted() -> None:

@@ -155,8 +155,8 @@ def test_two_merges_that_have_a_computer_in_common(projects: list[Project]) -> N
             assert secs_of(user.pk)["Project 0"] == 30
             ends = Host.objects.filter(pk__in=[first.id, second.id, third.id], merged_into=None)
             assert ends.count() in (1, 2)  # a merge may be refused once the other one is done
-            for each in Host.objects.exclude(merged_into=None).select_related("merged_into"):
-                assert each.merged_into is not None and each.merged_into.merged_into_id is None
+            for host in Host.objects.exclude(merged_into=None).select_related("merged_into"):
+                assert host.merged_into is not None and host.merged_into.merged_into_id is None
 
         merges = [
             lambda: merge(user.pk, first.id, second.id),

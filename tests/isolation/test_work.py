@@ -60,7 +60,7 @@ def test_two_computers_ask_for_the_copies_of_one_workunit(are_one_persons: bool)
             assert max(Counter(sent).values(), default=0) <= 1
             assert max(Counter(results.exclude(user=None).values_list("user", flat=True)).values(), default=0) <= 1
 
-        return Scene([asks(each, 1) for each in computers], check_)
+        return Scene([asks(computer, 1) for computer in computers], check_)
 
     try_all(make)
 
@@ -242,8 +242,8 @@ def test_a_report_a_transitioner_and_a_validator() -> None:
         outputs = [{"open_name": "out", "max_nbytes": 100}]
         app = app_with_jobs(1, 2, min_quorum=2, target_nresults=2, output_files=outputs)
         computers = [known(volunteer()) for _ in range(2)]
-        for each in computers:
-            asks(each, 1)()
+        for computer in computers:
+            asks(computer, 1)()
         asks(computers[0], 0, results=delivered(computers[0].jobs[0]))()
         last = computers[1].jobs[0]
         works: list[Work] = [
@@ -296,7 +296,7 @@ def test_two_transitioners_make_each_missing_copy_once() -> None:
 
         def check_(_: list[Any]) -> None:
             transitioner.run(NOON)
-            assert [each.results.count() for each in Workunit.objects.filter(app=app)] == [2, 2, 2]
+            assert [workunit.results.count() for workunit in Workunit.objects.filter(app=app)] == [2, 2, 2]
 
         return Scene([lambda: transitioner.run(NOON)] * 2, check_)
 
@@ -312,7 +312,7 @@ def test_two_processes_lease_different_jobs() -> None:
         ]
 
         def check_(leased: list[Any]) -> None:
-            first, second = ({each.job.id for each in jobs} for jobs, _, _ in leased)
+            first, second = ({ready.job.id for ready in jobs} for jobs, _, _ in leased)
             assert first and not first & second
 
         return Scene(leases, check_)

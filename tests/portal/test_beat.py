@@ -49,7 +49,7 @@ def wait_for_more(queue: Redis, number: int = 1) -> None:
 
 def test_another_beat_takes_over_from_one_that_is_killed_or_paused(beats: list[GuardedProgram], queue: Redis) -> None:
     def is_ready() -> bool:
-        return len([each for each in heartbeats.processes() if each.kind == "beat"]) == 3
+        return len([process for process in heartbeats.processes() if process.kind == "beat"]) == 3
 
     def is_another(*others: str) -> bool:
         return beat.holder() not in ("", *others)
@@ -70,8 +70,8 @@ def test_another_beat_takes_over_from_one_that_is_killed_or_paused(beats: list[G
     assert beat.holder() == third
     messages = [json.loads(text)["headers"] for text in queue.lrange("celery", 0, -1)]
     # No worker compares a time in them with its own clock, and each says how often its task is due.
-    assert {(each["expires"], each["eta"]) for each in messages} == {(None, None)}
-    assert {each["every_secs"] for each in messages if each["task"] == "scheduler.tasks.transition"} == {1}
+    assert {(message["expires"], message["eta"]) for message in messages} == {(None, None)}
+    assert {message["every_secs"] for message in messages if message["task"] == "scheduler.tasks.transition"} == {1}
 
 
 def _of(beats: list[GuardedProgram], name: str) -> GuardedProgram:

@@ -64,12 +64,12 @@ def _read_urls() -> ModuleType:
 def test_pages_need_no_extra(
     reload_urls: None, off: list[str], client: Client, operator: User, studio: Host, settings: Settings
 ) -> None:
-    addresses = {str(each.pattern) for each in get_resolver().url_patterns}
+    addresses = {str(pattern.pattern) for pattern in get_resolver().url_patterns}
     settings.EXTRAS = [extra for extra in EXTRAS if extra not in off]
     _read_urls()
     assert [app.label for app in apps_in_use() if app.is_extra] == settings.EXTRAS
-    gone = {str(each.pattern) for app in site_apps() if app.label in off for each in app.urls()}
-    assert {str(each.pattern) for each in get_resolver().url_patterns} == addresses - gone
+    gone = {str(url.pattern) for app in site_apps() if app.label in off for url in app.urls()}
+    assert {str(pattern.pattern) for pattern in get_resolver().url_patterns} == addresses - gone
     client.force_login(studio.owner)
     answers = {page: client.get(page.format(host=studio.pk)).status_code for page in PAGES}
     assert answers == dict.fromkeys(PAGES, 200)

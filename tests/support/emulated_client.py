@@ -41,10 +41,10 @@ class OnObjects:
         return getattr(self.policy, name)
 
 
-def cpu_app(hours: float = 1.0, name: str = "cpu") -> App:
+def cpu_app(hours: float = 1.0) -> App:
     """Jobs of this many hours on one CPU of 1 GFLOPS, with ten days' time."""
     size = Normal(hours * HOUR_SECS * 1e9)
-    return App(name, (Version(1e9),), size, size, 10 * DAY_SECS)
+    return App("cpu", (Version(1e9),), size, size, 10 * DAY_SECS)
 
 
 def gpu_app(hours: float = 1.0) -> App:
@@ -69,9 +69,9 @@ def scenario(*projects: Project, cpus: int = 1, gpu: bool = False) -> Scenario:
 def with_jobs(what: Scenario, **hours: tuple[float, ...]) -> Scenario:
     """The scenario with CPU jobs that are there at the start: by project, how many hours each takes."""
     jobs = tuple(
-        StartJob(name, "cpu", each * HOUR_SECS * 1e9, each * HOUR_SECS * 1e9, 10 * DAY_SECS)
+        StartJob(name, "cpu", length * HOUR_SECS * 1e9, length * HOUR_SECS * 1e9, 10 * DAY_SECS)
         for name, lengths in hours.items()
-        for each in lengths
+        for length in lengths
     )
     return replace(what, jobs=jobs)
 

@@ -51,7 +51,7 @@ class Loop:
         """What each returns or raises; they begin within one pass of the loop."""
 
         async def all_of_them() -> list[Result | BaseException]:
-            return await asyncio.gather(*[self.batcher.run(each) for each in steps], return_exceptions=True)
+            return await asyncio.gather(*[self.batcher.run(step) for step in steps], return_exceptions=True)
 
         found: list[Result | BaseException] = self._do(all_of_them())
         return found

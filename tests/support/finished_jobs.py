@@ -20,13 +20,13 @@ DEFAULTS: dict[str, Any] = {
 }
 
 
-def send_and_report(result: Result, host: Host, content: bytes = b"42\n", outcome: Outcome = Outcome.SUCCESS) -> None:
+def send_and_report(result: Result, host: Host, outcome: Outcome = Outcome.SUCCESS) -> None:
     """What scheduler and upload handler do with a result, by their own means where they are ours."""
     result.server_state, result.host, result.user = ServerState.IN_PROGRESS, host, host.owner
     result.sent_at, result.deadline_at = NOON, NOON + 7 * DAY
     result.save()
     if outcome == Outcome.SUCCESS:
-        assert post(upload_body(f"{result.name}_0", content, max_nbytes=1000)) == "0"
+        assert post(upload_body(f"{result.name}_0", b"42\n", max_nbytes=1000)) == "0"
     received = expected_and_received(result.workunit.output_files, result.name, result.uploads.all())
     result.server_state, result.outcome, result.received_at = ServerState.OVER, outcome, NOON
     result.outputs, result.output_digest, result.stderr_text = received.outputs, received.digest, "many words"

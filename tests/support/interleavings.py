@@ -168,19 +168,19 @@ def run(works: Sequence[Work], order: Sequence[int]) -> list[Any]:
     with ExitStack() as stack:
         stack.enter_context(_every_way_to_the_database())
         monitor = stack.enter_context(psycopg.connect(**connection_params(), autocommit=True))
-        for each in sessions:
-            each.start()
+        for session in sessions:
+            session.start()
         until = time.monotonic() + PATIENCE_SECS
         for number in itertools.chain(order, itertools.cycle(range(len(sessions)))):
             sessions[number].go_on(monitor)
-            for each in sessions:
-                each.settle(monitor)
-            if all(each.is_over for each in sessions):
+            for session in sessions:
+                session.settle(monitor)
+            if all(session.is_over for session in sessions):
                 break
             assert time.monotonic() < until, "sessions wait for one another"
-        for each in sessions:
-            each._thread.join()
-    return [each.outcome for each in sessions]
+        for session in sessions:
+            session._thread.join()
+    return [session.outcome for session in sessions]
 
 
 def count_steps(work: Work) -> int:
@@ -227,8 +227,8 @@ def _cut(nsteps: Sequence[int], number: int, rng: random.Random) -> Iterator[int
     yield from [outer] * before
     others = [each for each in range(len(nsteps)) if each != outer]
     rng.shuffle(others)
-    for each in others:
-        yield from [each] * nsteps[each]
+    for other in others:
+        yield from [other] * nsteps[other]
     yield from [outer] * (nsteps[outer] - before)
 
 
@@ -248,7 +248,7 @@ def try_all(make: Callable[[], Scene], most: int = MOST) -> int:
         scene = make()
         outcomes = run(scene.works, order)
         try:
-            assert not [each for each in outcomes if isinstance(each, (Error, psycopg.Error))], outcomes
+            assert not [outcome for outcome in outcomes if isinstance(outcome, (Error, psycopg.Error))], outcomes
             scene.check(outcomes)
         except AssertionError as error:
             places = " ".join(f"{len(list(steps))}×{number}" for number, steps in itertools.groupby(order))

@@ -109,9 +109,9 @@ class Books:
         return [note.kind.value for note in self.notes]
 
 
-def books_after_ten_hours(machine: Machine = ONE_CPU, **kwargs: bool) -> Books:
+def books_after_ten_hours() -> Books:
     """A host that has reported 10 hours of work for project 1, and has no allowance left."""
-    books = Books(machine, **kwargs)
+    books = Books()
     books.attach(1)
     books.rpc(10 * HOUR, {1: totals(cpu_secs=36_000)}, client_now=1_000.0)
     return books

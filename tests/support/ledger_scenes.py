@@ -44,7 +44,7 @@ def computer_of(user: User, projects: list[Project], **fields: Any) -> Computer:
     )
     HostLedger.objects.create(host=host, last_at=now - dt.timedelta(days=1), level=[ENOUGH] * 5)
     HostProject.objects.bulk_create(
-        HostProject(host=host, project=each, reported=NOTHING, handed=NOTHING, listed=True) for each in projects
+        HostProject(host=host, project=project, reported=NOTHING, handed=NOTHING, listed=True) for project in projects
     )
     key = credentials.new_client_key()
     ClientKey.objects.create(
@@ -80,7 +80,7 @@ def books_are_right() -> None:
 
 
 def confirmed(outcomes: list[Any]) -> list[bool]:
-    return [isinstance(each, bytes) for each in outcomes]
+    return [isinstance(outcome, bytes) for outcome in outcomes]
 
 
 def or_refusal(work: Work) -> Work:

@@ -179,10 +179,10 @@ def data_of_site(*more: str) -> list[str]:
 
 
 def _texts_of(row: Model) -> Iterator[str]:
-    for each in row._meta.concrete_fields:
+    for concrete_field in row._meta.concrete_fields:
         # The words of a choice are marked where it is declared.
-        if not each.choices:
-            yield from _strings(getattr(row, each.attname))
+        if not concrete_field.choices:
+            yield from _strings(getattr(row, concrete_field.attname))
     # Addresses are shown by their first part.
     yield str(getattr(row, "email", "")).partition("@")[0]
 

@@ -138,8 +138,8 @@ def write_configuration(
     for old, new in {
         "listen 443 ssl;": f"listen 127.0.0.1:{port};",
         "server_name portal.example.org;": "server_name 127.0.0.1;",
-        "server 127.0.0.1:8000;": " ".join(f"server 127.0.0.1:{each};" for each in web_ports),
-        "server 127.0.0.1:8001;": " ".join(f"server 127.0.0.1:{each};" for each in client_ports),
+        "server 127.0.0.1:8000;": " ".join(f"server 127.0.0.1:{web_port};" for web_port in web_ports),
+        "server 127.0.0.1:8001;": " ".join(f"server 127.0.0.1:{client_port};" for client_port in client_ports),
         "/var/log/nginx/cobblestone.log": str(folder / "nginx.log"),
         **replaced,
     }.items():
@@ -148,10 +148,10 @@ def write_configuration(
     (folder / "site.conf").write_text(text)
 
 
-def unit_command(unit: str, port: int, checkout: Path = CHECKOUT, python: str = sys.executable) -> list[str]:
+def unit_command(unit: str, port: int) -> list[str]:
     """How the unit of a checkout starts its server, with this Python and on this port."""
-    text = (checkout / "deploy" / f"{unit}.service").read_text()
+    text = (CHECKOUT / "deploy" / f"{unit}.service").read_text()
     found = re.search(r"^ExecStart=\S+/granian (.*)$", text, re.M)
     assert found
     options = re.sub(r"--port \d+", f"--port {port}", found[1])
-    return [python, "-m", "granian", *options.split()]
+    return [sys.executable, "-m", "granian", *options.split()]

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
+from typing import Any
+
+from django.test import Client
 
 _SILENT = {"script", "style", "title"}
 _VOID = {"meta", "link", "input", "img", "br", "hr", "path", "rect", "use", "circle"}
@@ -70,3 +73,10 @@ class Page:
         """The only such element."""
         (found,) = self.all(tag, within, **attributes)
         return found
+
+
+def page_of(client: Client, address: str, data: Any = None, headers: Any = None) -> Page:
+    """The page that this browser gets."""
+    reply = client.get(address, data, headers=headers)
+    assert reply.status_code == 200
+    return Page(reply.content.decode())

@@ -37,7 +37,7 @@ def children_of(pid: int) -> list[int]:
 def descendants(pid: int) -> list[int]:
     """The children of a process, and theirs."""
     children = children_of(pid)
-    return children + [each for child in children for each in descendants(child)]
+    return children + [descendant for child in children for descendant in descendants(child)]
 
 
 def _prctl(option: int, value: int) -> None:

@@ -35,3 +35,14 @@ def call(method: str, address: str, headers: dict[str, str], body: Any = None, s
 def errors_of(problem: dict[str, Any]) -> dict[str, str]:
     """What problem details say of each field."""
     return {error["field"]: error["detail"] for error in problem["errors"]}
+
+
+def fits(shown: Any, answered: Any) -> bool:
+    """Whether the answer is what a document shows; "…" stands for any value."""
+    if shown == "…":
+        return answered not in (None, "")
+    if isinstance(shown, dict) and isinstance(answered, dict):
+        return list(shown) == list(answered) and all(fits(value, answered[name]) for name, value in shown.items())
+    if isinstance(shown, list) and isinstance(answered, list):
+        return len(shown) == len(answered) and all(fits(a, b) for a, b in zip(shown, answered, strict=True))
+    return bool(shown == answered)

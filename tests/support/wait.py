@@ -22,7 +22,7 @@ def wait_until(ask: Callable[[], Answer], what: str, timeout_secs: float, poll_s
     return answer
 
 
-def wait_for_lock(lock: Path, timeout_secs: float = 30.0) -> None:
+def wait_for_lock(lock: Path) -> None:
     """Return when no process holds this lock file any more."""
 
     def is_free() -> bool:
@@ -33,4 +33,4 @@ def wait_for_lock(lock: Path, timeout_secs: float = 30.0) -> None:
                 return False
             return True
 
-    wait_until(is_free, f"{lock} to be released", timeout_secs, poll_secs=0.02)
+    wait_until(is_free, f"{lock} to be released", 30.0, poll_secs=0.02)

@@ -23,6 +23,7 @@ from emulator.files.job_log import read_job_log
 from emulator.files.scenario import read_upload, read_zip
 from emulator.files.scenario_json import Document, document_json, read_document, to_json
 from emulator.files.time_log import read_time_log
+from emulator.files.unused import Tally
 from portal.wire.scanner import ProtocolError
 from scheduler.wire import requests as scheduler_requests
 from scheduler.wire import uploads
@@ -134,11 +135,16 @@ PARSERS = {
         Parser("client-state", _client_state, (ScenarioError,), _state_seeds),
         Parser(
             "preferences",
-            lambda data: read_preferences(data, "global_prefs.xml", "", Preferences()),
+            lambda data: read_preferences(data, "global_prefs.xml", "", Preferences(), Tally()),
             (ScenarioError,),
             _captures("emulator/*/global_prefs*.xml"),
         ),
-        Parser("cc-config", read_cc_config, (ScenarioError,), _captures("emulator/*/cc_config.xml")),
+        Parser(
+            "cc-config",
+            lambda data: read_cc_config(data, "cc_config.xml", Tally()),
+            (ScenarioError,),
+            _captures("emulator/*/cc_config.xml"),
+        ),
         Parser(
             "job-log",
             lambda data: read_job_log(data, "job_log_example.org.txt"),

@@ -35,12 +35,12 @@ class Sender:
 def push_request(alert: Alert, to: Destination, sender: Sender, now_secs: int) -> Request:
     """What only the browser can read, as JSON for static/alerts/sw.js."""
     keys = web_push.parse_browser_keys(to.p256dh, to.auth)
-    told: dict[str, Any] = {"title": alert.title, "body": alert.text, "url": alert.url, "tag": alert.id}
-    body = json.dumps(told, ensure_ascii=False).encode()
+    content: dict[str, Any] = {"title": alert.title, "body": alert.text, "url": alert.url, "tag": alert.id}
+    body = json.dumps(content, ensure_ascii=False).encode()
     lines = list(alert.lines)
     while len(body) > web_push.MAX_TEXT_BYTES and lines:
         lines.pop()
-        body = json.dumps(told | {"body": "\n".join([*lines, "…"])}, ensure_ascii=False).encode()
+        body = json.dumps(content | {"body": "\n".join([*lines, "…"])}, ensure_ascii=False).encode()
     parts = urlsplit(to.url)
     headers = {
         "Content-Type": "application/octet-stream",

@@ -23,7 +23,7 @@ _SECRET_BYTES: Final = (24, 64)
 
 def webhook_request(alert: Alert, to: Destination, now_secs: int) -> Request:
     """JSON, signed as Standard Webhooks have it: HMAC-SHA256 over id, time and body."""
-    told = {
+    content = {
         "type": f"alert.{alert.kind}",
         "timestamp": alert.created_at.isoformat(),
         "data": {
@@ -35,7 +35,7 @@ def webhook_request(alert: Alert, to: Destination, now_secs: int) -> Request:
             "url": alert.url,
         },
     }
-    body = json.dumps(told, ensure_ascii=False).encode()
+    body = json.dumps(content, ensure_ascii=False).encode()
     headers = {
         "Content-Type": "application/json",
         "webhook-id": alert.id,

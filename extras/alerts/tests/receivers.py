@@ -50,8 +50,8 @@ def silent_server(tls: ssl.SSLContext) -> RawServer:
     return server
 
 
-def add_webhook(user: User, url: str, secret: str = "", name: str = "hook") -> AlertChannel:
-    return channels.add(user, "webhook", name, HOST, Destination(url, key=secret or new_secret()))
+def add_webhook(user: User, url: str, secret: str = "") -> AlertChannel:
+    return channels.add(user, "webhook", "hook", HOST, Destination(url, key=secret or new_secret()))
 
 
 def add_ntfy(user: User, url: str, token: str = "") -> AlertChannel:

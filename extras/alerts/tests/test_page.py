@@ -25,7 +25,7 @@ from portal.fetch.fetcher import FetchLimits
 from portal.models import User
 from portal.sign_in import throttle
 from portal.wire import web_push
-from tests.support.page_reader import Page
+from tests.support.page_reader import Page, page_of
 from tests.support.push_browser import PushBrowser
 from tests.support.sessions import sign_in_lately
 
@@ -40,7 +40,7 @@ def own_machine(settings: Settings) -> None:
 
 
 def shown(client: Client) -> str:
-    return Page(client.get(ALERTS).content.decode()).words
+    return page_of(client, ALERTS).words
 
 
 def test_without_channels_the_page_says_what_there_could_be(signed_in: Client) -> None:
@@ -155,7 +155,7 @@ def test_what_a_channel_tells_is_chosen(signed_in: Client, alice: User) -> None:
     assert signed_in.post(f"{ALERTS}{channel.pk}/choose/", data).status_code == 302
     channel.refresh_from_db()
     assert (channel.alert_kinds, channel.tells_end) == (["news", "silent"], True)
-    boxes = Page(signed_in.get(ALERTS).content.decode()).all("input", type="checkbox", name="alert_kinds")
+    boxes = page_of(signed_in, ALERTS).all("input", type="checkbox", name="alert_kinds")
     assert [box.attributes["value"] for box in boxes if "checked" in box.attributes] == ["silent", "news"]
     signed_in.post(f"{ALERTS}{channel.pk}/choose/", {"alert_kinds": ["silent", "moods"]})
     channel.refresh_from_db()
@@ -293,7 +293,7 @@ def test_what_was_entered_is_not_kept_while_the_password_is_asked(client: Client
 
 
 def test_a_form_that_is_sent_twice_adds_one_channel_and_shows_its_secret(signed_in: Client, own_machine: None) -> None:
-    key = Page(signed_in.get(ALERTS).content.decode()).one("input", name="webhook-form_key").attributes["value"]
+    key = page_of(signed_in, ALERTS).one("input", name="webhook-form_key").attributes["value"]
     sent = {"webhook-url": HOOK, "webhook-form_key": key}
     for _ in range(2):
         reply = signed_in.post(f"{ALERTS}webhook/", sent)

@@ -58,7 +58,9 @@ def says(server: RawServer, body: bytes, *headers: str, status: str = "200 OK") 
 def cuda(now: dt.datetime = NOON) -> float | None:
     known = known_factors(now)
     assert known is not None
-    return {each.plan_class: each.scale for each in known.factors if each.processor_type == "NVIDIA"}.get("cuda")
+    return {factor.plan_class: factor.scale for factor in known.factors if factor.processor_type == "NVIDIA"}.get(
+        "cuda"
+    )
 
 
 def test_exports_are_collected_and_averaged(servers: list[RawServer]) -> None:
@@ -152,7 +154,7 @@ def test_a_project_that_is_no_longer_in_the_settings_is_forgotten(servers: list[
     collect(NOON)
     settings.CENTRAL_PROJECTS = [servers[1].url]
     collect(NOON + DAY)
-    assert [each.url for each in CollectedExport.objects.all()] == [servers[1].url]
+    assert [export.url for export in CollectedExport.objects.all()] == [servers[1].url]
     settings.CENTRAL_PROJECTS = []
     collect(NOON + 2 * DAY)
     assert not CollectedExport.objects.exists() and not FactorList.objects.exists()

@@ -60,7 +60,10 @@ def lonely(known: None) -> AppVersion:
 
 
 def found() -> dict[str, float | None]:
-    return {each.version.plan_class: each.found.scale if each.found else None for each in candidates(timezone.now())}
+    return {
+        candidate.version.plan_class: candidate.found.scale if candidate.found else None
+        for candidate in candidates(timezone.now())
+    }
 
 
 def test_averages_are_published(settings: Settings) -> None:

@@ -68,7 +68,7 @@ def test_an_export_of_boincs_own_server_is_read() -> None:
     ],
 )  # fmt: skip
 def test_the_type_follows_from_the_plan_class_as_in_boinc(plan_class: str, type_: str) -> None:
-    assert [each.processor_type for each in parse_export(boinc(plan_class=plan_class), NOW).versions] == [type_]
+    assert [version.processor_type for version in parse_export(boinc(plan_class=plan_class), NOW).versions] == [type_]
 
 
 def test_what_our_own_reply_says_more_is_read() -> None:

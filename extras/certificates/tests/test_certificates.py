@@ -25,7 +25,7 @@ from extras.certificates.models import Certificate
 from extras.certificates.texts import shown
 from portal.models import User
 from tests.support.accounting_factories import credit, granted, make_host, make_project
-from tests.support.page_reader import Page
+from tests.support.page_reader import page_of
 
 pytestmark = pytest.mark.django_db
 CREDIT, HOUR = 1_000_000, 3600 * 1_000_000
@@ -173,11 +173,11 @@ def test_what_cannot_be_is_said(client: Client, alice: User, alpha: Project, wro
 
 def test_a_form_that_is_sent_twice_makes_one(client: Client, alice: User, alpha: Project) -> None:
     client.force_login(alice)
-    preview = Page(client.get("/history/certificates/new/", ask()).content.decode())
+    preview = page_of(client, "/history/certificates/new/", ask())
     key = preview.one("input", name="form_key").attributes["value"]
     replies = [client.post("/history/certificates/new/", ask(form_key=key)) for _ in range(2)]
     assert len({reply.headers["Location"] for reply in replies}) == 1 and Certificate.objects.count() == 1
-    again = Page(client.get("/history/certificates/new/", ask()).content.decode())
+    again = page_of(client, "/history/certificates/new/", ask())
     other = again.one("input", name="form_key").attributes["value"]
     client.post("/history/certificates/new/", ask(form_key=other))
     client.post("/history/certificates/new/", ask(form_key="none"))

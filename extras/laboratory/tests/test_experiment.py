@@ -90,7 +90,7 @@ def computers_of(*cheats: Cheat, hosts: int = 40, **parameters: float) -> list[C
     """What each computer of a described population does."""
     said = {"hosts": hosts, **{f"cheat_{cheat}": 0.1 for cheat in cheats}, **parameters}
     experiment = Experiment([Variant()], said)
-    return [each.cheat for each in Trial(setup_of(experiment, Variant(), 1)).computers]
+    return [computer.cheat for computer in Trial(setup_of(experiment, Variant(), 1)).computers]
 
 
 def test_as_many_computers_cheat_in_each_way_as_were_asked_for() -> None:
@@ -127,7 +127,7 @@ def test_more_who_cheat_than_leave_honest_ones_are_refused() -> None:
 
 def test_of_an_odd_number_of_computers_the_one_without_a_partner_counts_as_honest() -> None:
     trial = Trial(Setup(hosts=10, first_cheats=[Cheat.COLLUDE] * 3))
-    assert [each.cheat for each in trial.computers].count(Cheat.COLLUDE) == 2
+    assert [computer.cheat for computer in trial.computers].count(Cheat.COLLUDE) == 2
 
 
 def test_what_pairs_gain_is_measured() -> None:
@@ -142,7 +142,7 @@ def test_a_wrong_benchmark_changes_what_is_reported_and_not_what_is_done() -> No
     def speed(each: Computer) -> float:
         return each.p_fpops / each.benchmark
 
-    wrong = [each for each in trial.computers if each.benchmark == 4.0]
+    wrong = [computer for computer in trial.computers if computer.benchmark == 4.0]
     assert len(wrong) > 40
     # About 4 GFLOPS in truth: their benchmarks say 16.
     assert 2e9 < sorted(map(speed, wrong))[len(wrong) // 2] < 8e9

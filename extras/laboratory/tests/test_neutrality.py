@@ -15,7 +15,7 @@ def test_factors_from_other_projects_bring_credit_per_host_hour_together() -> No
 
 
 def test_the_factors_are_those_of_the_projects_efficiencies() -> None:
-    factors = {each.plan_class: each.scale for each in measure_neutrality(2, njobs=1500).factors}
+    factors = {factor.plan_class: factor.scale for factor in measure_neutrality(2, njobs=1500).factors}
     # cuda: 0.11 / 0.5 = 0.22 at one project, at the other at least 0.12 / 0.4 = 0.3 (it has threads, too, at 0.3)
     assert 0.22 < factors["cuda"] < 0.4
     # opencl_ati: 0.07 / 0.5 = 0.14, and at least 0.05 / 0.4 = 0.125

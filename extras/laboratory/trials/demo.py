@@ -69,7 +69,7 @@ Work = Mapping[int, Sequence[ReportedWork]]
 Timed = tuple[Job, list[dt.datetime]]
 
 
-def make_history(owner: User, now: dt.datetime, work: Work | None = None) -> int:
+def make_history(owner: User, now: dt.datetime, work: Work | None) -> int:
     """Three weeks of an app; the number of results. Safe to repeat: only the first time does anything.
 
     ``work``: by the computers' ids; without it, each computer has worked with a fifth of its processors.

@@ -88,14 +88,14 @@ class SimulatedProject:
         return len(rows)
 
 
-def release_versions(app: App, kinds: Sequence[VersionKind] = KINDS, version_num: int = 100) -> list[AppVersion]:
+def release_versions(app: App, kinds: Sequence[VersionKind] = KINDS) -> list[AppVersion]:
     """A version of each kind; those that are there already are taken."""
     return [
         AppVersion.objects.get_or_create(
             app=app,
             platform=Platform.objects.get_or_create(name=kind.platform)[0],
             plan_class=kind.plan_class,
-            version_num=version_num,
+            version_num=100,
             defaults={
                 "processor_type": kind.processor_type,
                 "avg_ncpus": kind.avg_ncpus,

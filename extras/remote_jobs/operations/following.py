@@ -37,11 +37,11 @@ _REPORTED: Final = (Outcome.SUCCESS, Outcome.CLIENT_ERROR, Outcome.VALIDATE_ERRO
 
 
 def query_batches(caller: Caller, request: Element, _now: dt.datetime) -> Reply:
-    found = Batch.objects.filter(owner=caller.user, app__in=caller.app_ids, retired_at=None)
+    batches = Batch.objects.filter(owner=caller.user, app__in=caller.app_ids, retired_at=None)
     if request.integer("batch_id"):
         # Of several, a program that asks for one would take the last for it.
-        found = found.filter(pk=batch_of(caller, request).pk)
-    rows = list(found.select_related("app").order_by("-pk")[:MAX_BATCHES])[::-1]
+        batches = batches.filter(pk=batch_of(caller, request).pk)
+    rows = list(batches.select_related("app").order_by("-pk")[:MAX_BATCHES])[::-1]
     return [("batch", fields) for fields in _batches(rows, with_cpu=request.flag("get_cpu_time"))]
 
 

@@ -47,8 +47,8 @@ def numbered_batch(number: int) -> Batch | None:
 
 
 def newest_batch(caller: Caller, name: str) -> Batch | None:
-    found = Batch.objects.filter(owner=caller.user, app__in=caller.app_ids, name=name)
-    return found.select_related("app").order_by("pk").last()
+    batches = Batch.objects.filter(owner=caller.user, app__in=caller.app_ids, name=name)
+    return batches.select_related("app").order_by("pk").last()
 
 
 def check_owner(caller: Caller, batch: Batch | None, not_owner: str) -> None:

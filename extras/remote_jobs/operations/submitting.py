@@ -147,5 +147,5 @@ def _whole(text: str, tag: str) -> str:
 
 
 def _template_text(app: App, kind: str, name: str) -> str | None:
-    found = JobTemplate.objects.filter(app=app, kind=kind, name=name or f"{app.name}_{kind}")
-    return found.values_list("text", flat=True).first()
+    templates = JobTemplate.objects.filter(app=app, kind=kind, name=name or f"{app.name}_{kind}")
+    return templates.values_list("text", flat=True).first()

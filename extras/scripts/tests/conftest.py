@@ -1,4 +1,4 @@
-"""An app with a version and four volunteers' computers, files of one's own, and scripts."""
+"""Four volunteers’ computers, files of one's own, and scripts."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from extras.scripts.models import Script
-from tests.credit.validator.conftest import app, hosts, version
+from tests.credit.conftest import hosts
 from tests.scheduler.conftest import code_key_folder, project_folders
 
-__all__ = ["app", "code_key_folder", "hosts", "project_folders", "version"]
+__all__ = ["code_key_folder", "hosts", "project_folders"]
 
 PYTHON = "#!/usr/bin/env python3\nimport json, sys\nfor line in sys.stdin:\n    asked = json.loads(line)\n"
 ANSWER = "    print(json.dumps(answer), flush=True)\n"

@@ -237,7 +237,7 @@ def test_the_list_of_an_app_and_both_counts_take_as_many_statements_for_any_numb
     app = make_app("alpine")
     many(nusers)
     ListedAppCredit.objects.bulk_create(
-        ListedAppCredit(volunteer=each, app=app, total_credit=1) for each in ListedVolunteer.objects.all()
+        ListedAppCredit(volunteer=volunteer, app=app, total_credit=1) for volunteer in ListedVolunteer.objects.all()
     )
     with django_assert_max_num_queries(3):
         assert len(client.get(f"{TOP}?app=alpine").context["page"].rows) == min(nusers, 50)

@@ -30,7 +30,7 @@ from scheduler.models import BetaTester, UserPreferences
 from tests.support.accounting_factories import credit, make_host, make_note
 from tests.support.am_rpc import attach
 from tests.support.credit_factories import NOON, make_app, make_result, make_workunit
-from tests.support.page_reader import Page
+from tests.support.page_reader import page_of
 
 DATA = "/account/data/"
 
@@ -164,11 +164,11 @@ def test_nothing_of_others_is_in_it(alice: User, bob: User, worked: list[str]) -
 
 
 def test_a_click_makes_it_and_the_page_offers_it(browser: Client, worked: list[str]) -> None:
-    assert "Make a copy" in Page(browser.get(DATA).content.decode()).words
+    assert "Make a copy" in page_of(browser, DATA).words
     browser.post(f"{DATA}copy/")
-    assert "number 1 in the queue" in Page(browser.get(DATA).content.decode()).words
+    assert "number 1 in the queue" in page_of(browser, DATA).words
     assert queue.carry_out_next()
-    shown = Page(browser.get(DATA).content.decode())
+    shown = page_of(browser, DATA)
     (link,) = [a.attributes["href"] for a in shown.all("a") if a.attributes.get("href", "").endswith(".zip")]
     reply = browser.get(link)
     assert zipfile.is_zipfile(io.BytesIO(b"".join(reply)))
@@ -178,11 +178,11 @@ def test_a_click_makes_it_and_the_page_offers_it(browser: Client, worked: list[s
 def test_the_page_shows_how_far_it_is(browser: Client, alice: User) -> None:
     copy, _ = copies.ask_copy(alice)
     DataCopy.objects.filter(pk=copy.pk).update(state="working", percent=42)
-    part = Page(browser.get(DATA, headers={"HX-Request": "true"}).content.decode())
+    part = page_of(browser, DATA, headers={"HX-Request": "true"})
     assert part.one("progress").attributes["value"] == "42"
     assert part.one("div", id="copy").attributes["hx-trigger"] == "every 2s"
     DataCopy.objects.filter(pk=copy.pk).update(state="ready", finished_at=timezone.now())
-    assert "hx-trigger" not in Page(browser.get(DATA).content.decode()).one("div", id="copy").attributes
+    assert "hx-trigger" not in page_of(browser, DATA).one("div", id="copy").attributes
 
 
 def test_a_copy_that_gets_ready_while_the_page_is_made_is_offered(
@@ -251,7 +251,7 @@ def test_a_copy_whose_worker_was_killed_is_made_by_another(alice: User, browser:
     # What a worker leaves that is killed at work:
     assert queue._take(timezone.now() - queue.LOST_AFTER - dt.timedelta(seconds=1))
     DataCopy.objects.update(state="working", percent=42)
-    assert "being made" in Page(browser.get(DATA).content.decode()).words
+    assert "being made" in page_of(browser, DATA).words
     queue.requeue_lost(timezone.now())
     tasks.look_after_copies()
     assert queue.carry_out_next() and not queue.carry_out_next()
@@ -273,7 +273,7 @@ def test_a_copy_that_was_given_up_has_failed_for_good(alice: User, browser: Clie
     assert not queue.carry_out_next()
     copy.refresh_from_db()
     assert copy.state == DataCopy.State.FAILED and copy.finished_at is not None
-    assert "could not be made" in Page(browser.get(DATA).content.decode()).words
+    assert "could not be made" in page_of(browser, DATA).words
 
 
 def test_a_lost_worker_does_not_block_the_next_copy(browser: Client, alice: User) -> None:
@@ -282,7 +282,7 @@ def test_a_lost_worker_does_not_block_the_next_copy(browser: Client, alice: User
     for _ in range(queue.MAX_TRIES):
         RequestedWork.objects.update(started_at=timezone.now() - dt.timedelta(hours=1), ntries=F("ntries") + 1)
         queue.requeue_lost(timezone.now())
-    assert "could not be made" in Page(browser.get(DATA).content.decode()).words
+    assert "could not be made" in page_of(browser, DATA).words
     again, is_new = copies.ask_copy(alice)
     assert is_new and again != copy
 

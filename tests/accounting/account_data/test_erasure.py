@@ -29,7 +29,7 @@ from portal.wire.boinc_errors import ERR_BAD_AUTHENTICATOR
 from scheduler.models import HostRecord, UserPreferences
 from tests.support.accounting_factories import credit, granted, make_host, make_note
 from tests.support.am_rpc import attach, hours_pass, make_computer, post, sync, work
-from tests.support.page_reader import Page
+from tests.support.page_reader import page_of
 from tests.support.sessions import sign_in_lately
 from tests.support.wait import wait_until
 from tools.simulation.client import SimulatedComputer
@@ -58,7 +58,7 @@ def test_asking_logs_out_everywhere_and_says_when_by_mail_too(signed_in: Client,
     assert elsewhere.get("/home/").status_code == 200
     reply = ask(signed_in)
     due = day(timezone.now() + GRACE)
-    assert due in Page(signed_in.get(reply.headers["Location"]).content.decode()).words
+    assert due in page_of(signed_in, reply.headers["Location"]).words
     assert signed_in.get("/home/").status_code == elsewhere.get("/home/").status_code == 302
     (message,) = mail.outbox
     assert message.to == ["alice@example.org"] and due in message.body
@@ -84,9 +84,8 @@ def test_asking_again_does_not_prolong_it(alice: User) -> None:
     assert cancel_deletion(alice) and not cancel_deletion(alice)
 
 
-def test_an_operator_is_not_deleted(client: Client, operator: User) -> None:
-    client.force_login(operator)
-    assert client.post(DELETE, {"password": "operator's secret"}).status_code == 422
+def test_an_operator_is_not_deleted(desk: Client, operator: User) -> None:
+    assert desk.post(DELETE, {"password": "operator's secret"}).status_code == 422
     with pytest.raises(OperatorCannotLeave):
         ask_deletion(operator)
     assert asked_at(operator) is None

@@ -16,7 +16,7 @@ from accounting.engine.states import DayFlag
 from accounting.models import HostProject, Project, ProjectVersion
 from portal.models import Host, MailChoice, User
 from tests.support.accounting_factories import credit, make_host, make_note, make_project
-from tests.support.page_reader import Page
+from tests.support.page_reader import page_of
 
 pytestmark = pytest.mark.django_db
 
@@ -172,10 +172,10 @@ def test_home_list_and_page_say_it(client: Client, studio: Host) -> None:
     report(studio, make_project("Alpha"), no_work("CPU", now - 2 * DAY))
     credit(studio, make_project("Beta"), str(now.date()), (0, 0, 0, 0, 0, 3))
     client.force_login(studio.owner)
-    home = Page(client.get("/home/").content.decode()).words
+    home = page_of(client, "/home/").words
     assert "studio has had no work for its processors" in home and "studio failed 3 of 3 tasks of Beta" in home
-    assert "studio no work failing tasks" in Page(client.get("/computers/").content.decode()).words
-    page = Page(client.get(f"/computers/{studio.pk}/").content.decode()).words
+    assert "studio no work failing tasks" in page_of(client, "/computers/").words
+    page = page_of(client, f"/computers/{studio.pk}/").words
     assert "This computer has had no work for its processors" in page
     assert "This computer failed 3 of 3 tasks of Beta" in page
 
@@ -183,9 +183,9 @@ def test_home_list_and_page_say_it(client: Client, studio: Host) -> None:
 def test_the_owner_says_when_a_computer_counts_as_silent(client: Client, studio: Host) -> None:
     Host.objects.filter(pk=studio.pk).update(last_contact_at=timezone.now() - 4 * DAY)
     client.force_login(studio.owner)
-    assert "studio silent" in Page(client.get("/computers/").content.decode()).words
+    assert "studio silent" in page_of(client, "/computers/").words
     MailChoice.objects.create(user=studio.owner, silent_days=5)
-    assert "studio silent" not in Page(client.get("/computers/").content.decode()).words
+    assert "studio silent" not in page_of(client, "/computers/").words
 
 
 def test_the_list_of_computers_costs_the_same_for_many(
@@ -208,7 +208,7 @@ def test_many_silent_computers_are_told_of_in_one_line(client: Client, alice: Us
     for number in range(6):
         make_host(alice, f"node-{number}", last="2026-01-02")
     client.force_login(alice)
-    words = Page(client.get("/home/").content.decode()).words
+    words = page_of(client, "/home/").words
     assert "6 computers have not synced for several days: node-0, node-1, node-2, node-3, and 2 more" in words
 
 
@@ -244,6 +244,6 @@ def test_home_offers_to_merge_a_computer_that_was_installed_again(signed_in: Cli
     old, new = (make_host(alice, "studio") for _ in range(2))
     Host.objects.filter(pk=old.pk).update(last_contact_at=today - 2 * DAY)
     Host.objects.filter(pk=new.pk).update(created_at=today - 2 * DAY, last_contact_at=today)
-    page = Page(signed_in.get("/home/").content.decode())
+    page = page_of(signed_in, "/home/")
     assert "may be listed twice" in page.words
     assert [a.attributes["href"] for a in page.all("a") if a.text == "Merge them?"] == [f"/computers/{new.pk}/merge/"]

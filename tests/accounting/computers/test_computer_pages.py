@@ -7,9 +7,7 @@ import re
 from typing import Any
 
 import pytest
-from django.db import connection
 from django.test import Client
-from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
@@ -344,35 +342,3 @@ def test_changes_need_a_post_with_a_csrf_token(alice: User, tower: Host, name: s
 
 
 # --- as many as there are -------------------------------------------------------------------------------
-
-
-def statements(client: Client, address: str) -> int:
-    client.get(address)  # warms up what is read once per process
-    with CaptureQueriesContext(
-        connection,
-    ) as seen:
-        assert client.get(address).status_code == 200
-    return len(seen)
-
-
-def test_forty_computers_cost_no_more_statements_than_one(
-    signed_in: Client, alice: User, tower: Host, glaciers: Project
-) -> None:
-    addresses = [
-        reverse("computers"),
-        reverse("host", args=[tower.pk]),
-        reverse("host_merge", args=[tower.pk]),
-        reverse("projects"),
-        reverse("keys"),
-    ]
-    credit(tower, glaciers, "2026-01-05", (1, 1, 1, 1, 1, 1))
-    one = [statements(signed_in, address) for address in addresses]
-    for number in range(39):
-        host = make_host(alice, f"node{number}")
-        credit(host, glaciers, "2026-01-05", (1, 1, 1, 1, 1, 1))
-        make_note(host, "reset", "2026-01-05", project=glaciers)
-        make_note(tower, "reset", timezone.now().date().isoformat(), project=glaciers, detail=str(number))
-    for _ in range(9):
-        project = make_project(account_key="k" * 32)
-        credit(tower, project, "2026-01-05", (1, 1, 1, 1, 1, 1))
-    assert [statements(signed_in, address) for address in addresses] == one

@@ -20,7 +20,7 @@ from accounting.models import Answer, HostLedger, HostProject, Project
 from accounting.rpc import catalogue
 from portal.models import Host, User
 from tests.support.am_rpc import attach, host_of, hours_pass, post, sync
-from tests.support.page_reader import Page
+from tests.support.page_reader import page_of
 from tools.simulation.client import SimulatedComputer
 
 pytestmark = pytest.mark.django_db
@@ -112,7 +112,7 @@ def test_two_machines_that_report_as_one_are_told_of(client: Client, alice: User
         sync(computer)
     assert host_of(one) == host_of(other)
     client.force_login(alice)
-    page = Page(client.get(f"/computers/{host_of(one).pk}/").content.decode()).words
+    page = page_of(client, f"/computers/{host_of(one).pk}/").words
     assert "Two computers seem to be reporting as this one" in page
 
 
@@ -125,7 +125,7 @@ def test_one_client_that_got_a_new_id_is_one_machine(client: Client, alice: User
         hours_pass(computer, 10)
         sync(computer)
     client.force_login(alice)
-    page = Page(client.get(f"/computers/{host_of(computer).pk}/").content.decode()).words
+    page = page_of(client, f"/computers/{host_of(computer).pk}/").words
     assert "Recent syncs" in page and "Two computers" not in page
 
 

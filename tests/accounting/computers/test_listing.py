@@ -13,7 +13,7 @@ from django.utils import timezone
 from accounting.computers.merge import merge
 from portal.models import Host, User
 from tests.support.accounting_factories import credit, make_host, make_note, make_project
-from tests.support.page_reader import Page
+from tests.support.page_reader import Page, page_of
 
 pytestmark = pytest.mark.django_db
 
@@ -40,9 +40,7 @@ def fleet(alice: User) -> dict[str, Host]:
 
 
 def page(signed_in: Client, query: str = "") -> Page:
-    reply = signed_in.get(f"/computers/{query}")
-    assert reply.status_code == 200
-    return Page(reply.content.decode())
+    return page_of(signed_in, f"/computers/{query}")
 
 
 def names(shown: Page) -> list[str]:

@@ -14,7 +14,7 @@ from accounting.models import HostClient, Project
 from accounting.rpc.recognise import split
 from portal.models import Host, User
 from tests.support.am_rpc import attach, copy_of, host_of, hours_pass, post, sync
-from tests.support.page_reader import Page
+from tests.support.page_reader import Page, page_of
 
 pytestmark = pytest.mark.django_db
 
@@ -26,7 +26,7 @@ def test_the_owner_splits_a_wrong_join_on_the_page(client: Client, alice: User, 
     sync(other)
     record = host_of(one)
     client.force_login(alice)
-    assert "Split off" in Page(client.get(f"/computers/{record.pk}/").content.decode()).words
+    assert "Split off" in page_of(client, f"/computers/{record.pk}/").words
     answer = client.post(f"/computers/{record.pk}/split/", {"cpid": one.cpid}, follow=True)
     words = Page(answer.content.decode()).words
     assert "gets its own page at its next sync" in words
@@ -109,7 +109,7 @@ def test_home_tells_of_two_computers_that_reported_as_one(client: Client, alice:
     ]
     assert line.host_id == host_of(one).pk
     client.force_login(alice)
-    assert "was two computers reporting as one" in Page(client.get("/home/").content.decode()).words
+    assert "was two computers reporting as one" in page_of(client, "/home/").words
 
 
 def test_the_advice_for_a_client_that_cannot_log_in_any_more_works(alice: User, projects: list[Project]) -> None:

@@ -31,7 +31,7 @@ def seen(on: int, read: int = TODAY, estimated: int = 0, granted: int = 0, *, is
 
 
 def waiting(seen: SettledCredit, estimates: dict[int, int], grants: dict[int, int], today: int = TODAY) -> list[int]:
-    return [each.provisional for each in open_days(seen, days(estimates), days(grants), day(today)).values()]
+    return [open_day.provisional for open_day in open_days(seen, days(estimates), days(grants), day(today)).values()]
 
 
 def test_without_statistics_the_estimate_is_the_total() -> None:

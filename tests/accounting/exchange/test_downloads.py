@@ -20,7 +20,7 @@ from accounting.exchange import day_rows, downloads
 from accounting.models import GrantedDay, Project, Settlement
 from portal.models import Host, User
 from tests.support.accounting_factories import credit, make_host, make_project
-from tests.support.page_reader import Page
+from tests.support.page_reader import page_of
 
 pytestmark = pytest.mark.django_db
 
@@ -58,7 +58,7 @@ def micro_sums(rows: list[dict[str, Any]]) -> list[int]:
 
 def page_sums(signed_in: Client) -> list[int]:
     """Credit and the other four sums, as the history page has them in its cells."""
-    shown = Page(signed_in.get(f"/history/?{RANGE}").content.decode())
+    shown = page_of(signed_in, f"/history/?{RANGE}")
 
     def cell(kind: str, attribute: str) -> int:
         return int(shown.one("td", within="tfoot", data_kind=kind).attributes[attribute])
@@ -131,7 +131,7 @@ def test_a_name_is_no_formula(signed_in: Client, alice: User) -> None:
 
 def test_the_page_links_to_the_days_that_it_shows(signed_in: Client, worked: Host) -> None:
     credit(worked, make_project("Gamma"), str(timezone.now().date()), (7, 0, 0, 0, 0, 0))
-    shown = Page(signed_in.get("/history/?range=7").content.decode())
+    shown = page_of(signed_in, "/history/?range=7")
     links = [a.attributes["href"] for a in shown.all("a") if "/history/history." in a.attributes.get("href", "")]
     assert len(links) == 2
     today = timezone.now().date()
@@ -251,7 +251,7 @@ def test_grants_and_reports_come_in_pages_of_any_size(worked: Host) -> None:
 
 def test_a_file_has_what_the_filters_of_the_page_show(signed_in: Client, worked: Host) -> None:
     alpha = Project.objects.get(name="Alpha")
-    shown = Page(signed_in.get(f"/history/?{RANGE}&host={worked.pk}&project={alpha.pk}&processor=cpu").content.decode())
+    shown = page_of(signed_in, f"/history/?{RANGE}&host={worked.pk}&project={alpha.pk}&processor=cpu")
     (link,) = [link for link in shown.all("a") if "/history.csv?" in link.attributes.get("href", "")]
     reply = signed_in.get(link.attributes["href"].replace("&amp;", "&"))
     assert f'-computer-{worked.pk}-project-{alpha.pk}-cpu.csv"' in reply.headers["Content-Disposition"]

@@ -23,7 +23,7 @@ from portal.models import Host, RequestedWork, User
 from portal.requested_work import queue
 from tests.support.accounting_factories import credit, make_project
 from tests.support.lock_waits import meanwhile
-from tests.support.page_reader import Page
+from tests.support.page_reader import Page, page_of
 
 pytestmark = pytest.mark.django_db
 
@@ -46,7 +46,7 @@ def worked(studio: Host, settings: Settings) -> Host:
 
 
 def page(client: Client, query: str = "") -> Page:
-    return Page(client.get(FILES + query).content.decode())
+    return page_of(client, FILES + query)
 
 
 def links(shown: Page) -> list[str]:
@@ -94,7 +94,7 @@ def test_the_page_shows_how_far_a_file_is(signed_in: Client, worked: Host) -> No
     signed_in.post(f"{FILES}make/", FORM)
     DataCopy.objects.update(state="working", percent=42)
     RequestedWork.objects.update(started_at=timezone.now())
-    part = Page(signed_in.get(FILES, headers={"HX-Request": "true"}).content.decode())
+    part = page_of(signed_in, FILES, headers={"HX-Request": "true"})
     assert part.one("progress").attributes["value"] == "42" and "being made" in part.words
     assert part.one("div", id="files").attributes["hx-trigger"] == "every 2s"
     DataCopy.objects.update(state="ready", finished_at=timezone.now())

@@ -34,7 +34,7 @@ from scheduler.lifecycle import purge
 from scheduler.models import ArchivedTask
 from tests.support.accounting_factories import credit, make_host, make_project
 from tests.support.credit_factories import NOON, make_app, make_success, make_workunit
-from tests.support.page_reader import Page
+from tests.support.page_reader import Page, page_of
 
 pytestmark = pytest.mark.django_db
 
@@ -251,7 +251,7 @@ def test_running_tasks_are_not_in_the_history(signed_in: Client, own: Project, a
         received_at=None,
         elapsed_secs=None,
     )
-    found = Page(signed_in.get(f"/history/?{RANGE}&app={alpine.pk}").content.decode())
+    found = page_of(signed_in, f"/history/?{RANGE}&app={alpine.pk}")
     assert not found.all("tfoot")
 
 

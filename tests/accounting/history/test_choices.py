@@ -16,7 +16,7 @@ from accounting.ledger.months import close_months
 from accounting.models import Project
 from portal.models import Host, User
 from tests.support.accounting_factories import credit, make_host, make_note, make_project
-from tests.support.page_reader import Page
+from tests.support.page_reader import Page, page_of
 
 pytestmark = pytest.mark.django_db
 
@@ -24,9 +24,7 @@ CREDIT = 1_000_000
 
 
 def page(signed_in: Client, address: str) -> Page:
-    reply = signed_in.get(f"/history/{address}")
-    assert reply.status_code == 200
-    return Page(reply.content.decode())
+    return page_of(signed_in, f"/history/{address}")
 
 
 def chart(shown: Page) -> dict[str, Any]:

@@ -8,12 +8,11 @@ import json
 import pytest
 from django.test import Client
 from django.utils import timezone
-from pytest_django import DjangoAssertNumQueries
 
 from accounting.engine.states import DayFlag
-from portal.models import Host, User
+from portal.models import Host
 from tests.support.accounting_factories import credit, make_host, make_note, make_project
-from tests.support.page_reader import Page
+from tests.support.page_reader import Page, page_of
 
 pytestmark = pytest.mark.django_db
 
@@ -31,9 +30,7 @@ def worked(studio: Host) -> Host:
 
 
 def page(signed_in: Client, address: str = DAY) -> Page:
-    reply = signed_in.get(address)
-    assert reply.status_code == 200
-    return Page(reply.content.decode())
+    return page_of(signed_in, address)
 
 
 def test_a_day_has_its_computers_projects_and_sums(signed_in: Client, worked: Host) -> None:
@@ -115,16 +112,3 @@ def test_nobody_else_sees_anything_of_it(
     client.force_login(request.getfixturevalue(who))
     words = page(client).words
     assert "No work on this day" in words and "studio" not in words and "Notes on this day" not in words
-
-
-def test_the_cost_does_not_grow_with_computers(
-    signed_in: Client, worked: Host, alice: User, django_assert_max_num_queries: DjangoAssertNumQueries
-) -> None:
-    # Session, user, whether the address is confirmed; rows, projects, computers, notes with their projects.
-    for _ in range(2):
-        with django_assert_max_num_queries(7):
-            page(signed_in)
-        for number in range(20):
-            host = make_host(alice, f"node-{number}")
-            credit(host, make_project(), "2026-03-02", (1, 1, 1, 1, 1, 1))
-            make_note(host, "dropped", "2026-03-02", detail="cpu_ec", amount=1)

@@ -8,12 +8,11 @@ import json
 import pytest
 from django.test import Client
 from django.utils import timezone
-from pytest_django import DjangoAssertNumQueries
 
 from accounting.models import Project, UserProject
 from portal.models import Host, User
-from tests.support.accounting_factories import credit, make_host, make_project
-from tests.support.page_reader import Element, Page
+from tests.support.accounting_factories import credit, make_project
+from tests.support.page_reader import Element, Page, page_of
 
 pytestmark = pytest.mark.django_db
 
@@ -29,9 +28,7 @@ def worked(studio: Host) -> dt.date:
 
 
 def page(signed_in: Client, address: str = "") -> Page:
-    reply = signed_in.get(f"/history/{address}")
-    assert reply.status_code == 200
-    return Page(reply.content.decode())
+    return page_of(signed_in, f"/history/{address}")
 
 
 def cell(shown: Page, kind: str, part: str = "tfoot") -> Element:
@@ -156,24 +153,3 @@ def test_strangers_are_sent_to_sign_in(client: Client) -> None:
     reply = client.get("/history/?range=7")
     assert reply.status_code == 302
     assert reply.headers["Location"].startswith("/account/login/?next=/history/")
-
-
-@pytest.mark.parametrize("by", ["project", "computer", "processor"])
-def test_the_cost_does_not_grow_with_computers_and_projects(
-    signed_in: Client, worked: dt.date, alice: User, by: str, django_assert_max_num_queries: DjangoAssertNumQueries
-) -> None:
-    # Session, user, whether the address is confirmed; computers and projects to choose from; days, names, notes;
-    # credit, how far settled, and what is open; the recent average.
-    with django_assert_max_num_queries(12):
-        page(signed_in, f"?by={by}")
-    projects = [make_project() for _ in range(10)]
-    for number in range(40):
-        credit(make_host(alice, f"node-{number}"), projects[number % 10], str(worked), (1, 1, 1, 1, 1, 1))
-    with django_assert_max_num_queries(12):
-        page(signed_in, f"?by={by}")
-    # And the first day (three).
-    with django_assert_max_num_queries(15):
-        page(signed_in, f"?by={by}&range=all")
-    # And another range, and the days before the first.
-    with django_assert_max_num_queries(14):
-        page(signed_in, f"?by={by}&range=30&compare=year&curve=mean&scale=root")

@@ -15,7 +15,7 @@ from accounting.ledger.months import close_months
 from portal.models import Host, User
 from portal.templatetags import display
 from tests.support.accounting_factories import at, credit, make_host, make_project
-from tests.support.page_reader import Page
+from tests.support.page_reader import page_of
 from tests.support.page_text import text_of
 
 pytestmark = pytest.mark.django_db
@@ -76,7 +76,7 @@ def test_records(worked: Host) -> None:
     assert found.best_month == (dt.date(2025, 12, 1), 100 * CREDIT)
     assert found.best_year == (2025, 160 * CREDIT)
     assert (found.first, found.active_days, found.ec) == (dt.date(2025, 3, 5), 6, 170 * CREDIT)
-    assert [(each.ec // CREDIT, each.day) for each in found.milestones] == [(100, dt.date(2025, 12, 20))]
+    assert [(milestone.ec // CREDIT, milestone.day) for milestone in found.milestones] == [(100, dt.date(2025, 12, 20))]
 
 
 def test_the_last_week_beside_the_median_of_twelve(worked: Host) -> None:
@@ -118,16 +118,16 @@ def test_milestones_are_one_two_and_five_of_each_power_of_ten() -> None:
 def test_the_pages(signed_in: Client, studio: Host, alice: User) -> None:
     today = timezone.now().date()
     for address in (f"/history/years/{today.year}/", "/history/records/"):
-        assert "Here you will see" in Page(signed_in.get(address).content.decode()).words
+        assert "Here you will see" in page_of(signed_in, address).words
     for number in (0, 1969, today.year + 1, 10**30):
-        shown = Page(signed_in.get(f"/history/years/{number}/").content.decode()).words
+        shown = page_of(signed_in, f"/history/years/{number}/").words
         told = f"is not a year from 1970 to {today.year}. This year is shown."
         assert told in shown and f"{today.year} in review" in shown
     credit(studio, make_project("Alpha"), str(today), (300 * CREDIT, 0, 0, 0, 1, 0))
     year = signed_in.get(f"/history/years/{today.year}/").content.decode()
     assert year.count('<figure class="year__month">') == today.month
     assert f"<title>{display.day(today)}: 300\xa0credits</title>" in year
-    records = Page(signed_in.get("/history/records/").content.decode())
+    records = page_of(signed_in, "/history/records/")
     assert "Milestones" in records.words and "200 credits" in records.words.replace("\xa0", " ")
     assert f"/history/years/{today.year}/" in signed_in.get("/history/").content.decode()
 

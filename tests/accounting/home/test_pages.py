@@ -13,7 +13,7 @@ from django.core.cache import cache
 from django.test import Client, RequestFactory
 from django.utils import timezone
 from django.views.defaults import server_error
-from pytest_django import DjangoAssertNumQueries, Settings
+from pytest_django import Settings
 
 from accounting.home.first_run import attach_command
 from accounting.home.reads import read_overview
@@ -21,7 +21,7 @@ from accounting.models import Project, ProjectDay
 from accounting.projects import public
 from portal.models import Host, User
 from tests.support.accounting_factories import credit, make_host, make_note, make_project
-from tests.support.page_reader import Page
+from tests.support.page_reader import page_of
 
 pytestmark = pytest.mark.django_db
 
@@ -31,9 +31,7 @@ THIN, NBSP = "\u202f", "\u00a0"
 
 
 def words(client: Client, address: str) -> str:
-    reply = client.get(address)
-    assert reply.status_code == 200
-    return Page(reply.content.decode()).words
+    return page_of(client, address).words
 
 
 def seen(host: Host, ago: dt.timedelta, now: dt.datetime = NOW) -> None:
@@ -277,25 +275,6 @@ def test_home_shows_the_computers_and_where_it_went(signed_in: Client, studio: H
     assert f"1{THIN}234 credits in the last 24 hours" in text
     assert f"2{NBSP}h CPU" in text
     assert f"Alpha 1{THIN}234 · 100{THIN}%" in text
-
-
-def test_home_costs_the_same_for_40_computers(
-    signed_in: Client, studio: Host, alice: User, django_assert_max_num_queries: DjangoAssertNumQueries
-) -> None:
-    today = str(timezone.now().date())
-    credit(studio, make_project(), today, (1, 0, 0, 0, 0, 0))
-    # Session, user, whether the address is confirmed; sums, computers, total, names of projects; when a
-    # computer is silent, programs, types, what computers said of projects, failed jobs, capped, told apart,
-    # granted credit, days, notes; tasks; what is settled of the days, what is open; jobs of the site's own project.
-    with django_assert_max_num_queries(20):
-        signed_in.get("/home/")
-    projects = [make_project() for _ in range(10)]
-    for number in range(40):
-        host = make_host(alice, f"node-{number}")
-        credit(host, projects[number % 10], today, (1, 1, 1, 1, 1, 1))
-        make_note(host, "dropped", today)
-    with django_assert_max_num_queries(20):
-        signed_in.get("/home/")
 
 
 @pytest.mark.parametrize("address", ["/home/", "/connect/"])

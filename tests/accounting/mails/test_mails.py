@@ -22,7 +22,7 @@ from portal.ops.mail_choices import Mail, claim, unsubscribe
 from portal.ops.mails import MailServerDown, read_token, unsubscribe_url
 from tests.support.accounting_factories import credit, make_host, make_project
 from tests.support.mail_server import MailServer
-from tests.support.page_reader import Page
+from tests.support.page_reader import Page, page_of
 
 pytestmark = pytest.mark.django_db
 
@@ -357,7 +357,7 @@ def test_a_made_up_address_ends_nothing(client: Client, confirmed: User) -> None
 
 def test_the_page_shows_and_keeps_the_choice(client: Client, confirmed: User) -> None:
     client.force_login(confirmed)
-    shown = Page(client.get(PAGE).content.decode())
+    shown = page_of(client, PAGE)
     boxes = {e.attributes["name"]: "checked" in e.attributes for e in shown.all("input", type="checkbox")}
     assert {name for name, is_on in boxes.items() if is_on} == {"silence", "no_computer"}
     assert boxes.keys() == {"silence", "no_work", "failing_jobs", "weekly_summary", "no_computer", "lapsed"}
@@ -378,4 +378,4 @@ def test_a_number_of_days_that_cannot_be_is_refused(client: Client, confirmed: U
 
 def test_an_address_that_is_not_confirmed_is_told_so(client: Client, bob: User) -> None:
     client.force_login(bob)
-    assert "Until it is, none of the e-mails below are sent" in Page(client.get(PAGE).content.decode()).words
+    assert "Until it is, none of the e-mails below are sent" in page_of(client, PAGE).words

@@ -11,7 +11,7 @@ from pytest_django import Settings
 
 from accounting.models import Announcement
 from portal.models import Host
-from tests.support.page_reader import Page
+from tests.support.page_reader import page_of
 
 pytestmark = pytest.mark.django_db
 
@@ -19,10 +19,6 @@ pytestmark = pytest.mark.django_db
 def announce(title: str, days_ago: float = 0, **fields: object) -> Announcement:
     published = timezone.now() - dt.timedelta(days=days_ago, seconds=1)
     return Announcement.objects.create(**{"title": title, "text": "x", "published_at": published, **fields})
-
-
-def page_of(client: Client, address: str) -> Page:
-    return Page(client.get(address).content.decode())
 
 
 def test_home_has_the_newest_two_of_the_last_days_for_who_has_computers_and_who_has_none(

@@ -14,7 +14,7 @@ from accounting.preferences.save import read_saved, save_set
 from portal.models import User
 from tests.accounting.preferences.test_preferences_page import form_data
 from tests.support.am_rpc import Reply, attach, host_of, hours_pass, sync
-from tests.support.page_reader import Page
+from tests.support.page_reader import Page, page_of
 
 PAGE = "/account/preferences/"
 
@@ -131,7 +131,7 @@ def test_a_mode_that_there_is_not_saves_nothing(signed_in: Client) -> None:
 
 
 def test_every_day_is_on_the_page_monday_first(signed_in: Client) -> None:
-    words = Page(signed_in.get(PAGE).content.decode()).words
+    words = page_of(signed_in, PAGE).words
     assert list(DAYS) == [1, 2, 3, 4, 5, 6, 0]
     assert sorted(words.index(f"{name}: ") for name in DAYS.values()) == [words.index(f"{n}: ") for n in DAYS.values()]
 
@@ -183,5 +183,5 @@ def test_waiting_jobs_are_dropped_only_where_no_new_ones_are_wanted(
     signed_in.post(page, {f"p{alpha.pk}-drop_waiting": "on", f"p{alpha.pk}-excluded": "on"})
     leaving = sync(studio)
     assert drops(leaving, alpha) and leaving.account(alpha).find("detach_when_done") is not None
-    words = Page(signed_in.get(f"/computers/{host_of(studio).pk}/").content.decode()).words
+    words = page_of(signed_in, f"/computers/{host_of(studio).pk}/").words
     assert "Drop tasks of Alpha that have not started" in words

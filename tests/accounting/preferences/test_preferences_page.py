@@ -16,7 +16,7 @@ from accounting.preferences.texts import GROUPS, PRESET_WORDS
 from portal.models import Host, User
 from tests.support.accounting_factories import make_host
 from tests.support.am_rpc import attach, host_of, sync
-from tests.support.page_reader import Page
+from tests.support.page_reader import Page, page_of
 
 PAGE = "/account/preferences/"
 
@@ -98,7 +98,7 @@ def test_what_is_forgotten_is_sent_no_more(signed_in: Client, alice: User, proje
 
 def test_the_form_shows_what_is_saved(signed_in: Client) -> None:
     signed_in.post(PAGE, form_data(work_buf_min_days=0.25, max_bytes_sec_up=250, run_if_user_active=0))
-    shown = Page(signed_in.get(PAGE).content.decode())
+    shown = page_of(signed_in, PAGE)
     fields = {e.attributes["name"]: e.attributes for e in shown.all("input") if e.attributes.get("name") in PREFERENCES}
     assert set(fields) == set(PREFERENCES)
     assert fields["work_buf_min_days"]["value"] == "0.25"
@@ -114,9 +114,9 @@ def test_the_form_shows_what_is_saved(signed_in: Client) -> None:
 
 
 def test_a_place_follows_everywhere_until_it_has_its_own(signed_in: Client, alice: User) -> None:
-    assert "Nothing is saved for this place" in Page(signed_in.get(f"{PAGE}?place=home").content.decode()).words
+    assert "Nothing is saved for this place" in page_of(signed_in, f"{PAGE}?place=home").words
     signed_in.post(PAGE, {"preset": "usual"})
-    assert "no preferences of its own" in Page(signed_in.get(f"{PAGE}?place=home").content.decode()).words
+    assert "no preferences of its own" in page_of(signed_in, f"{PAGE}?place=home").words
     signed_in.post(f"{PAGE}?place=home", {"preset": "office"})
     assert read_sets(alice) == {"": complete({}), "home": complete(PRESETS["office"])}
     # Saving for everywhere leaves the place as it is.
@@ -127,7 +127,7 @@ def test_a_place_follows_everywhere_until_it_has_its_own(signed_in: Client, alic
 def test_a_place_alone_can_have_preferences(signed_in: Client, alice: User, projects: list[Project]) -> None:
     office, studio = attach(alice, "office"), attach(alice, "studio")
     Host.objects.filter(pk=host_of(office).pk).update(venue="work")
-    shown = Page(signed_in.get(f"{PAGE}?place=work").content.decode())
+    shown = page_of(signed_in, f"{PAGE}?place=work")
     assert "Save for “Work”" in shown.words
     assert signed_in.post(f"{PAGE}?place=work", {"preset": "office"}).status_code == 302
     assert read_sets(alice) == {"work": complete(PRESETS["office"])}
@@ -190,7 +190,7 @@ def test_preferences_are_ones_own(signed_in: Client, alice: User, bob: User, ope
     for visitor in (bob, operator):
         assert read_sets(visitor) == {}
         signed_in.force_login(visitor)
-        assert "Nothing is saved here" in Page(signed_in.get(PAGE).content.decode()).words
+        assert "Nothing is saved here" in page_of(signed_in, PAGE).words
         signed_in.post(PAGE, {"forget": "1"})
     assert read_sets(alice) == {"": complete(PRESETS["office"])}
     assert Client().get(PAGE).status_code == 302
@@ -208,9 +208,9 @@ def test_the_page_counts_the_computers_of_a_place_at_no_cost(
             make_host(alice, f"node-{number}", venue="home")
     signed_in.post(PAGE, {"preset": "usual"})
     signed_in.post(f"{PAGE}?place=home", {"preset": "usual"})
-    words = Page(signed_in.get(f"{PAGE}?place=home").content.decode()).words
+    words = page_of(signed_in, f"{PAGE}?place=home").words
     assert "6 computers follow these" in words.replace("\u00a0", " ")
-    assert "0 computers follow these" in Page(signed_in.get(PAGE).content.decode()).words.replace("\u00a0", " ")
+    assert "0 computers follow these" in page_of(signed_in, PAGE).words.replace("\u00a0", " ")
 
 
 @pytest.mark.parametrize(
@@ -228,7 +228,7 @@ def test_the_page_counts_the_computers_of_a_place_at_no_cost(
 def test_a_time_of_day_is_taken_as_people_write_it(signed_in: Client, typed: str, hours: float, shown: str) -> None:
     assert signed_in.post(PAGE, form_data() | {"start_hour": typed}).status_code == 302
     assert AccountSettings.objects.get().preferences["start_hour"] == pytest.approx(hours)
-    (field,) = Page(signed_in.get(PAGE).content.decode()).all("input", name="start_hour")
+    (field,) = page_of(signed_in, PAGE).all("input", name="start_hour")
     assert field.attributes["value"] == shown
 
 
@@ -261,5 +261,5 @@ def test_groups_are_folded_unless_they_are_main_or_something_in_them_differs(sig
 
 
 def test_a_number_has_its_range_beside_it(signed_in: Client) -> None:
-    words = Page(signed_in.get(PAGE).content.decode()).words
+    words = page_of(signed_in, PAGE).words
     assert "Processors while I use it, at most (%, 1–100)" in words

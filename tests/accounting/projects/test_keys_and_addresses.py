@@ -108,11 +108,10 @@ def test_a_new_path_on_the_same_server_keeps_the_key(project: Project, alice: Us
 
 
 def test_a_key_that_is_entered_with_the_new_address_is_for_it(
-    client: Client, operator: User, project: Project, signing_keys: None
+    desk: Client, project: Project, signing_keys: None
 ) -> None:
-    sign_in_lately(client, operator)
     moved = form_of(project, master_url="https://beta.example.org/", new_account_key="43_other")
-    assert client.post(reverse("admin:accounting_project_change", args=[project.pk]), moved).status_code == 302
+    assert desk.post(reverse("admin:accounting_project_change", args=[project.pk]), moved).status_code == 302
     project.refresh_from_db()
     assert account_keys.shared(project) == "43_other"
 

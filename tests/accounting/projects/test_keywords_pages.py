@@ -9,7 +9,6 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
-from pytest_django import DjangoAssertNumQueries
 
 from accounting.choosing.choices import ChoiceRefused, choose_keywords, choose_projects
 from accounting.models import AccountSettings, HostLedger, HostProject, Project
@@ -168,20 +167,3 @@ def test_strangers_are_asked_to_log_in(client: Client, three: list[Project], nam
     address = reverse(name, args=[three[0].pk] if name == "project" else [])
     assert client.get(address)["Location"].startswith(reverse("account_login"))
     assert client.post(address).status_code in (302, 405)
-
-
-def test_the_pages_cost_the_same_for_one_computer_and_for_many(
-    signed_in: Client, alice: User, three: list[Project], django_assert_max_num_queries: DjangoAssertNumQueries
-) -> None:
-    for number in range(12):
-        credit(make_host(alice, f"pc{number}"), three[number % 3], "2026-01-05", (CREDIT, 0, HOUR, 0, 1, 0))
-        make_project(f"More {number}", account_key="k").keywords.create(keyword=2)
-    # Session and user come to two more each.
-    for address, most in (
-        (reverse("projects"), 16),
-        (reverse("keywords"), 8),
-        (reverse("project", args=[three[0].pk]), 17),
-        (reverse("host", args=[Host.objects.earliest("pk").pk]), 35),
-    ):
-        with django_assert_max_num_queries(most):
-            assert signed_in.get(address).status_code == 200

@@ -17,7 +17,7 @@ from accounting.models import GrantedDay, Project, ProjectRatio, Settlement, Sta
 from portal.models import Host, User
 from portal.templatetags.display import day
 from tests.support.accounting_factories import credit, granted, make_host, make_project
-from tests.support.page_reader import Page
+from tests.support.page_reader import page_of
 from tests.support.page_text import text_of
 from tests.support.roles import make_person
 
@@ -60,7 +60,7 @@ def test_home_has_one_total_and_says_what_it_is_made_of(signed_in: Client, settl
 
 
 def test_the_chart_has_the_numbers_of_its_table(signed_in: Client, settled: Settlement) -> None:
-    shown = Page(signed_in.get("/home/").content.decode())
+    shown = page_of(signed_in, "/home/")
     (chart,) = json.loads(shown.one("script", id="bars-data").text)
     assert (chart["x"], chart["y"], len(chart["labels"])) == ("Day (UTC)", "credits per day", 30)
     values = {series["name"]: series["values"] for series in chart["series"]}
@@ -88,9 +88,9 @@ def test_a_project_without_grants_shows_no_chart_of_them(signed_in: Client, sett
 
 def test_days_that_are_only_estimated_are_told_and_not_drawn(signed_in: Client, settled: Settlement) -> None:
     days = f"from={days_ago(12)}&to={days_ago(7)}"
-    shown = Page(signed_in.get(f"/history/?{days}").content.decode())
+    shown = page_of(signed_in, f"/history/?{days}")
     assert "Nothing has been granted for these days" in shown.words and not shown.all("canvas", id="settled-chart")
-    assert Page(signed_in.get("/history/").content.decode()).one("canvas", id="settled-chart")
+    assert page_of(signed_in, "/history/").one("canvas", id="settled-chart")
 
 
 @pytest.mark.parametrize("step", ["day", "week", "month"])
@@ -99,7 +99,7 @@ def test_the_history_has_it_for_the_days_that_are_shown(signed_in: Client, settl
     text = text_of(signed_in.get(f"/history/?{days}&step={step}"))
     assert f"Granted and estimated credit per {step}" in text
     assert "Granted 200 Estimated, in the total 0 Provisional, not in the total 100" in text
-    folds = [fold.text for fold in Page(signed_in.get(f"/history/?{days}&step={step}").content.decode()).all("summary")]
+    folds = [fold.text for fold in page_of(signed_in, f"/history/?{days}&step={step}").all("summary")]
     assert len(set(folds)) == len(folds) and "Granted and estimated credit as a table" in folds
     assert "Granted and estimated" not in text_of(signed_in.get(f"/history/?{days}&step={step}&show=jobs"))
 

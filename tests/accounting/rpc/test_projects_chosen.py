@@ -62,7 +62,7 @@ def test_keywords_change_the_next_reply_and_are_forwarded(alice: User, subjects:
     assert told(reply) == {"alpha": "100", "beta": "leave", "gamma": "10"}
     keywords = reply.root.find("user_keywords")
     assert keywords is not None
-    assert [(each.tag, each.text) for each in keywords] == [("yes", "1"), ("no", "14")]
+    assert [(keyword.tag, keyword.text) for keyword in keywords] == [("yes", "1"), ("no", "14")]
 
 
 def test_a_pick_by_hand_overrules_keywords(alice: User, subjects: list[Project]) -> None:

@@ -21,17 +21,10 @@ from portal.languages.messages import Message, at_place
 from portal.models import Change, User
 from tests.support.accounting_factories import make_project
 from tests.support.operating_figures import samples
-from tests.support.page_reader import Page
-from tests.support.sessions import sign_in_lately
+from tests.support.page_reader import page_of
 from tests.support.statistics_site import NOON, StatisticsSite
 
 LIST = "/admin/accounting/statisticsimport/"
-
-
-@pytest.fixture
-def admin_client(client: Client, operator: User) -> Client:
-    sign_in_lately(client, operator)
-    return client
 
 
 @pytest.fixture
@@ -43,16 +36,16 @@ def row(db: None) -> StatisticsImport:
     )  # fmt: skip
 
 
-def test_operators_see_how_each_import_is_doing(admin_client: Client, row: StatisticsImport) -> None:
-    words = Page(admin_client.get(LIST).content.decode()).words
+def test_operators_see_how_each_import_is_doing(desk: Client, row: StatisticsImport) -> None:
+    words = page_of(desk, LIST).words
     assert "Alpha" in words and "host.gz: was cut off" in words and "3 of 2\u202f000\u202f000" in words
-    page = Page(admin_client.get(f"{LIST}{row.pk}/change/").content.decode()).words
+    page = page_of(desk, f"{LIST}{row.pk}/change/").words
     assert f"{row.project.master_url}stats/" in page
 
 
-def test_a_change_leaves_what_an_import_writes_meanwhile(admin_client: Client, row: StatisticsImport) -> None:
+def test_a_change_leaves_what_an_import_writes_meanwhile(desk: Client, row: StatisticsImport) -> None:
     fields = {"is_on": "", "url": "https://files.example.org/out", "account_email": "ops@example.org"}
-    assert admin_client.post(f"{LIST}{row.pk}/change/", fields).status_code == 302
+    assert desk.post(f"{LIST}{row.pk}/change/", fields).status_code == 302
     row.refresh_from_db()
     assert (row.is_on, row.account_email, row.hosts_read) == (False, "ops@example.org", 2_000_000)
     assert run.url_of(row, row.project) == "https://files.example.org/out/"
@@ -60,10 +53,10 @@ def test_a_change_leaves_what_an_import_writes_meanwhile(admin_client: Client, r
 
 
 def test_read_now_asks_a_worker(
-    admin_client: Client, row: StatisticsImport, settings: Settings, monkeypatch: pytest.MonkeyPatch
+    desk: Client, row: StatisticsImport, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     StatisticsImport.objects.update(next_at=timezone.now() + dt.timedelta(days=1))
-    reply = admin_client.post(LIST, {"action": "read_now", "_selected_action": [row.pk]}, follow=True)
+    reply = desk.post(LIST, {"action": "read_now", "_selected_action": [row.pk]}, follow=True)
     assert "Projects whose statistics are being read: 1." in reply.content.decode()
     # Should the message be lost, the next round finds it.
     assert run.due(timezone.now()) == [row.pk]
@@ -90,7 +83,7 @@ def test_volunteers_see_the_totals_of_their_own_accounts_only(signed_in: Client,
             avg_at=now,
             as_of=now,
         )
-    page = Page(signed_in.get("/projects/").content.decode())
+    page = page_of(signed_in, "/projects/")
     # 1500 + 2000; P42 has more than P41
     assert "3\u202f500" in page.words and "7\u202f777" not in page.words and "P43" not in page.words.split("across")[-1]
     assert page.words.rindex("P42") < page.words.rindex("P41")

@@ -10,22 +10,12 @@ from django.test import Client
 from credit.changes import effects
 from credit.models import App, AppVersion, CreditChange, ValidateState
 from portal.models import Change, Host, User
-from tests.support.credit_factories import NOON, make_app, make_success, make_version, make_workunit
+from tests.support.credit_factories import NOON, make_success, make_workunit
 from tests.support.settings_changes import last_change
 
 pytestmark = pytest.mark.django_db
 
 DAY = dt.timedelta(days=1)
-
-
-@pytest.fixture
-def app() -> App:
-    return make_app()
-
-
-@pytest.fixture
-def version(app: App) -> AppVersion:
-    return make_version(app)
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from credit.models import (
     VersionAverage,
 )
 from portal.models import Host, User
-from tests.support.credit_factories import NOON, make_app, make_version
+from tests.support.credit_factories import NOON, make_version
 from tests.support.settings_changes import last_change, save, undo
 
 pytestmark = pytest.mark.django_db
@@ -42,17 +42,6 @@ STATISTICS: dict[str, Any] = {
 }
 OF_VERSION: dict[str, Any] = {"pfc_n": 1000, "pfc_avg": 1.5000000000000002, "pfc_scale": 2 / 3, "is_counted": True}
 EMPTY: dict[str, Any] = {name: 0 if name.endswith("_n") or name == "et_q" else None for name in STATISTICS}
-
-
-@pytest.fixture
-def operator(client: Client) -> Client:
-    client.force_login(User.objects.create_superuser("boss@example.org", "a long password"))
-    return client
-
-
-@pytest.fixture
-def app() -> App:
-    return make_app()
 
 
 @pytest.fixture
@@ -80,15 +69,15 @@ def reset(client: Client, version: AppVersion) -> str:
     return str(client.get(reset_path(version))["Location"])
 
 
-def test_a_reset_empties_the_averages_and_leaves_credit_and_turnaround(operator: Client, version: AppVersion) -> None:
+def test_a_reset_empties_the_averages_and_leaves_credit_and_turnaround(desk: Client, version: AppVersion) -> None:
     record = make_record(version, **STATISTICS, turnaround_n=3, turnaround_avg=5.0, consecutive_valid=9)
     other = make_record(make_version(version.app, 101), **STATISTICS)
-    step = reset(operator, version)
-    page = operator.get(step).content.decode()
+    step = reset(desk, version)
+    page = desk.get(step).content.decode()
     assert "Computers with samples" in page
     assert statistics(version, OF_VERSION) == OF_VERSION
-    assert save(operator, step, "").status_code == 200
-    assert save(operator, step).status_code == 302
+    assert save(desk, step, "").status_code == 200
+    assert save(desk, step).status_code == 302
     assert statistics(version, OF_VERSION) == {"pfc_n": 0, "pfc_avg": None, "pfc_scale": None, "is_counted": False}
     assert (version.total_credit, version.ngranted) == (5000.0, 77)
     assert statistics(record, STATISTICS) == EMPTY
@@ -97,84 +86,84 @@ def test_a_reset_empties_the_averages_and_leaves_credit_and_turnaround(operator:
     assert last_change().changes["pfc_avg"] == [1.5000000000000002, None]
 
 
-def test_an_undone_reset_puts_back_every_number_and_can_be_undone_too(operator: Client, version: AppVersion) -> None:
+def test_an_undone_reset_puts_back_every_number_and_can_be_undone_too(desk: Client, version: AppVersion) -> None:
     record = make_record(version, **STATISTICS)
-    save(operator, reset(operator, version))
+    save(desk, reset(desk, version))
     was_reset = last_change()
     # Validators gather new samples.
     AppVersion.objects.filter(pk=version.pk).update(pfc_n=5, pfc_avg=9.0)
     HostAppVersion.objects.filter(pk=record.pk).update(pfc_n=5, pfc_avg=9.0)
     late = make_record(version, pfc_n=2, pfc_avg=7.0)
-    assert undo(operator, was_reset).status_code == 302
+    assert undo(desk, was_reset).status_code == 302
     assert statistics(version, OF_VERSION) == OF_VERSION
     assert statistics(record, STATISTICS) == STATISTICS
     # It had no samples at the reset.
     assert statistics(late, STATISTICS) == EMPTY
-    assert undo(operator, last_change()).status_code == 302
+    assert undo(desk, last_change()).status_code == 302
     assert statistics(version, {"pfc_n": 5, "pfc_avg": 9.0}) == {"pfc_n": 5, "pfc_avg": 9.0}
     assert statistics(late, {"pfc_n": 2, "pfc_avg": 7.0}) == {"pfc_n": 2, "pfc_avg": 7.0}
 
 
-def test_an_undo_of_a_reset_after_a_later_one_wants_to_be_confirmed(operator: Client, version: AppVersion) -> None:
+def test_an_undo_of_a_reset_after_a_later_one_wants_to_be_confirmed(desk: Client, version: AppVersion) -> None:
     """As when two operators undo it at once: the second would throw away what came since the first."""
-    save(operator, reset(operator, version))
+    save(desk, reset(desk, version))
     was_reset = last_change()
-    first, second = (str(operator.post(f"/admin/portal/change/{was_reset.pk}/undo/")["Location"]) for _ in range(2))
-    assert save(operator, first).status_code == 302
+    first, second = (str(desk.post(f"/admin/portal/change/{was_reset.pk}/undo/")["Location"]) for _ in range(2))
+    assert save(desk, first).status_code == 302
     AppVersion.objects.filter(pk=version.pk).update(pfc_n=2000)
-    response = save(operator, second)
+    response = save(desk, second)
     assert response.status_code == 200
     assert "This was changed again later" in response.content.decode()
     assert statistics(version, {"pfc_n": 0}) == {"pfc_n": 2000}
-    assert save(operator, second, anyway="on").status_code == 302
+    assert save(desk, second, anyway="on").status_code == 302
     assert statistics(version, OF_VERSION) == OF_VERSION
 
 
-def test_records_that_are_gone_do_not_keep_a_reset_from_being_undone(operator: Client, version: AppVersion) -> None:
+def test_records_that_are_gone_do_not_keep_a_reset_from_being_undone(desk: Client, version: AppVersion) -> None:
     record = make_record(version, **STATISTICS)
-    save(operator, reset(operator, version))
+    save(desk, reset(desk, version))
     assert HostRecordSnapshot.objects.count() == 1
     HostAppVersion.objects.filter(pk=record.pk).delete()
-    assert undo(operator, last_change()).status_code == 302
+    assert undo(desk, last_change()).status_code == 302
     assert statistics(version, OF_VERSION) == OF_VERSION
 
 
-def test_a_reset_has_a_preview(operator: Client, version: AppVersion) -> None:
-    step = reset(operator, version)
-    operator.post(step, {"do": "preview"})
+def test_a_reset_has_a_preview(desk: Client, version: AppVersion) -> None:
+    step = reset(desk, version)
+    desk.post(step, {"do": "preview"})
     preview = Preview.objects.get()
     assert preview.changes["reset"] == [version.pk]
     Preview.objects.update(finished_at=timezone.now(), progress=1)
-    save(operator, step)
+    save(desk, step)
     assert last_change().credit.preview == preview
 
 
-def test_the_undo_of_a_reset_has_a_preview_of_its_own(operator: Client, version: AppVersion) -> None:
-    save(operator, reset(operator, version))
+def test_the_undo_of_a_reset_has_a_preview_of_its_own(desk: Client, version: AppVersion) -> None:
+    save(desk, reset(desk, version))
     kept = StatisticsSnapshot.objects.get()
-    step = str(operator.post(f"/admin/portal/change/{last_change().pk}/undo/")["Location"])
-    assert operator.post(step, {"do": "preview"}).status_code == 302
+    step = str(desk.post(f"/admin/portal/change/{last_change().pk}/undo/")["Location"])
+    assert desk.post(step, {"do": "preview"}).status_code == 302
     preview = Preview.objects.get()
     assert preview.changes == {"app": {}, "versions": {}, "reset": [], "restore": [kept.pk]}
-    page = operator.get(f"/admin/credit/preview/{preview.pk}/result/").content.decode()
+    page = desk.get(f"/admin/credit/preview/{preview.pk}/result/").content.decode()
     assert f"as before {kept.taken_at:%Y-%m-%d}" in page
 
 
-def test_the_step_of_an_undo_says_why_it_has_no_preview(operator: Client, version: AppVersion) -> None:
+def test_the_step_of_an_undo_says_why_it_has_no_preview(desk: Client, version: AppVersion) -> None:
     App.objects.update(version_average=VersionAverage.MEDIAN)
-    save(operator, reset(operator, version))
-    step = str(operator.post(f"/admin/portal/change/{last_change().pk}/undo/")["Location"])
-    page = operator.get(step).content.decode()
+    save(desk, reset(desk, version))
+    step = str(desk.post(f"/admin/portal/change/{last_change().pk}/undo/")["Location"])
+    page = desk.get(step).content.decode()
     assert "the earlier ones are not kept" in page
     assert "which jobs are done" not in page
-    assert operator.post(step, {"do": "preview"}).status_code == 403
+    assert desk.post(step, {"do": "preview"}).status_code == 403
 
 
-def test_a_reset_that_is_sent_twice_is_made_once(operator: Client, version: AppVersion) -> None:
+def test_a_reset_that_is_sent_twice_is_made_once(desk: Client, version: AppVersion) -> None:
     make_record(version, **STATISTICS)
-    first, second = reset(operator, version), reset(operator, version)
-    assert save(operator, first).status_code == 302
-    response = save(operator, second)
+    first, second = reset(desk, version), reset(desk, version)
+    assert save(desk, first).status_code == 302
+    response = save(desk, second)
     assert response.status_code == 200
     assert "these are already the values" in response.content.decode()
     assert StatisticsSnapshot.objects.count() == 1

@@ -27,7 +27,7 @@ def exported(app: str, type_: str, scale: float, credit: float = 100.0, **fields
 
 
 def found(*projects: list[ExportedVersion]) -> dict[tuple[str, str | None], float]:
-    return {(each.processor_type, each.plan_class): each.scale for each in average_factors(projects, NOW)}
+    return {(factor.processor_type, factor.plan_class): factor.scale for factor in average_factors(projects, NOW)}
 
 
 ASTEROIDS = [

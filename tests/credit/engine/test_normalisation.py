@@ -224,8 +224,8 @@ def test_withdrawing_a_version_moves_claims_only_by_the_mean_of_those_that_remai
         was_counted = gone.is_counted
         gone.is_deprecated = True
         now = feed(versions)
-        kinds = [[each for each in others if each.is_gpu is is_gpu] for is_gpu in (False, True)]
-        if was_counted and any(not each.is_deprecated for each in kinds[gone.is_gpu]) and len(others) > 1:
+        kinds = [[other for other in others if other.is_gpu is is_gpu] for is_gpu in (False, True)]
+        if was_counted and any(not version.is_deprecated for version in kinds[gone.is_gpu]) and len(others) > 1:
             # Others of its kind remain: X is the document's, of those that counted and are left.
             assert now == about(min(mean(group) for group in kinds if group))
         else:

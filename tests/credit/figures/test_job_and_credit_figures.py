@@ -24,11 +24,6 @@ NOON = dt.datetime(2026, 11, 20, 12, tzinfo=dt.UTC)
 HOUR = dt.timedelta(hours=1)
 
 
-@pytest.fixture
-def app(db: None) -> App:
-    return make_app("alpine", user_friendly_name="Alpine")
-
-
 def jobs(now: dt.datetime = NOON) -> dict[tuple[str, str], float]:
     return samples(table.JOB_READINGS, now)
 
@@ -163,9 +158,7 @@ def test_computers_on_probation_are_counted_once_each(app: App, studio: Host) ->
     assert credit()["credit.probation", "Alpine"] == 1
 
 
-def test_pairs_that_are_listed_are_counted_and_lead_to_their_list(
-    app: App, studio: Host, client: Client, operator: User
-) -> None:
+def test_pairs_that_are_listed_are_counted_and_lead_to_their_list(app: App, studio: Host, desk: Client) -> None:
     assert credit()["credit.pairs", "Alpine"] == 0
     other = User.objects.create_user("other@example.org", "secret", name="Other")
     one, two = sorted((studio.owner_id, other.pk))
@@ -173,9 +166,8 @@ def test_pairs_that_are_listed_are_counted_and_lead_to_their_list(
         app=app, one_id=one, other_id=two, together=9, expected=0.1, chance=0.001, needs_another=False
     )
     assert credit()["credit.pairs", "Alpine"] == 1
-    client.force_login(operator)
     [figure] = [figure for figure in table.CREDIT if figure.name == "credit.pairs"]
-    assert list(client.get(address(figure.link)).context["cl"].queryset) == [pair]
+    assert list(desk.get(address(figure.link)).context["cl"].queryset) == [pair]
 
 
 def test_scales_of_months_come_from_the_snapshots(app: App) -> None:
@@ -204,10 +196,9 @@ def test_other_parts_of_the_site_add_markers_to_charts(monkeypatch: pytest.Monke
     assert markers.markers(None, NOON - HOUR, NOON) == [event, later]
 
 
-def test_what_waits_for_deletion_leads_to_the_workunits_that_wait(app: App, client: Client, operator: User) -> None:
+def test_what_waits_for_deletion_leads_to_the_workunits_that_wait(app: App, desk: Client) -> None:
     waiting = make_workunit(app, file_delete_state=FileDeleteState.READY, assimilated_at=NOON)
     make_workunit(app)
-    client.force_login(operator)
     for figure in table.JOBS:
         if figure.name.startswith("jobs.to_delete"):
-            assert list(client.get(address(figure.link)).context["cl"].queryset) == [waiting]
+            assert list(desk.get(address(figure.link)).context["cl"].queryset) == [waiting]

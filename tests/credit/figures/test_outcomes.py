@@ -5,22 +5,16 @@ from __future__ import annotations
 import datetime as dt
 from typing import Any
 
-import pytest
 from django.db.models import Sum
 
 from credit.engine.states import Outcome
 from credit.figures import outcomes, sql
 from credit.models import App, ResultHour, ServerState
 from portal.models import Host
-from tests.support.credit_factories import make_app, make_result, make_success, make_version, make_workunit
+from tests.support.credit_factories import make_result, make_success, make_version, make_workunit
 
 NOON = dt.datetime(2026, 11, 20, 12, tzinfo=dt.UTC)
 MINUTE = dt.timedelta(minutes=1)
-
-
-@pytest.fixture
-def app(db: None) -> App:
-    return make_app("alpine")
 
 
 def failure(app: App, host: Host, at: dt.datetime, exit_status: int = 194, **more: Any) -> None:

@@ -15,22 +15,10 @@ from pytest_django import Settings
 
 from credit.engine.rules import LIMITS
 from credit.models import App, AppVersion, CreditSystem, ProcessorType
-from portal.models import User
-from tests.support.credit_factories import make_app, make_version
+from tests.support.credit_factories import make_version
 from tests.support.settings_changes import STEP, save
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def operator(client: Client) -> Client:
-    client.force_login(User.objects.create_superuser("boss@example.org", "a long password"))
-    return client
-
-
-@pytest.fixture
-def app() -> App:
-    return make_app()
 
 
 def fields_of(client: Client, path: str) -> dict[str, Any]:
@@ -61,15 +49,15 @@ def send(client: Client, row: App | AppVersion, fields: dict[str, Any]) -> dict[
     return dict(response.context["adminform"].form.errors)
 
 
-def test_each_limit_of_the_rules_is_checked_against_the_engines_own(operator: Client, app: App) -> None:
-    sent = fields_of(operator, path_of(app))
+def test_each_limit_of_the_rules_is_checked_against_the_engines_own(desk: Client, app: App) -> None:
+    sent = fields_of(desk, path_of(app))
     too_low = {name: low / 2 if low < 1 else 0 for name, (low, _) in LIMITS.items()}
     too_high = {name: high * 2 for name, (_, high) in LIMITS.items()}
     for wrong in (too_low, too_high, dict.fromkeys(LIMITS, "nan")):
-        assert LIMITS.keys() <= send(operator, app, {**sent, **wrong}).keys()
+        assert LIMITS.keys() <= send(desk, app, {**sent, **wrong}).keys()
     for end in (0, 1):
         right = {name: limits[end] for name, limits in LIMITS.items()}
-        assert change(operator, app, **{name: f"{value:.15g}" for name, value in right.items()}) == {}
+        assert change(desk, app, **{name: f"{value:.15g}" for name, value in right.items()}) == {}
         app.refresh_from_db()
         assert {name: getattr(app, name) for name in LIMITS} == right
 
@@ -99,21 +87,21 @@ def test_each_limit_of_the_rules_is_checked_against_the_engines_own(operator: Cl
     ],
 )
 def test_settings_that_cannot_be_are_refused_with_the_field_named(
-    fields: dict[str, Any], wrong: str, operator: Client, app: App, settings: Settings
+    fields: dict[str, Any], wrong: str, desk: Client, app: App, settings: Settings
 ) -> None:
     settings.APP_FUNCTIONS = ["nowhere.registered", "credit.validator.comparison.MAX_FILES"]
-    assert wrong in change(operator, app, **fields)
+    assert wrong in change(desk, app, **fields)
     app.refresh_from_db()
     assert app.credit_system == CreditSystem.CREDITNEW
 
 
-def test_an_app_takes_a_registered_function_and_the_sites_own(operator: Client, app: App, settings: Settings) -> None:
+def test_an_app_takes_a_registered_function_and_the_sites_own(desk: Client, app: App, settings: Settings) -> None:
     settings.APP_FUNCTIONS = ["credit.validator.comparison.to_the_bit"]
     chosen = {
         "comparison_function": "credit.validator.comparison.to_the_bit",
         "trickle_function": "scheduler.rpc.trickles.grant_partial_credit",
     }
-    assert change(operator, app, **chosen) == {}
+    assert change(desk, app, **chosen) == {}
     app.refresh_from_db()
     assert {name: getattr(app, name) for name in chosen} == chosen
 
@@ -125,27 +113,27 @@ def test_an_app_takes_a_registered_function_and_the_sites_own(operator: Client, 
         ("a" * 65, "Ensure this value has at most 64 characters (it has 65)."),
     ],
 )
-def test_a_name_that_cannot_be_says_what_may(name: str, said: str, operator: Client, app: App) -> None:
-    assert change(operator, app, name=name) == {"name": [said]}
+def test_a_name_that_cannot_be_says_what_may(name: str, said: str, desk: Client, app: App) -> None:
+    assert change(desk, app, name=name) == {"name": [said]}
 
 
-def test_every_setting_is_explained(operator: Client, app: App) -> None:
+def test_every_setting_is_explained(desk: Client, app: App) -> None:
     unexplained = set()
     for row in (app, make_version(app)):
-        response = operator.get(f"/admin/credit/{row._meta.model_name}/{row.pk}/change/")
+        response = desk.get(f"/admin/credit/{row._meta.model_name}/{row.pk}/change/")
         form = response.context["adminform"].form
         unexplained |= {name for name, field in form.fields.items() if not field.help_text}
     assert unexplained <= {"name", "user_friendly_name", "description", "is_deprecated", "seen"}
 
 
-def test_state_is_shown_and_cannot_be_sent(operator: Client, app: App) -> None:
+def test_state_is_shown_and_cannot_be_sent(desk: Client, app: App) -> None:
     version = make_version(app, pfc_n=123, pfc_avg=1.5, pfc_scale=0.75)
     App.objects.update(min_avg_pfc=2.25)
-    page = operator.get(f"/admin/credit/app/{app.pk}/change/").content.decode()
+    page = desk.get(f"/admin/credit/app/{app.pk}/change/").content.decode()
     assert "2.25" in page
     assert f'href="/apps/{app.name}/"' in page
     assert re.search(r'name="min_avg_pfc"', page) is None
-    assert change(operator, version, pfc_n=9, pfc_scale=9, is_deprecated="on") == {}
+    assert change(desk, version, pfc_n=9, pfc_scale=9, is_deprecated="on") == {}
     version.refresh_from_db()
     assert (version.is_deprecated, version.pfc_n, version.pfc_scale) == (True, 123, 0.75)
 
@@ -167,15 +155,13 @@ def moving() -> Iterator[None]:
         assert pre_save.disconnect(move, sender=model)
 
 
-def test_saving_a_setting_undoes_nothing_that_validators_and_feeder_wrote(
-    operator: Client, app: App, moving: None
-) -> None:
+def test_saving_a_setting_undoes_nothing_that_validators_and_feeder_wrote(desk: Client, app: App, moving: None) -> None:
     version = AppVersion.objects.get(pk=make_version(app, pfc_n=123, pfc_avg=1.5).pk)
     AppVersion.objects.update(pfc_n=123)
-    assert change(operator, version, is_deprecated="on") == {}
+    assert change(desk, version, is_deprecated="on") == {}
     version.refresh_from_db()
     assert (version.is_deprecated, version.pfc_n, version.pfc_avg, version.pfc_scale) == (True, 124, 3.0, 0.5)
-    assert change(operator, app, host_scale_check="on") == {}
+    assert change(desk, app, host_scale_check="on") == {}
     app.refresh_from_db()
     assert (app.host_scale_check, app.min_avg_pfc) == (True, 7.0)
 
@@ -183,16 +169,16 @@ def test_saving_a_setting_undoes_nothing_that_validators_and_feeder_wrote(
 @pytest.mark.parametrize(
     ("type_", "usage"), [(ProcessorType.CPU, "1"), (ProcessorType.NVIDIA, "0"), (ProcessorType.NVIDIA, "65")]
 )
-def test_a_versions_use_of_gpus_has_to_fit_its_type(type_: str, usage: str, operator: Client, app: App) -> None:
+def test_a_versions_use_of_gpus_has_to_fit_its_type(type_: str, usage: str, desk: Client, app: App) -> None:
     version = make_version(app, processor_type=type_, gpu_usage=0 if type_ == ProcessorType.CPU else 1)
-    assert "gpu_usage" in change(operator, version, gpu_usage=usage)
+    assert "gpu_usage" in change(desk, version, gpu_usage=usage)
 
 
-def test_apps_are_added_in_the_admin_and_neither_apps_nor_versions_deleted(operator: Client, app: App) -> None:
-    sent = {**fields_of(operator, "/admin/credit/app/add/"), "name": "beech", "user_friendly_name": "Beech"}
-    assert operator.post("/admin/credit/app/add/", sent).status_code == 302
+def test_apps_are_added_in_the_admin_and_neither_apps_nor_versions_deleted(desk: Client, app: App) -> None:
+    sent = {**fields_of(desk, "/admin/credit/app/add/"), "name": "beech", "user_friendly_name": "Beech"}
+    assert desk.post("/admin/credit/app/add/", sent).status_code == 302
     assert App.objects.get(name="beech").host_scale_check is False
     version = make_version(app)
     for row in (app, version):
-        assert operator.post(f"/admin/credit/{row._meta.model_name}/{row.pk}/delete/").status_code == 403
+        assert desk.post(f"/admin/credit/{row._meta.model_name}/{row.pk}/delete/").status_code == 403
     assert {App, AppVersion} <= set(admin.site._registry)

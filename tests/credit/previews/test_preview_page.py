@@ -21,27 +21,12 @@ from portal.models import Host, RequestedWork, User
 from portal.requested_work import queue
 from tests.support.credit_factories import make_app, make_version
 from tests.support.page_text import text_of
-from tests.support.validator_runs import LATER, done, validate, volunteers
+from tests.support.validator_runs import LATER, done, validate
 
 pytestmark = pytest.mark.django_db
 
 CHECK = {"app": {"host_scale_check": [False, True]}}
 CAP = {"app": {"max_granted_credit": [None, 1.0]}}
-
-
-@pytest.fixture
-def app() -> App:
-    return make_app()
-
-
-@pytest.fixture
-def version(app: App) -> AppVersion:
-    return make_version(app)
-
-
-@pytest.fixture
-def hosts() -> list[Host]:
-    return volunteers(4)
 
 
 @pytest.fixture

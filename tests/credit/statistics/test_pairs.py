@@ -20,16 +20,6 @@ from tools.benchmarks.harness.statements import statements
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture
-def app(db: None) -> App:
-    return make_app()
-
-
-@pytest.fixture
-def version(app: App) -> AppVersion:
-    return make_version(app)
-
-
 def confirmed(app: App, version: AppVersion, *hosts: Host, **fields: object) -> Workunit:
     workunit = make_workunit(app)
     for host in hosts:

@@ -35,7 +35,9 @@ def read(app: App, host: Host, version: AppVersion) -> dict[str, list[Any]]:
         "users": users,
         "hosts": hosts,
     }
-    columns = {f"{table}.{each.name}": getattr(its, each.name) for table, its in tables.items() for each in fields(its)}
+    columns = {
+        f"{table}.{field.name}": getattr(its, field.name) for table, its in tables.items() for field in fields(its)
+    }
     return {name: list(map(repr, column)) for name, column in columns.items()} | {"p_fpops": list(map(repr, p_fpops))}
 
 
@@ -83,7 +85,7 @@ def test_a_column_too_many_is_an_error_that_names_it(
 
 
 def test_all_of_an_explanation_is_written_but_what_only_its_sentences_need() -> None:
-    assert {each.name for each in fields(Explanation)} - set(sql.UPDATE_RESULTS.columns) == {
+    assert {field.name for field in fields(Explanation)} - set(sql.UPDATE_RESULTS.columns) == {
         "elapsed_secs",
         "fails_often",
         "room_jobs",

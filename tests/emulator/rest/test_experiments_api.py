@@ -18,7 +18,7 @@ from emulator.files.scenario_json import Document, Parameters, document_json, fr
 from emulator.models import Experiment, Run
 from portal.models import User
 from tests.support.emulator_experiments import carry_out
-from tests.support.rest_api import bearer, call, errors_of
+from tests.support.rest_api import bearer, call, errors_of, fits
 
 pytestmark = pytest.mark.django_db
 API = "/api/v1/experiments/"
@@ -139,17 +139,6 @@ def test_a_page_of_experiments_takes_few_statements(headers: dict[str, str], dja
     call("GET", API, headers)
     with django_assert_num_queries(3):  # the token, the experiments, their runs
         call("GET", API, headers)
-
-
-def fits(shown: Any, answered: Any) -> bool:
-    """Whether the answer is what is shown; "…" stands for any value."""
-    if shown == "…":
-        return answered not in (None, "")
-    if isinstance(shown, dict):
-        return list(shown) == list(answered) and all(fits(value, answered[name]) for name, value in shown.items())
-    if isinstance(shown, list):
-        return len(shown) == len(answered) and all(fits(a, b) for a, b in zip(shown, answered, strict=True))
-    return bool(shown == answered)
 
 
 def test_the_documented_example_is_a_document() -> None:

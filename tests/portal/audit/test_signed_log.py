@@ -20,7 +20,6 @@ from accounting.models import Project
 from portal.audit import signed_log
 from portal.models import SignedEntry, User
 from portal.wire import statements
-from tests.support.sessions import sign_in_lately
 
 pytestmark = pytest.mark.django_db
 KEY = SignedEntry.Kind.KEY
@@ -148,19 +147,18 @@ def test_each_change_of_a_projects_address_is_in_it_with_who_made_it(client: Cli
     assert {entry.person for entry in entries} == {0}
 
 
-def test_operators_read_and_export_it(client: Client, operator: User, log: list[SignedEntry]) -> None:
-    sign_in_lately(client, operator)
-    page = client.get("/admin/portal/signedentry/").content.decode()
+def test_operators_read_and_export_it(desk: Client, log: list[SignedEntry]) -> None:
+    page = desk.get("/admin/portal/signedentry/").content.decode()
     assert "a command" in page and "Export the log" in page
     # The first 16 digits of the SHA-256 of "a" and of "0".
     assert "ca978112ca1bbdca → 5feceb66ffc86f38" in page
     project = Project.objects.create(name="Alpha", master_url="https://alpha.example.org/")
     project.url_signature = "ab"
     project.save()
-    page = client.get("/admin/portal/signedentry/").content.decode()
+    page = desk.get("/admin/portal/signedentry/").content.decode()
     assert "Alpha: – → https://alpha.example.org/" in page and "Alpha: url_signature" in page
-    reply = client.get("/admin/portal/signedentry/export.jsonl")
+    reply = desk.get("/admin/portal/signedentry/export.jsonl")
     assert b"".join(reply).decode() == check("--export")
-    assert client.post("/admin/portal/signedentry/export.jsonl").status_code == 405
-    assert client.get("/admin/portal/signedentry/1/change/").status_code == 200
-    assert client.post("/admin/portal/signedentry/1/delete/", {"post": "yes"}).status_code == 403
+    assert desk.post("/admin/portal/signedentry/export.jsonl").status_code == 405
+    assert desk.get("/admin/portal/signedentry/1/change/").status_code == 200
+    assert desk.post("/admin/portal/signedentry/1/delete/", {"post": "yes"}).status_code == 403

@@ -27,12 +27,6 @@ def everything(permission: str) -> bool:
 
 
 @pytest.fixture
-def operators(client: Client, operator: User) -> Client:
-    sign_in_lately(client, operator)
-    return client
-
-
-@pytest.fixture
 def reader(db: None) -> User:
     """Staff, without any permission yet."""
     return User.objects.create_user("reader@example.org", "reader's secret", is_staff=True)
@@ -49,35 +43,35 @@ def put(name: str, value: float, label: str = "", minutes_ago: float = 1, now: d
     OperatingFigure.objects.create(name=name, label=label, taken_at=at, value=value)
 
 
-def test_all_is_well_on_a_site_that_runs(operators: Client, taken: None) -> None:
+def test_all_is_well_on_a_site_that_runs(desk: Client, taken: None) -> None:
     found = reads.overview(timezone.now(), everything)
     # How much room there is on this machine's disks is not the test's business.
     assert [each.sentence for each in found.attention if "disk" not in each.sentence] == []
-    text = page(operators)
+    text = page(desk)
     for title in ("Processes and services", "Jobs", "Credit", "Account manager"):
         assert f"{title}</a></h2>" in text
-    services = page(operators, "/admin/?panel=services")
+    services = page(desk, "/admin/?panel=services")
     assert "Periodic tasks" in services
     # Tasks in words, with the name that logs have in the tooltip
     assert '<span title="portal.tasks.take_figures">Take the figures of this page</span>' in services
 
 
-def test_what_needs_attention_comes_first_in_words_with_its_link(operators: Client, taken: None) -> None:
+def test_what_needs_attention_comes_first_in_words_with_its_link(desk: Client, taken: None) -> None:
     put("jobs.to_validate_oldest", 7200, "Alpine", minutes_ago=0)
-    text = page(operators)
+    text = page(desk)
     assert "Needs attention" in text
     first = text.index("Alpine: a workunit has been waiting for validation for more than an hour")
     assert first < text.index('id="panel-services"')
     assert "/admin/credit/workunit/?need_validate__exact=1" in text[first : first + 400]
 
 
-def test_a_task_that_failed_says_why(operators: Client, taken: None) -> None:
+def test_a_task_that_failed_says_why(desk: Client, taken: None) -> None:
     metrics.count_task("portal.tasks.tidy_up", succeeded=False, fault="OSError: no room")
-    assert "The task “Remove what has expired” failed when it last ran: OSError: no room." in page(operators)
+    assert "The task “Remove what has expired” failed when it last ran: OSError: no room." in page(desk)
 
 
-def test_without_workers_the_page_says_so_at_once(operators: Client, db: None) -> None:
-    text = page(operators)
+def test_without_workers_the_page_says_so_at_once(desk: Client, db: None) -> None:
+    text = page(desk)
     assert "No worker is running" in text
     assert "Beat is not running" in text
     assert "No figures were taken in the last day" in text
@@ -91,7 +85,7 @@ def test_old_figures_are_said_to_be_old(db: None, running: None) -> None:
 
 
 def test_a_valkey_that_is_down_is_said_and_the_figures_stay(
-    operators: Client, taken: None, monkeypatch: pytest.MonkeyPatch
+    desk: Client, taken: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from redis import ConnectionError as RedisDown
 
@@ -99,7 +93,7 @@ def test_a_valkey_that_is_down_is_said_and_the_figures_stay(
         raise RedisDown
 
     monkeypatch.setattr(heartbeats, "_valkey", refuse)
-    text = page(operators)
+    text = page(desk)
     assert "Valkey cannot be reached" in text
     assert "PostgreSQL: size" in text
 
@@ -160,15 +154,15 @@ def test_series_beyond_the_largest_are_together_what_there_was_at_each_time(db: 
 
 
 def test_a_page_of_many_figures_needs_few_statements(
-    operators: Client, taken: None, django_assert_max_num_queries: DjangoAssertNumQueries
+    desk: Client, taken: None, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
     # Figures and tables; the session, the operator and their authenticators are the others.
     with django_assert_max_num_queries(3):
         reads.overview(timezone.now(), everything)
     with django_assert_max_num_queries(8):
-        page(operators)
+        page(desk)
     with django_assert_max_num_queries(8):
-        page(operators, PANELS)
+        page(desk, PANELS)
 
 
 def test_who_may_not_see_figures_gets_the_tables_alone(client: Client, reader: User, taken: None) -> None:
@@ -187,12 +181,12 @@ def test_volunteers_and_strangers_are_sent_away(client: Client, signed_in: Clien
         assert Client().get(path).status_code == 302
 
 
-def test_a_long_chart_has_its_numbers_as_a_table(operators: Client, db: None) -> None:
+def test_a_long_chart_has_its_numbers_as_a_table(desk: Client, db: None) -> None:
     now = timezone.now()
     for minutes_ago in (30, 20, 10):
         put("jobs.unsent", 100 + minutes_ago, "Alpine", minutes_ago, now)
         put("jobs.unsent", 7, "Birch", minutes_ago, now)
-    text = page(operators, "/admin/portal/operatingfigure/history/jobs.unsent/?days=1")
+    text = page(desk, "/admin/portal/operatingfigure/history/jobs.unsent/?days=1")
     assert len(re.findall(r"<tr><th scope=\"row\">", text)) == 3
     assert ">130<" in text and ">7<" in text
     assert "Alpine (number)" in text
@@ -200,9 +194,9 @@ def test_a_long_chart_has_its_numbers_as_a_table(operators: Client, db: None) ->
     assert "server_state__exact=2" in text
 
 
-def test_an_unknown_figure_is_not_there(operators: Client, db: None) -> None:
-    assert operators.get("/admin/portal/operatingfigure/history/none/").status_code == 404
-    assert operators.get("/admin/portal/operatingfigure/history/jobs.unsent/?days=x").status_code == 200
+def test_an_unknown_figure_is_not_there(desk: Client, db: None) -> None:
+    assert desk.get("/admin/portal/operatingfigure/history/none/").status_code == 404
+    assert desk.get("/admin/portal/operatingfigure/history/jobs.unsent/?days=x").status_code == 200
 
 
 def test_of_many_series_the_largest_are_lines_and_the_rest_one(db: None) -> None:
@@ -228,19 +222,19 @@ def test_a_year_has_no_more_points_than_a_chart_can_show(db: None) -> None:
     assert 300 < len(course.series["a"]) <= reads.MAX_POINTS + 1
 
 
-def test_markers_are_drawn_and_listed(operators: Client, monkeypatch: pytest.MonkeyPatch, db: None) -> None:
+def test_markers_are_drawn_and_listed(desk: Client, monkeypatch: pytest.MonkeyPatch, db: None) -> None:
     put("x.y", 1)
     at = timezone.now() - dt.timedelta(hours=1)
     figure = Figure("x.y", "X", markers=lambda since, until: [Marker(at, "probation on", "/admin/credit/app/1/")])
     monkeypatch.setattr(registry, "parts", lambda: [Part("services", [figure])])
-    text = page(operators, "/admin/portal/operatingfigure/history/x.y/")
+    text = page(desk, "/admin/portal/operatingfigure/history/x.y/")
     assert re.search(
         rf'<time[^>]* datetime="{at:%Y-%m-%dT%H:%M}.*</time> <a href="/admin/credit/app/1/">probation on</a>', text
     )
     assert f'"at": {at.timestamp() * 1000}' in text
 
 
-def test_the_list_of_figures_writes_numbers_as_the_language_does(operators: Client) -> None:
+def test_the_list_of_figures_writes_numbers_as_the_language_does(desk: Client) -> None:
     put("am.rpcs", 332189.560899452)
-    operators.cookies[settings.LANGUAGE_COOKIE_NAME] = "de"
-    assert "332\u202f190" in page(operators, "/admin/portal/operatingfigure/")
+    desk.cookies[settings.LANGUAGE_COOKIE_NAME] = "de"
+    assert "332\u202f190" in page(desk, "/admin/portal/operatingfigure/")

@@ -17,14 +17,8 @@ from scheduler.models import StoredFile
 from tests.support.credit_factories import make_app
 
 
-@pytest.fixture
-def room(client: Client, operator: User) -> Client:
-    client.force_login(operator)
-    return client
-
-
-def test_the_sidebar_has_six_questions_and_the_page_its_landmarks(room: Client) -> None:
-    text = room.get("/admin/").content.decode()
+def test_the_sidebar_has_six_questions_and_the_page_its_landmarks(desk: Client) -> None:
+    text = desk.get("/admin/").content.decode()
     questions = [title.strip() for title in re.findall(r"<summary[^>]*>([^<]+)</summary>", text)]
     assert questions == ["Is all well?", "People", "Projects", "Jobs", "Credit", "Settings"]
     links = re.findall(r'<li><a href="([^"]+)"', text)
@@ -33,14 +27,14 @@ def test_the_sidebar_has_six_questions_and_the_page_its_landmarks(room: Client) 
     assert text.count('aria-current="page"') == 1
 
 
-def test_what_is_about_jobs_stands_with_the_jobs(room: Client) -> None:
-    text = room.get("/admin/").content.decode()
+def test_what_is_about_jobs_stands_with_the_jobs(desk: Client) -> None:
+    text = desk.get("/admin/").content.decode()
     begin, end = (text.index(f"/admin/credit/{name}/") for name in ("batch", "preview"))
     for page in ("scheduler/submitter", "scripts/script", "remote_jobs/jobtemplate"):
         assert begin < text.index(f"/admin/{page}/") < end, page
 
 
-def test_one_search_finds_people_by_display_name_computers_and_apps(room: Client, alice: User, studio: Host) -> None:
+def test_one_search_finds_people_by_display_name_computers_and_apps(desk: Client, alice: User, studio: Host) -> None:
     User.objects.filter(pk=alice.pk).update(name="Zenobia")
     app = make_app("alpine", user_friendly_name="Alpine folding")
     for term, link in (
@@ -48,19 +42,19 @@ def test_one_search_finds_people_by_display_name_computers_and_apps(room: Client
         (studio.name[:5], f"/admin/portal/host/{studio.pk}/change/"),
         ("folding", f"/admin/credit/app/{app.pk}/change/"),
     ):
-        assert f'href="{link}"' in room.get(f"/admin/search/?s={term}").content.decode(), term
+        assert f'href="{link}"' in desk.get(f"/admin/search/?s={term}").content.decode(), term
 
 
-def test_an_empty_list_says_so_and_what_it_is_searched_by(room: Client) -> None:
-    text = room.get("/admin/accounting/announcement/").content.decode()
+def test_an_empty_list_says_so_and_what_it_is_searched_by(desk: Client) -> None:
+    text = desk.get("/admin/accounting/announcement/").content.decode()
     assert "Nothing here yet" in text and "Show all" not in text
     assert 'placeholder="Search by: title"' in text
-    assert "Nothing matches" in room.get("/admin/accounting/announcement/?q=none").content.decode()
+    assert "Nothing matches" in desk.get("/admin/accounting/announcement/?q=none").content.decode()
 
 
-def test_a_file_is_headed_by_its_name_as_it_is(room: Client) -> None:
+def test_a_file_is_headed_by_its_name_as_it_is(desk: Client) -> None:
     app_file = StoredFile.objects.create(name="alpine_1.00", path="alpine", nbytes=1, md5="0" * 32)
-    text = room.get(f"/admin/scheduler/storedfile/{app_file.pk}/change/").content.decode()
+    text = desk.get(f"/admin/scheduler/storedfile/{app_file.pk}/change/").content.decode()
     assert f"<bdi>{app_file.name}</bdi>" in text
 
 
@@ -69,17 +63,17 @@ def test_the_search_shows_nobody_to_those_who_may_not_see_people(client: Client,
     assert alice.email not in client.get("/admin/search/?s=alice").content.decode()
 
 
-def test_no_is_no_red_cross(room: Client, alice: User) -> None:
-    text = room.get("/admin/portal/user/").content.decode()
+def test_no_is_no_red_cross(desk: Client, alice: User) -> None:
+    text = desk.get("/admin/portal/user/").content.decode()
     assert ">no</span>" in text and "bg-red" not in text.partition("<tbody")[2].partition("</table")[0]
 
 
 @pytest.mark.parametrize(
     "address", ["/admin/", "/admin/portal/user/", "/admin/credit/app/add/", "/admin/portal/user/add/"]
 )
-def test_a_page_of_the_room_is_lighter_than_300_kilobytes(room: Client, address: str) -> None:
+def test_a_page_of_the_room_is_lighter_than_300_kilobytes(desk: Client, address: str) -> None:
     """As browsers load it, compressed: the page, its styles with the font of icons, and its scripts."""
-    text = room.get(address).content.decode()
+    text = desk.get(address).content.decode()
     files = {path.partition("?")[0] for path in re.findall(r'(?:href|src)="/static/([^"]+\.(?:css|js))', text)}
     contents = [Path(str(finders.find(file))).read_bytes() for file in files]
     icons = Path(str(finders.find("unfold/fonts/material-symbols/Material-Symbols-Outlined.woff2"))).stat().st_size
@@ -87,8 +81,8 @@ def test_a_page_of_the_room_is_lighter_than_300_kilobytes(room: Client, address:
     assert sum(len(gzip.compress(part)) for part in (text.encode(), *contents)) + icons < 300_000
 
 
-def test_a_delete_button_is_one_sentence_in_german(room: Client, settings: Settings) -> None:
-    room.cookies[settings.LANGUAGE_COOKIE_NAME] = "de"
+def test_a_delete_button_is_one_sentence_in_german(desk: Client, settings: Settings) -> None:
+    desk.cookies[settings.LANGUAGE_COOKIE_NAME] = "de"
     news = Announcement.objects.create(title="Work", text="There is work.")
-    page = room.get(f"/admin/accounting/announcement/{news.pk}/change/").content.decode()
+    page = desk.get(f"/admin/accounting/announcement/{news.pk}/change/").content.decode()
     assert "Ankündigung löschen" in page and "Speichern" in page and "Sichern" not in page

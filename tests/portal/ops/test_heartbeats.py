@@ -19,7 +19,7 @@ from tests.support.mail_server import MailServer
 def test_processes_that_live_are_known_with_their_queues() -> None:
     heartbeats.tell("web", "a:1")
     heartbeats.tell("worker", "celery@a", ["celery", "requested"])
-    assert [(each.kind, each.name, each.queues) for each in heartbeats.processes()] == [
+    assert [(process.kind, process.name, process.queues) for process in heartbeats.processes()] == [
         ("web", "a:1", []),
         ("worker", "celery@a", ["celery", "requested"]),
     ]

@@ -19,7 +19,6 @@ from portal.models import User
 from portal.people import accounts
 from portal.wire import boinc_errors
 from portal.wire.credentials import client_password_hash
-from tests.support.sessions import sign_in_lately
 
 ADDRESS = "192.0.2.1"
 NEW_PASSWORD = "a brand-new pass phrase"
@@ -103,19 +102,17 @@ def test_after_a_password_reset_only_the_new_password_works(alice: User) -> None
     assert client_login(alice.email, "alice's secret") == boinc_errors.ERR_BAD_PASSWORD
 
 
-def test_after_an_operator_sets_a_password_only_that_works(alice: User, operator: User, client: Client) -> None:
-    sign_in_lately(client, operator)
+def test_after_an_operator_sets_a_password_only_that_works(alice: User, desk: Client) -> None:
     form = {"usable_password": "true", "password1": NEW_PASSWORD, "password2": NEW_PASSWORD}
-    answer = client.post(f"/admin/portal/user/{alice.pk}/password/", form)
+    answer = desk.post(f"/admin/portal/user/{alice.pk}/password/", form)
     assert answer.status_code == 302
     assert client_login(alice.email, NEW_PASSWORD) == 0
     assert client_login(alice.email, "alice's secret") == boinc_errors.ERR_BAD_PASSWORD
 
 
-def test_an_operator_who_disables_the_password_closes_both_logins(alice: User, operator: User, client: Client) -> None:
-    sign_in_lately(client, operator)
+def test_an_operator_who_disables_the_password_closes_both_logins(alice: User, desk: Client) -> None:
     form = {"usable_password": "false", "unset-password": "Disable"}
-    assert client.post(f"/admin/portal/user/{alice.pk}/password/", form).status_code == 302
+    assert desk.post(f"/admin/portal/user/{alice.pk}/password/", form).status_code == 302
     assert client_login(alice.email, "alice's secret") == boinc_errors.ERR_BAD_PASSWORD
     assert not is_signed_in(web_login(alice.email, "alice's secret"))
 

@@ -19,7 +19,7 @@ from portal.models import ConsentEvent, User
 from portal.people import consents
 from portal.people.deletion import GRACE
 from scheduler.releases import testers
-from tests.support.page_reader import Page
+from tests.support.page_reader import page_of
 
 pytestmark = pytest.mark.django_db
 
@@ -105,11 +105,11 @@ def test_the_history_goes_with_the_account(alice: User, bob: User) -> None:
 
 def test_the_page_shows_what_stands_and_what_was(alice: User, bob: User, signed_in: Client) -> None:
     testers.choose(bob, True, NOW)
-    page = Page(signed_in.get("/account/consents/").content.decode())
+    page = page_of(signed_in, "/account/consents/")
     assert page.words.count("never given") == 4 and "not given or withdrawn a consent yet" in page.words
     testers.choose(alice, True, NOW)
     testers.choose(alice, False, timezone.now())
-    page = Page(signed_in.get("/account/consents/").content.decode())
+    page = page_of(signed_in, "/account/consents/")
     assert page.words.count("never given") == 3 and "version 1 of the text" in page.words
     assert page.words.index("withdrawn") < page.words.rindex("given")
     assert "failed tasks earn no credit" in page.words

@@ -6,14 +6,14 @@ import pytest
 from django.test import Client
 
 from portal.models import User
-from tests.support.page_reader import Page
+from tests.support.page_reader import Page, page_of
 
 pytestmark = pytest.mark.django_db
 PAGE = "/account/profile/"
 
 
 def test_a_name_is_saved_without_blanks_around_it(signed_in: Client, alice: User) -> None:
-    shown = Page(signed_in.get(PAGE).content.decode())
+    shown = page_of(signed_in, PAGE)
     assert [e.attributes["value"] for e in shown.all("input", name="name")] == ["Alice"]
     reply = signed_in.post(PAGE, {"name": "  Alice   of Glasgow "}, follow=True)
     assert "You are called Alice of Glasgow" in Page(reply.content.decode()).words
@@ -45,5 +45,5 @@ def test_forms_speak_of_e_mail_addresses_and_repeat_nothing_in_placeholders(clie
         shown = Page(Client().get(address).content.decode())
         assert "E-mail address" in shown.words and "Email" not in shown.words, address
         assert [e for e in shown.all("input") if "placeholder" in e.attributes] == [], address
-    words = Page(signed_in.get("/account/password/change/").content.decode()).words
+    words = page_of(signed_in, "/account/password/change/").words
     assert "Current password" in words and "New password again" in words

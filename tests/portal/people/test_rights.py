@@ -55,28 +55,26 @@ def test_who_may_change_people_changes_no_operator_and_not_their_own_rights(
     assert not User.objects.filter(email="taken@example.org").exists()
 
 
-def test_a_superuser_gives_rights(operator: User, alice: User, client: Client) -> None:
-    sign_in_lately(client, operator)
-    assert change(client, alice, is_staff="on") == 302
+def test_a_superuser_gives_rights(alice: User, desk: Client) -> None:
+    assert change(desk, alice, is_staff="on") == 302
     alice.refresh_from_db()
     assert alice.is_staff
 
 
 def test_a_password_that_an_operator_sets_ends_what_the_old_one_gave_access_to(
-    operator: User, alice: User, bob: User, client: Client
+    alice: User, bob: User, desk: Client
 ) -> None:
     for user in (alice, bob):
         issue_client_key(user, ClientKey.Origin.LOOKUP)
         issue_token(user, name="x", scopes=["read:hosts"], lifetime=None)
     browser = Client()
     browser.post("/account/login/", {"login": alice.email, "password": "alice's secret"})
-    sign_in_lately(client, operator)
     form = {"usable_password": "true", "password1": "tulips in may", "password2": "tulips in may"}
-    assert client.post(f"/admin/portal/user/{alice.pk}/password/", form).status_code == 302
+    assert desk.post(f"/admin/portal/user/{alice.pk}/password/", form).status_code == 302
     assert list(ClientKey.objects.filter(revoked_at=None).values_list("user", flat=True)) == [bob.pk]
     assert list(ApiToken.objects.filter(revoked_at=None).values_list("user", flat=True)) == [bob.pk]
     assert browser.get("/account/keys/").status_code == 302
-    assert client.get("/admin/").status_code == 200
+    assert desk.get("/admin/").status_code == 200
 
 
 def test_only_superusers_give_roles(helper: User, operator: User, alice: User, client: Client) -> None:
@@ -92,9 +90,8 @@ def test_only_superusers_give_roles(helper: User, operator: User, alice: User, c
     assert "groups" in str(alice.security_events.get(kind="rights").detail)
 
 
-def test_conditions_in_an_address_find_out_no_secret(operator: User, alice: User, client: Client) -> None:
+def test_conditions_in_an_address_find_out_no_secret(alice: User, desk: Client) -> None:
     Host.objects.create(owner=alice, domain_name="studio")
-    sign_in_lately(client, operator)
     for page, condition in (
         ("user", "password__startswith"),
         ("user", "client_password__startswith"),
@@ -102,7 +99,7 @@ def test_conditions_in_an_address_find_out_no_secret(operator: User, alice: User
         ("clientkey", "key_hash__gt"),
         ("apitoken", "token_hash__gt"),
     ):
-        assert client.get(f"/admin/portal/{page}/?{condition}=a").status_code == 400, condition
+        assert desk.get(f"/admin/portal/{page}/?{condition}=a").status_code == 400, condition
 
 
 class TestOperatorsNeedASecondFactor:
@@ -114,14 +111,11 @@ class TestOperatorsNeedASecondFactor:
         "path",
         ["/admin/", "/admin/portal/user/", "/home/", "/tasks/", "/api/v1/hosts/", "/account/tokens/", "/account/keys/"],
     )
-    def test_without_one_every_page_leads_to_where_it_is_set_up(
-        self, operator: User, client: Client, path: str
-    ) -> None:
-        sign_in_lately(client, operator)
-        answer = client.get(path, follow=True)
+    def test_without_one_every_page_leads_to_where_it_is_set_up(self, operator: User, desk: Client, path: str) -> None:
+        answer = desk.get(path, follow=True)
         assert answer.redirect_chain == [("/account/2fa/", 302)]
         assert "Operators need a second factor here." in answer.content.decode()
-        change(client, operator, name="changed")
+        change(desk, operator, name="changed")
         operator.refresh_from_db()
         assert operator.name != "changed"
 
@@ -143,20 +137,18 @@ class TestOperatorsNeedASecondFactor:
 
     @pytest.mark.parametrize("kind", [Authenticator.Type.TOTP, Authenticator.Type.WEBAUTHN])
     def test_with_one_they_get_in_and_the_login_asks_for_it(
-        self, operator: User, client: Client, kind: Authenticator.Type
+        self, operator: User, desk: Client, kind: Authenticator.Type
     ) -> None:
         Authenticator.objects.create(user=operator, type=kind, data={})
-        sign_in_lately(client, operator)
-        assert client.get("/admin/").status_code == 200
+        assert desk.get("/admin/").status_code == 200
         browser = Client()
         login = {"login": operator.email, "password": "operator's secret"}
         assert browser.post("/account/login/", login).headers["Location"] == "/account/2fa/authenticate/"
         assert browser.get("/admin/").status_code == 302
 
-    def test_recovery_codes_alone_are_none(self, operator: User, client: Client) -> None:
+    def test_recovery_codes_alone_are_none(self, operator: User, desk: Client) -> None:
         Authenticator.objects.create(user=operator, type=Authenticator.Type.RECOVERY_CODES, data={})
-        sign_in_lately(client, operator)
-        assert client.get("/admin/").status_code == 302
+        assert desk.get("/admin/").status_code == 302
 
     def test_volunteers_need_none(self, alice: User, client: Client) -> None:
         sign_in_lately(client, alice)

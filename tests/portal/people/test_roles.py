@@ -24,13 +24,13 @@ DOCUMENT = Path(__file__).parents[3] / "docs" / "reference" / "roles.md"
 
 
 def permissions_of(group: Group) -> set[str]:
-    return {f"{each.content_type.app_label}.{each.codename}" for each in group.permissions.all()}
+    return {f"{permission.content_type.app_label}.{permission.codename}" for permission in group.permissions.all()}
 
 
 def test_every_permission_of_a_role_exists(db: None) -> None:
     found = Permission.objects.values_list("content_type__app_label", "codename")
     there = {f"{app}.{codename}" for app, codename in found}
-    assert {each for role in ROLES for each in role.permissions} - there == set()
+    assert {permission for role in ROLES for permission in role.permissions} - there == set()
 
 
 def test_a_migration_brings_the_groups_up_to_date(db: None) -> None:

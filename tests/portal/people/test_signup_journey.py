@@ -251,48 +251,39 @@ class TestOperators:
         assert client.get("/admin/", follow=True).status_code == 403
 
     @pytest.mark.parametrize("page", PAGES)
-    def test_an_operators_page_opens(self, operator: User, studio: Any, client: Client, page: str) -> None:
+    def test_an_operators_page_opens(self, studio: Any, desk: Client, page: str) -> None:
         accounts.issue_client_key(studio.owner, ClientKey.Origin.ATTACH, studio)
-        sign_in_lately(client, operator)
         url = page.format(user=studio.owner_id, host=studio.pk, key=ClientKey.objects.get().pk)
-        assert client.get(url).status_code == 200
+        assert desk.get(url).status_code == 200
 
-    def test_a_person_or_computer_with_history_cannot_be_deleted_by_a_click(
-        self, operator: User, studio: Any, client: Client
-    ) -> None:
-        sign_in_lately(client, operator)
+    def test_a_person_or_computer_with_history_cannot_be_deleted_by_a_click(self, studio: Any, desk: Client) -> None:
         for url in (f"user/{studio.owner_id}", f"host/{studio.pk}"):
-            assert client.post(f"/admin/portal/{url}/delete/", {"post": "yes"}).status_code == 403
+            assert desk.post(f"/admin/portal/{url}/delete/", {"post": "yes"}).status_code == 403
         assert User.objects.filter(pk=studio.owner_id).exists()
 
-    def test_an_operator_revokes_keys(self, operator: User, alice: User, client: Client) -> None:
+    def test_an_operator_revokes_keys(self, alice: User, desk: Client) -> None:
         accounts.issue_client_key(alice, ClientKey.Origin.LOOKUP)
-        sign_in_lately(client, operator)
         form = {"action": "revoke", "_selected_action": [str(ClientKey.objects.get().pk)]}
-        client.post("/admin/portal/clientkey/", form)
+        desk.post("/admin/portal/clientkey/", form)
         assert ClientKey.objects.get().revoked_at is not None
 
-    def test_an_operator_adds_a_person_who_can_log_in_everywhere(self, operator: User, client: Client) -> None:
-        sign_in_lately(client, operator)
+    def test_an_operator_adds_a_person_who_can_log_in_everywhere(self, desk: Client) -> None:
         form = {
             "email": "Dora@example.org",
             "usable_password": "true",
             "password1": "tulips in may",
             "password2": "tulips in may",
         }
-        assert client.post("/admin/portal/user/add/", form).status_code == 302
+        assert desk.post("/admin/portal/user/add/", form).status_code == 302
         dora = User.objects.get(email="dora@example.org")
         sent = credentials.client_password_hash("tulips in may", dora.email)
         assert accounts.authenticate_client(dora.email, sent, address="192.0.2.1") == dora
         assert is_signed_in(log_in(dora, "tulips in may"))
 
-    def test_an_operator_changes_an_address_and_the_old_one_opens_nothing(
-        self, operator: User, alice: User, client: Client
-    ) -> None:
+    def test_an_operator_changes_an_address_and_the_old_one_opens_nothing(self, alice: User, desk: Client) -> None:
         EmailAddress.objects.create(user=alice, email=alice.email, verified=True, primary=True)
-        sign_in_lately(client, operator)
         form = {"email": "Alice@new.example.org", "name": "Alice", "is_active": "on"}
-        assert client.post(f"/admin/portal/user/{alice.pk}/change/", form).status_code == 302
+        assert desk.post(f"/admin/portal/user/{alice.pk}/change/", form).status_code == 302
         assert not is_signed_in(log_in(alice, "alice's secret"))
         alice.refresh_from_db()
         assert alice.email == "alice@new.example.org"

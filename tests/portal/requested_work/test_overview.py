@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from portal.models import RequestedWork, User
 from portal.requested_work import queue
-from tests.support.page_reader import Page
+from tests.support.page_reader import page_of
 
 pytestmark = pytest.mark.django_db
 ADDRESS = "/admin/portal/requestedwork/"
@@ -36,7 +36,7 @@ def pieces(alice: User, bob: User, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def shown(browser: Client, query: str = "") -> dict[str, tuple[str, str]]:
     """State and place by subject."""
-    page = Page(browser.get(ADDRESS + query).content.decode())
+    page = page_of(browser, ADDRESS + query)
 
     def cells(name: str) -> list[str]:
         return [
@@ -81,14 +81,18 @@ def test_it_is_read_only(operator: User, client: Client) -> None:
 
 @pytest.mark.usefixtures("pieces")
 def test_metrics_say_how_much_waits_works_and_was_given_up(client: Client) -> None:
-    families = {each.name: each for each in text_string_to_metric_families(client.get("/metrics").content.decode())}
+    families = {
+        family.name: family for family in text_string_to_metric_families(client.get("/metrics").content.decode())
+    }
     counts = {
-        each.labels["state"]: each.value
-        for each in families["cobblestone_requested_work"].samples
-        if each.labels["kind"] == "test"
+        sample.labels["state"]: sample.value
+        for sample in families["cobblestone_requested_work"].samples
+        if sample.labels["kind"] == "test"
     }
     assert counts == {"waiting": 2, "working": 1, "done": 1, "given_up": 1}
-    oldest = {each.labels["kind"]: each.value for each in families["cobblestone_requested_work_oldest_seconds"].samples}
+    oldest = {
+        sample.labels["kind"]: sample.value for sample in families["cobblestone_requested_work_oldest_seconds"].samples
+    }
     # Asked an hour ago; the rest of the test may take its time.
     assert oldest["test"] >= 3600
     assert oldest["data copy"] == oldest["emulator run"] == 0

@@ -27,7 +27,7 @@ from tests.support.credit_factories import make_app, make_workunit
 from tests.support.emulator_experiments import begin, trial
 from tests.support.guarded_program import GuardedProgram
 from tests.support.lock_waits import nwaiting_for_locks
-from tests.support.page_reader import Page
+from tests.support.page_reader import page_of
 from tests.support.site_process import CHECKOUT, environment
 from tests.support.wait import wait_until
 
@@ -240,7 +240,7 @@ def test_the_page_says_where_the_runs_stand(signed_in: Client, alice: User, bob:
     experiment = begin(signed_in)
     address = reverse("experiment", args=[experiment.pk])
     signed_in.post(address, trial(experiment, nseeds="3"))
-    words = Page(signed_in.get(address).content.decode()).words.replace("\N{NO-BREAK SPACE}", " ")
+    words = page_of(signed_in, address).words.replace("\N{NO-BREAK SPACE}", " ")
     # Two have just begun and take ten minutes each: then two places are free, and ten minutes later two more.
     said = (
         "3 runs are waiting. The first is number 1 in the queue. "

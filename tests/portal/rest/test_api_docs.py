@@ -22,6 +22,7 @@ from portal.people.api_tokens import issue_token
 from portal.rest.views import DEFAULT_LIMIT, MAX_LIMIT
 from tests.support.accounting_factories import credit, make_host, make_note, make_project
 from tests.support.credit_factories import make_app, make_success, make_workunit
+from tests.support.rest_api import fits
 
 TEXT = (Path(__file__).resolve().parents[3] / "docs" / "reference" / "api.md").read_text()
 REQUESTS = re.findall(r"```sh\n(.*?)\n```\n\n```json\n(.*?)\n```", TEXT, re.DOTALL)
@@ -38,25 +39,6 @@ def token(db: None, alice: User) -> str:
     validated = {"validate_state": ValidateState.VALID, "granted_credit": 2.5, "claimed_credit": 2.6}
     make_success(make_workunit(make_app(), name="fold_1"), studio, **validated)
     return issue_token(alice, name="docs", scopes=ApiToken.Scope.values, lifetime=None)
-
-
-def fits(shown: Any, answered: Any) -> bool:
-    """Whether the answer is what is shown; "…" stands for any value."""
-    if shown == "…":
-        return answered not in (None, "")
-    if isinstance(shown, dict):
-        return (
-            isinstance(answered, dict)
-            and list(shown) == list(answered)
-            and all(fits(value, answered[name]) for name, value in shown.items())
-        )
-    if isinstance(shown, list):
-        return (
-            isinstance(answered, list)
-            and len(shown) == len(answered)
-            and all(fits(a, b) for a, b in zip(shown, answered, strict=True))
-        )
-    return bool(shown == answered)
 
 
 def test_there_are_examples() -> None:

@@ -16,12 +16,12 @@ from django.core.cache import cache
 from django.db import connection, transaction
 from django.http import HttpResponseBase
 from django.test.utils import CaptureQueriesContext
-from django.urls import URLPattern, URLResolver, get_resolver
 from pytest_django import Settings
 
 from portal.models import User
 from portal.web.middleware import PROBES
 from tests.support.access_matrix import LOGIN, MATRIX, ON, WHO, Answer, Line
+from tests.support.routes import routes
 from tests.support.site_world import World
 
 PARTS: Final = 4
@@ -141,17 +141,8 @@ def test_the_pages_of_the_account_itself_are_not_shown_while_looking_around(visi
 # --- no address is left out -----------------------------------------------------------------------------------
 
 
-def routes(patterns: list[URLPattern | URLResolver], before: str = "") -> Iterator[tuple[str, URLPattern]]:
-    for pattern in patterns:
-        route = before + str(pattern.pattern)
-        if isinstance(pattern, URLResolver):
-            yield from routes(pattern.url_patterns, route)
-        else:
-            yield route, pattern
-
-
 def test_every_address_has_a_line() -> None:
-    there = {route for route, _ in routes(get_resolver().url_patterns) if not route.startswith("admin/")}
+    there = {route for route, _ in routes() if not route.startswith("admin/")}
     assert there - {line.route for line in MATRIX} == set(), "add lines to MATRIX"
     assert {line.route for line in MATRIX} - there == set(), "lines of addresses that are gone"
 
@@ -170,7 +161,7 @@ def test_operators_pages_are_for_operators(world: World, path: str) -> None:
 def test_no_operators_page_opens_for_anybody_else(world: World) -> None:
     """Whatever the address is about: who may not is sent away before anything is looked up."""
     opened = []
-    for route, pattern in routes(get_resolver().url_patterns):
+    for route, pattern in routes():
         if not route.startswith("admin/") or pattern.name in ("login", "logout", "jsi18n"):
             continue
         path = "/" + route.replace("<path:object_id>", "1").replace("<int:content_type_id>", "1")

@@ -18,7 +18,6 @@ from django.db import transaction
 from django.db.models import Model
 from django.http import HttpResponseBase, HttpResponseForbidden
 from django.test import Client, RequestFactory
-from django.urls import URLPattern, URLResolver, get_resolver
 from pytest_django import Settings
 
 from accounting.models import UserProject
@@ -27,6 +26,7 @@ from portal.operators.roles import ROLES
 from scheduler.programs import code_signing
 from tests.support.admin_rows import admin_rows
 from tests.support.roles import make_person
+from tests.support.routes import routes
 from tests.support.sessions import sign_in_lately
 
 LETTERS: Final = {
@@ -306,15 +306,15 @@ def test_each_role_gets_what_the_matrix_says(
     monkeypatch.setattr("portal.urls.handler403", lambda _request, exception: HttpResponseForbidden(), raising=False)
     client = client_of(letter)
     wrong, found = [], []
-    for each in all_asks(rows):
+    for address in all_asks(rows):
         # Each request finds the rows as they were.
         with transaction.atomic():
-            response = ask(client, each)
+            response = ask(client, address)
             body = b"".join(iter(response))
             transaction.set_rollback(True)
-        if is_let_in(response) != (letter in each.who):
-            wrong.append(f"{each}: {response.status_code}")
-        found += [f"{each}: {secret.decode()}" for secret in HIDDEN[letter] if secret in body]
+        if is_let_in(response) != (letter in address.who):
+            wrong.append(f"{address}: {response.status_code}")
+        found += [f"{address}: {secret.decode()}" for secret in HIDDEN[letter] if secret in body]
     assert (wrong, found) == ([], []), "let in or not; and what this role should not have seen"
 
 
@@ -387,17 +387,8 @@ def test_every_model_of_the_admin_has_a_line() -> None:
     assert not any(unknown.values()), f"add lines for these actions: {unknown}"
 
 
-def routes(patterns: list[URLPattern | URLResolver], before: str = "") -> Iterator[str]:
-    for pattern in patterns:
-        route = before + str(pattern.pattern)
-        if isinstance(pattern, URLResolver):
-            yield from routes(pattern.url_patterns, route)
-        else:
-            yield route
-
-
 def test_every_address_of_the_admin_has_a_line() -> None:
-    there = {route for route in routes(get_resolver().url_patterns) if route.startswith("admin/")}
+    there = {route for route, _ in routes() if route.startswith("admin/")}
     usual = {
         f"admin/{label.replace('.', '/')}/{what}"
         for label in MODELS

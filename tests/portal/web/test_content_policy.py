@@ -58,9 +58,8 @@ def test_every_page_has_the_strict_policy(client: Client, alice: User, path: str
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("path", [*PAGES, "/nowhere/", "/admin/"])
-def test_no_page_of_somebody_signed_in_is_kept_by_a_browser(client: Client, operator: User, path: str) -> None:
-    client.force_login(operator)
-    response = client.get(path)
+def test_no_page_of_somebody_signed_in_is_kept_by_a_browser(desk: Client, path: str) -> None:
+    response = desk.get(path)
     # The feed for BOINC clients and these descriptions are the same for everybody.
     same = ("/notices.rss", "/sw.js", "/api/v1/schema/", "/emulator/scenario.schema.json")
     if path not in same and response.status_code != 405:
@@ -101,9 +100,8 @@ def test_a_login_sets_no_other_cookies_and_all_of_them_as_the_prefix_demands(
 
 
 @pytest.mark.django_db
-def test_only_the_admin_may_evaluate_scripts_and_none_are_inline(client: Client, operator: User) -> None:
-    client.force_login(operator)
-    policy = policy_of(client, "/admin/")
+def test_only_the_admin_may_evaluate_scripts_and_none_are_inline(desk: Client) -> None:
+    policy = policy_of(desk, "/admin/")
     assert policy["script-src"] == "'self' 'unsafe-eval'"
     assert policy["style-src"] == "'self' 'unsafe-inline'"
     assert policy["frame-ancestors"] == "'none'"

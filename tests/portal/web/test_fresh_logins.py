@@ -16,7 +16,6 @@ from django.conf import settings
 from django.contrib.auth.models import Group
 from django.core import mail
 from django.test import Client
-from django.urls import URLPattern, URLResolver, get_resolver
 from pytest_django import DjangoCaptureOnCommitCallbacks, Settings
 
 from extras.alerts.models import AlertChannel
@@ -25,6 +24,7 @@ from portal.people.fresh_login import declaration_of
 from portal.people.security_events import NOWHERE
 from portal.people.staff import allow_rights
 from tests.support.admin_forms import post_form
+from tests.support.routes import routes
 from tests.support.sessions import confirm_address, sign_in_lately
 
 NEEDED: Final = {
@@ -134,15 +134,6 @@ View = Callable[..., Any]
 USUAL_VIEWS: Final = ("changelist_view", "add_view", "change_view", "delete_view", "history_view", "view")
 
 
-def addresses(patterns: list[URLPattern | URLResolver], before: str = "") -> Iterator[tuple[str, View]]:
-    for pattern in patterns:
-        route = before + str(pattern.pattern)
-        if isinstance(pattern, URLResolver):
-            yield from addresses(pattern.url_patterns, route)
-        else:
-            yield route, pattern.callback
-
-
 def takes_unsafe_methods(view: View | None) -> bool:
     """Whether it may: views say which methods they take in Django's decorators or by the methods of their class."""
     while view is not None:
@@ -159,7 +150,8 @@ def takes_unsafe_methods(view: View | None) -> bool:
 
 def changing() -> Iterator[tuple[str, View]]:
     """All addresses that may change something, by route, and those of a model in the admin by the model's name."""
-    for route, view in addresses(get_resolver().url_patterns):
+    for route, pattern in routes():
+        view = pattern.callback
         if f"/{route}" not in settings.CLIENT_PATHS and takes_unsafe_methods(view):
             model_admin = getattr(view, "model_admin", None)
             if model_admin is not None and getattr(view, "__name__", "") in USUAL_VIEWS:
@@ -252,13 +244,6 @@ def test_another_question_for_the_password_forgets_the_form_before(client: Clien
 
 
 # --- what mails tell ----------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def desk(client: Client, operator: User) -> Client:
-    """An operator's browser that has just signed in."""
-    sign_in_lately(client, operator)
-    return client
 
 
 def test_a_password_that_an_operator_sets_is_told_of(

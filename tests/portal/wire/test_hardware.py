@@ -204,7 +204,7 @@ def test_docker_of_the_computer_is_told_from_that_of_linux_below_windows() -> No
 def test_containers_beyond_the_limits_are_cut(raw: bytes) -> None:
     found = parse_containers(raw)
     assert len(found.distros) <= MAX_DISTROS and len(found.docker_version) <= 64
-    assert all("\0" not in each.name for each in found.distros)
+    assert all("\0" not in distro.name for distro in found.distros)
 
 
 def test_a_description_full_of_distros_fields_takes_little_memory() -> None:

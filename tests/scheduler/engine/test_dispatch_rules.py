@@ -40,12 +40,12 @@ def job(number: int = 1, *, fpops: float = 7.2e12, workunit: int | None = None, 
     return replace(usual, **fields)
 
 
-def cpu_choice(flops: float = 2e9) -> Choice:
-    return Choice(RecordKey(1, 10, CPU), Usage(1.0, 0.0, 4e9), flops, CPU_VERSION)
+def cpu_choice() -> Choice:
+    return Choice(RecordKey(1, 10, CPU), Usage(1.0, 0.0, 4e9), 2e9, CPU_VERSION)
 
 
-def gpu_choice(flops: float = 1e12) -> Choice:
-    return Choice(RecordKey(1, 11, "NVIDIA"), Usage(0.5, 1.0, 1e13), flops, GPU_VERSION)
+def gpu_choice() -> Choice:
+    return Choice(RecordKey(1, 11, "NVIDIA"), Usage(0.5, 1.0, 1e13), 1e12, GPU_VERSION)
 
 
 def selection(

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from pytest_django import Settings
 
-from credit.models import App, Outcome, Result
+from credit.models import Outcome, Result
 from portal.models import Host, User
 from scheduler.files import incoming
 from scheduler.models import Upload
@@ -23,9 +23,9 @@ PLAIN = b"1.5 2.5\n" * 10_000
 """80,000 bytes."""
 
 
-def packed_task(host: Host, app: App | None = None, *, max_nbytes: int = 100_000) -> Result:
+def packed_task(host: Host, *, max_nbytes: int = 100_000) -> Result:
     files = [{"open_name": "out", "max_nbytes": max_nbytes, "gzip_when_done": True}]
-    return make_result(make_workunit(app or make_app(), output_files=files), host)
+    return make_result(make_workunit(make_app(), output_files=files), host)
 
 
 def pack(content: bytes, level: int = 6) -> bytes:

@@ -16,9 +16,7 @@ from tests.support.credit_factories import make_app, make_result, make_version, 
 pytestmark = pytest.mark.django_db
 
 
-def test_a_broken_computer_and_a_broken_version_are_told_apart(
-    alice: User, studio: Host, operator: User, client: Client
-) -> None:
+def test_a_broken_computer_and_a_broken_version_are_told_apart(alice: User, studio: Host, desk: Client) -> None:
     app = make_app()
     good, bad = make_version(app, 100), make_version(app, 101)
     laptop = Host.objects.create(owner=alice, domain_name="laptop", host_cpid="b" * 32)
@@ -50,6 +48,5 @@ def test_a_broken_computer_and_a_broken_version_are_told_apart(
     ]
     # 2 of 3
     assert invalid_results.by_host(now)[0].share == pytest.approx(2 / 3)
-    client.force_login(operator)
-    page = client.get("/admin/scheduler/workblock/invalid-results/").content.decode()
+    page = desk.get("/admin/scheduler/workblock/invalid-results/").content.decode()
     assert f"/admin/scheduler/workblock/add/?host={studio.pk}" in page

@@ -64,26 +64,24 @@ def test_operators_see_who_is_waited_for_and_who_could_come(app: App, alice: Use
 
 
 def test_a_job_of_a_class_that_nobody_has_is_freed_on_the_page_and_computed(
-    app: App, alice: User, operator: User, client: Client
+    app: App, alice: User, desk: Client
 ) -> None:
     workunit = wait(app, Lane(hr_class=4020), hr_class=4020)
-    client.force_login(operator)
-    page = client.get("/admin/scheduler/retryentry/reserved/").content.decode()
+    page = desk.get("/admin/scheduler/retryentry/reserved/").content.decode()
     assert "FreeBSD, PowerPC" in page
     address = f"/admin/scheduler/retryentry/reserved/{app.pk}/{workunit.lane}"
-    assert client.post(f"{address}/free/").status_code == 302
+    assert desk.post(f"{address}/free/").status_code == 302
     workunit.refresh_from_db()
     assert (workunit.lane, workunit.hr_class) == (0, 0)
     computer = computer_of(alice)
     computer.ask(0, 1)
     assert len(computer.jobs) == 1
-    assert client.post(f"{address}/dance/").status_code == 404
+    assert desk.post(f"{address}/dance/").status_code == 404
 
 
-def test_or_it_is_ended_and_its_workunit_fails_with_the_reason(app: App, operator: User, client: Client) -> None:
+def test_or_it_is_ended_and_its_workunit_fails_with_the_reason(app: App, desk: Client) -> None:
     workunit = wait(app, Lane(hr_class=4020), hr_class=4020)
-    client.force_login(operator)
-    client.post(f"/admin/scheduler/retryentry/reserved/{app.pk}/{workunit.lane}/end/")
+    desk.post(f"/admin/scheduler/retryentry/reserved/{app.pk}/{workunit.lane}/end/")
     transitioner.run(timezone.now())
     workunit.refresh_from_db()
     assert workunit.error_mask == WorkunitError.COULD_NOT_SEND

@@ -25,16 +25,6 @@ MD5 = "9" * 32
 
 
 @pytest.fixture
-def app() -> App:
-    return make_app()
-
-
-@pytest.fixture
-def version(app: App) -> AppVersion:
-    return make_version(app)
-
-
-@pytest.fixture
 def old(alice: User) -> Host:
     return make_host(alice, "attic", "2026-01-01", "2026-02-10", p_fpops=4e9)
 

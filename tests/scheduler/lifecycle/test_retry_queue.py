@@ -18,7 +18,7 @@ from prometheus_client.registry import CollectorRegistry
 from pytest_django import Settings
 
 from credit.models import App, AssimilateState, FileDeleteState, Result, Workunit
-from portal.models import Host, User
+from portal.models import Host
 from scheduler import tasks
 from scheduler.lifecycle import assimilator, purge, retry_queue, transitioner
 from scheduler.lifecycle.assimilator import Finished
@@ -30,11 +30,6 @@ from tests.support.credit_factories import NOON, make_app, make_result, make_suc
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("registered_functions")]
 MINUTE = dt.timedelta(minutes=1)
 HOUR = dt.timedelta(hours=1)
-
-
-@pytest.fixture
-def app(db: None) -> App:
-    return make_app()
 
 
 def aside() -> list[str]:
@@ -257,17 +252,16 @@ def test_a_database_at_fault_sets_nothing_aside(app: App) -> None:
 
 
 def test_operators_see_them_in_the_admin_and_in_the_metrics_and_can_have_them_tried_again(
-    app: App, operator: User, client: Client
+    app: App, desk: Client
 ) -> None:
     workunit = make_workunit(app, name="w1", transition_at=NOON)
     retry_queue.enqueue(Step.TRANSITION, {workunit.pk: "<b>unlucky</b>"}, NOON + 1000 * HOUR)
-    client.force_login(operator)
-    page = client.get("/admin/scheduler/retryentry/").content.decode()
+    page = desk.get("/admin/scheduler/retryentry/").content.decode()
     assert "Retry queue" in page
     assert "state transition" in page
     assert "&lt;b&gt;unlucky&lt;/b&gt;" in page
     chosen = {"action": "try_now", "_selected_action": [str(RetryEntry.objects.get().pk)]}
-    assert client.post("/admin/scheduler/retryentry/", chosen, follow=True).status_code == 200
+    assert desk.post("/admin/scheduler/retryentry/", chosen, follow=True).status_code == 200
     assert RetryEntry.objects.get().retry_at < NOON + 1000 * HOUR
     registry = CollectorRegistry()
     registry.register(RETRY_QUEUE)

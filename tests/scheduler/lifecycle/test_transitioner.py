@@ -32,11 +32,6 @@ pytestmark = pytest.mark.django_db
 WEEK_LATER = NOON + dt.timedelta(days=7)
 
 
-@pytest.fixture
-def app(db: None) -> App:
-    return make_app()
-
-
 def due(app: App, **fields: Any) -> Workunit:
     return make_workunit(app, transition_at=NOON, **fields)
 

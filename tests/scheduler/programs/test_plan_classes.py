@@ -41,13 +41,6 @@ CUDA: dict[str, Any] = {
 
 
 @pytest.fixture
-def desk(client: Client, operator: User) -> Client:
-    """The browser of somebody who runs the site."""
-    client.force_login(operator)
-    return client
-
-
-@pytest.fixture
 def app(db: None) -> App:
     app = make_app()
     make_result(make_workunit(app, fpops_est=1e13, fpops_bound=1e16))

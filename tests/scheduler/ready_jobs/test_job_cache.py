@@ -256,7 +256,7 @@ def test_jobs_are_ready_no_longer_than_the_catalogue_is_kept(app: App, alice: Us
 def test_no_two_processes_lease_the_same_jobs(app: App) -> None:
     waiting = queue(app, 3 * BLOCK)
     found = [lease_jobs(app.pk, holder, BEFORE_ALL, BLOCK, 10.0)[0] for holder in (1, 2, 3)]
-    leased = Counter(each.job.id for jobs in found for each in jobs)
+    leased = Counter(job.job.id for jobs in found for job in jobs)
     assert set(leased.values()) == {1}
     assert set(leased) <= {result.pk for result in waiting}
     # Blocks do not begin with the first workunit: there are three or four of them, for three processes.

@@ -15,16 +15,11 @@ from portal.models import Host, User
 from scheduler.lifecycle import assimilator
 from scheduler.submission.submit import submit
 from tests.support.batches_api import API, SUBMISSION
-from tests.support.credit_factories import NOON, make_app
+from tests.support.credit_factories import NOON
 from tests.support.finished_jobs import DEFAULTS, finish
 from tests.support.rest_api import bearer, call, errors_of
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def app(db: None) -> App:
-    return make_app()
 
 
 @pytest.fixture

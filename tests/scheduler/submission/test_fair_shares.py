@@ -138,18 +138,15 @@ def test_whoever_sets_the_limits_has_none(app: App, operator: User) -> None:
 
 
 def test_an_operator_chooses_among_those_who_may_submit_and_keeps_the_row_theirs(
-    client: Client, operator: User, submitter: User, alice: User
+    desk: Client, operator: User, submitter: User, alice: User
 ) -> None:
     Submitter.objects.create(user=submitter)
-    client.force_login(operator)
-    added = client.get("/admin/scheduler/submitter/add/").content.decode()
+    added = desk.get("/admin/scheduler/submitter/add/").content.decode()
     assert f'<option value="{submitter.pk}"' in added and f'<option value="{alice.pk}"' not in added
     change_page = f"/admin/scheduler/submitter/{submitter.pk}/change/"
-    assert 'name="user"' not in client.get(change_page).content.decode()
-    client.post(
-        change_page, {"user": operator.pk, "share": "2.5", "max_priority": "3", "max_jobs": "7", "max_fpops": ""}
-    )
-    rows = client.get("/admin/scheduler/submitter/?q=bob").content.decode()
+    assert 'name="user"' not in desk.get(change_page).content.decode()
+    desk.post(change_page, {"user": operator.pk, "share": "2.5", "max_priority": "3", "max_jobs": "7", "max_fpops": ""})
+    rows = desk.get("/admin/scheduler/submitter/?q=bob").content.decode()
     assert all(text in rows for text in ("any number", ">2.5<", "all"))
     changed = Submitter.objects.get()
     assert (changed.user, changed.share, changed.max_priority, changed.max_fpops) == (submitter, 2.5, 3, None)

@@ -12,17 +12,11 @@ from credit.models import App, Batch, Result, ServerState, ValidateState
 from portal.models import Host, User
 from scheduler.submission import forecasts
 from scheduler.submission.submit import submit
-from tests.support.credit_factories import make_app
 from tests.support.rest_api import bearer
 
 pytestmark = pytest.mark.django_db
 
 JOB = {"fpops_est": 1e13, "min_quorum": 1, "output_files": [{"open_name": "o", "max_nbytes": 9}]}
-
-
-@pytest.fixture
-def app(db: None) -> App:
-    return make_app()
 
 
 @pytest.fixture

@@ -62,7 +62,7 @@ def test_spreadsheets_of_all_countries_are_read(delimiter: str) -> None:
         ("name\na,b\n", "line 2: 2 cells, but the first line names 1 columns"),
         ('name\n"a\n', "line 2: not comma-separated values: unexpected end of data"),
         ("name\n" + "a" * 200_000, "line 2: not comma-separated values: field larger than field limit"),
-        ("name\n" + "x\n" * 100_001, "line 100,002: more than 100,000 jobs"),
+        ("name\n" + "x\n" * 100_001, "line 100002: more than 100,000 jobs"),
     ],
 )
 def test_a_table_that_is_none_is_refused_by_its_line(text: str, fault: str) -> None:

@@ -29,18 +29,13 @@ from scheduler.submission import drafts, output_archive, retry
 from scheduler.submission.submit import submit
 from scheduler.wire.job_fields import JobError
 from tests.scheduler.submission.test_archives import packed
-from tests.support.credit_factories import NOON, make_app
+from tests.support.credit_factories import NOON
 from tests.support.finished_jobs import DAY, DEFAULTS, finish, send_and_report, validate
 from tests.support.sessions import sign_in_lately
 
 pytestmark = pytest.mark.django_db
 NEW = "/project/batches/new/"
 TABLE = "name,command_line\na,--from 1\nb,--from 2\n"
-
-
-@pytest.fixture
-def app(db: None) -> App:
-    return make_app()
 
 
 @pytest.fixture
@@ -400,23 +395,22 @@ def test_what_somebody_uploaded_goes_a_week_after_their_account(browser: Client,
 # --- input files that many jobs share ---------------------------------------------------------------------------------
 
 
-def test_an_input_that_many_jobs_share_is_stored_in_the_admin(client: Client, operator: User, bob: User) -> None:
-    sign_in_lately(client, operator)
+def test_an_input_that_many_jobs_share_is_stored_in_the_admin(desk: Client, bob: User) -> None:
     address = "/admin/scheduler/storedfile/add/"
     for _ in range(2):
-        reply = client.post(address, {"file": SimpleUploadedFile("table.csv", b"1 2\n"), "is_gzipped": "on"})
+        reply = desk.post(address, {"file": SimpleUploadedFile("table.csv", b"1 2\n"), "is_gzipped": "on"})
         assert reply.status_code == 302, reply.content.decode()
     stored, packed = StoredFile.objects.order_by("name")
     with default_storage.open(packed.path) as file:
         assert (packed.name, gzip.decompress(file.read())) == ("table.csv.gz", b"1 2\n")
     assert (stored.name, stored.nbytes, stored.batch, stored.is_executable) == ("table.csv", 4, None, False)
-    again = client.post(address, {"file": SimpleUploadedFile("x", b"3\n"), "stored_name": "table.csv"})
+    again = desk.post(address, {"file": SimpleUploadedFile("x", b"3\n"), "stored_name": "table.csv"})
     assert "was stored before, with other content" in text(again)
-    assert "is not a name of at most 200" in text(client.post(address, {"file": SimpleUploadedFile("-x", b"3")}))
-    assert client.get(f"/admin/scheduler/storedfile/{stored.pk}/change/").status_code == 200
+    assert "is not a name of at most 200" in text(desk.post(address, {"file": SimpleUploadedFile("-x", b"3")}))
+    assert desk.get(f"/admin/scheduler/storedfile/{stored.pk}/change/").status_code == 200
     User.objects.filter(pk=bob.pk).update(is_staff=True)
-    sign_in_lately(client, User.objects.get(pk=bob.pk))
-    assert client.get(address).status_code == 403
+    sign_in_lately(desk, User.objects.get(pk=bob.pk))
+    assert desk.get(address).status_code == 403
 
 
 # --- at once ----------------------------------------------------------------------------------------------------------

@@ -242,7 +242,7 @@ def test_apps_marks_what_only_testers_get() -> None:
     make_version(app, 100)
     BetaTest.objects.create(app_version=make_version(app, 101))
     versions = ask("apps", xml=1).findall("application/version")
-    assert [(each.findtext("version_num"), each.find("beta") is not None) for each in versions] == [
+    assert [(version.findtext("version_num"), version.find("beta") is not None) for version in versions] == [
         ("101", True),
         ("100", False),
     ]

@@ -194,11 +194,11 @@ def _step_clocks(
     site: ClusterSite, machine: str, ahead_secs: tuple[int, ...] = CLOCK_STEPS_SECS, pause_secs: float = STEP_SECS
 ) -> None:
     """After each step, what was reported meanwhile gets its credit."""
-    for each in ahead_secs:
-        site.clocks[machine].set(each)
+    for ahead_sec in ahead_secs:
+        site.clocks[machine].set(ahead_sec)
         # Traffic goes on meanwhile: what it reports is what the wrong clock could harm.
         time.sleep(pause_secs)
-        _wait_for_credit(site, each)
+        _wait_for_credit(site, ahead_sec)
 
 
 def _wait_for_credit(site: ClusterSite, ahead_secs: int) -> None:

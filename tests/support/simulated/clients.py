@@ -70,22 +70,22 @@ def make_computers(rng: random.Random, number: int) -> list[Computer]:
 
 def fill(store: Store, computers: list[Computer], now_us: int, key_used_at: object) -> None:
     """The computers' rows, as after an attach to both projects, and a queue of jobs, some with two copies."""
-    for each in computers:
+    for computer in computers:
         store.serial += 1
-        key_hash = credentials.key_hash(each.key).hex()
-        store.add("key", key_hash, id=each.id, user=each.owner, used_at=key_used_at)
+        key_hash = credentials.key_hash(computer.key).hex()
+        store.add("key", key_hash, id=computer.id, user=computer.owner, used_at=key_used_at)
         store.add(
-            "host", each.id, owner=each.owner, token=each.token, version=store.serial, ncpus=8, p_fpops=P_FPOPS,
-            coprocs=[], hardware_digest="", platform_name="", host_cpid=each.cpid,
+            "host", computer.id, owner=computer.owner, token=computer.token, version=store.serial, ncpus=8,
+            p_fpops=P_FPOPS, coprocs=[], hardware_digest="", platform_name="", host_cpid=computer.cpid,
         )  # fmt: skip
         store.add(
-            "ledger", each.id, contacts=0, last_at_us=now_us - 10**11, client_now=None, level=[ENOUGH] * 5,
+            "ledger", computer.id, contacts=0, last_at_us=now_us - 10**11, client_now=None, level=[ENOUGH] * 5,
             answer_digest="", answers_logged=0, same_answers=0,
         )  # fmt: skip
         for project in range(1, len(URLS) + 1):
             nothing = [0] * 6
             store.add(
-                "project", (each.id, project), reported=nothing, earlier=[], handed=nothing, credited=nothing,
+                "project", (computer.id, project), reported=nothing, earlier=[], handed=nothing, credited=nothing,
                 pending=nothing, dropped=nothing, listed=True, restart=None, broken=[], state={},
             )  # fmt: skip
     for number in range(NJOBS):
@@ -134,21 +134,22 @@ def is_scheduler_answer(reply: str) -> bool:
 
 def wrong_at_end(computers: list[Computer], store: Store) -> Iterator[str]:
     """What is false once each computer has reported all that it has done."""
-    for each in computers:
+    for computer in computers:
         for project in range(1, len(URLS) + 1):
-            row = store.tables["project"][each.id, project]
+            row = store.tables["project"][computer.id, project]
             days = [
                 amounts["amounts"]
                 for (_, _, id_, host_id), amounts in store.tables.get("day", {}).items()
-                if (host_id, id_) == (each.id, project)
+                if (host_id, id_) == (computer.id, project)
             ]
             sums = [sum(column) for column in zip(*days, strict=True)] if days else [0] * 6
             if row["credited"] != sums:
-                yield f"computer {each.id}: {row['credited']} credited, and {sums} on its days"
-            if row["credited"][2] != each.secs * MICRO or row["reported"][2] != each.secs * MICRO:
-                yield f"computer {each.id}: {each.secs} s were done, {row['credited'][2] / MICRO:g} s are credited"
-            if row["credited"][4] != each.secs // 10:
-                yield f"computer {each.id}: {row['credited'][4]} jobs are credited, not {each.secs // 10}"
+                yield f"computer {computer.id}: {row['credited']} credited, and {sums} on its days"
+            if row["credited"][2] != computer.secs * MICRO or row["reported"][2] != computer.secs * MICRO:
+                credited_secs = row["credited"][2] / MICRO
+                yield f"computer {computer.id}: {computer.secs} s were done, {credited_secs:g} s are credited"
+            if row["credited"][4] != computer.secs // 10:
+                yield f"computer {computer.id}: {row['credited'][4]} jobs are credited, not {computer.secs // 10}"
     takers: dict[int, list[int]] = {}
     for row in store.tables["result"].values():
         if row["nsent"] > 1 or row["ntaken"] > 1:

@@ -140,14 +140,14 @@ class Ledger:
                 level=_array(new["level"]),
                 **{name: new[name] for name in ("client_now", "answer_digest", "answers_logged", "same_answers")},
             )
-        for each in json.loads(params.get("described", "[]")):
-            if each["host_id"] in written:
-                transaction.update("host", each["host_id"], **each["description"])
+        for load in json.loads(params.get("described", "[]")):
+            if load["host_id"] in written:
+                transaction.update("host", load["host_id"], **load["description"])
         self._write_projects(transaction, params, written)
         self._write_days(transaction, params, written)
-        for each in json.loads(params.get("answers", "[]")):
-            if each["host_id"] in written:
-                transaction.put("answer", (each["host_id"], each["slot"]), each)
+        for load in json.loads(params.get("answers", "[]")):
+            if load["host_id"] in written:
+                transaction.put("answer", (load["host_id"], load["slot"]), load)
         return [(id_,) for id_ in written]
 
     def _write_projects(self, transaction: Transaction, params: dict[str, Any], written: dict[int, Row]) -> None:

@@ -178,15 +178,15 @@ class Queue:
 
     async def _reserve(self, transaction: Transaction, requests: list[Row]) -> list[SqlRow]:
         computers = []
-        for each in requests:
-            host = transaction.get("host", each["host_id"])
-            if host is None or (self._guards and str(host["version"]) != each["version"]):
+        for request in requests:
+            host = transaction.get("host", request["host_id"])
+            if host is None or (self._guards and str(host["version"]) != request["version"]):
                 continue
-            if await transaction.lock("host", each["host_id"], waits=False):
-                computers.append(each)
-        wanted = sorted({id_ for each in computers for id_ in each["jobs"]})
+            if await transaction.lock("host", request["host_id"], waits=False):
+                computers.append(request)
+        wanted = sorted({id_ for computer in computers for id_ in computer["jobs"]})
         taken = {id_ for id_ in wanted if await self._take(transaction, id_)}
-        return [(each["host_id"],) for each in computers if taken.issuperset(each["jobs"])]
+        return [(computer["host_id"],) for computer in computers if taken.issuperset(computer["jobs"])]
 
     async def _pick(self, transaction: Transaction, query: Row, user_id: int, found: set[int]) -> list[Any]:
         jobs: list[Any] = []
@@ -256,7 +256,7 @@ class Queue:
             known = transaction.get("result", row["id"])
             assert known is not None
             copies = [each for _, each in transaction.rows("result") if each["workunit_id"] == known["workunit_id"]]
-            others = {each["user_id"] for each in copies}
+            others = {copy["user_id"] for copy in copies}
             if self._guards and known["server_state"] != ServerState.UNSENT:
                 continue
             if self._guards and row["one_per_user"] and row["user_id"] in others:

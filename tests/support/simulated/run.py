@@ -289,8 +289,8 @@ class Simulation:
 
     async def _live(self) -> None:
         self._workers = [self._worker() for _ in range(NWORKERS)]
-        work = [asyncio.ensure_future(self._report_for_a_while(each)) for each in self._computers]
-        work += [asyncio.ensure_future(self._ask_for_a_while(each)) for each in self._computers]
+        work = [asyncio.ensure_future(self._report_for_a_while(computer)) for computer in self._computers]
+        work += [asyncio.ensure_future(self._ask_for_a_while(computer)) for computer in self._computers]
         for _ in range(self._rng.randint(0, self._plan.kills)):
             await asyncio.sleep(self._rng.uniform(0.01, 30))
             await self._kill_one()
@@ -339,8 +339,8 @@ class Simulation:
             worker.application._answer_secs = ANSWER_SECS
         napart = [self._server.napart]
         for _ in range(2):
-            for each in self._computers:
-                each.secs += 1
+            for computer in self._computers:
+                computer.secs += 1
             done = await asyncio.gather(
                 *[
                     self._report(each, WHOLE, self._workers[number % NWORKERS])
@@ -354,7 +354,7 @@ class Simulation:
         if napart[-1] > napart[-2]:
             self._wrong.append("queries were done by themselves, and nothing was wrong")
         for _ in range(3):
-            if not all(await asyncio.gather(*[self._ask(each, 0) for each in self._computers])):
+            if not all(await asyncio.gather(*[self._ask(computer, 0) for computer in self._computers])):
                 self._wrong.append("not all requests for work were answered, and nothing was wrong with the database")
 
     async def _report(self, computer: Computer, way: str, worker: _Worker | None = None) -> bool:

@@ -66,8 +66,8 @@ class Server:
         """The leader dies; another one has all that was acknowledged, and of the rest what was committed."""
         self.nfaults += 1
         self.store.end_all()
-        for each in list(self.connections):
-            each.lose()
+        for connection in list(self.connections):
+            connection.lose()
         self._up_at = asyncio.get_running_loop().time() + self.rng.uniform(0.5, 15)
 
     async def _delay(self) -> None:

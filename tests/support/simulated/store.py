@@ -32,8 +32,8 @@ class Store:
 
     def end_all(self) -> None:
         """The server has died: what was not committed is lost."""
-        for each in list(self.transactions):
-            each.rollback()
+        for transaction in list(self.transactions):
+            transaction.rollback()
 
 
 class Transaction:

@@ -33,9 +33,9 @@ def catalogue(root: Path, place: Catalogue = PAGES) -> str:
 def fill(root: Path, *translations: str, place: Catalogue = PAGES) -> None:
     """Translate the entries of the catalogue, one after the other."""
     text = catalogue(root, place)
-    for each in translations:
+    for translation in translations:
         before, after = _split(text)
-        text = f'{before} "{each}"\n{after}'
+        text = f'{before} "{translation}"\n{after}'
     place.path(root, "de").write_text(text)
 
 
