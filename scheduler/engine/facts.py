@@ -1,18 +1,20 @@
 """The facts for the rules of sending: apps, their versions, plan classes, jobs and the requesting computer.
 
-Speeds in FLOPS, sizes in bytes, times in seconds.
+Speeds in FLOPS, sizes in bytes, times in seconds. What is made for every request is a msgspec Struct, as making a
+dataclass with many fields takes ten times as long.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
+
+import msgspec
 
 from credit.engine.averages import Average
 from credit.engine.facts import HostVersionFacts
 from credit.engine.rules import Rules
-from scheduler.engine.hr_classes import Redundancy
+from scheduler.engine.hr_classes import Redundancy, class_of
 from scheduler.engine.lanes import Requirement
 from scheduler.engine.request import CPU, ClientVersion, Gpu
 
@@ -142,8 +144,8 @@ class Computer:
     """The computer that asks. ``ncpus``: the processors that BOINC may use. ``availability``: the part of the time in
     which it computes, on CPUs and on GPUs.
 
-    ``containers``: those that BOINC can use there (`containers.usable`). ``max_threads``: the most processors that a
-    job may use, by the volunteer's preferences for the project; ``is_limited``: these leave out some processors.
+    ``max_threads``: the most processors that a job may use, by the volunteer's preferences for the project;
+    ``is_limited``: these leave out some processors.
     ``containers``: those that BOINC can use there (`containers.usable`). ``platform``: the primary one. ``client``: the
     version of BOINC (8.2.4: 80204). ``virtualbox``: its version as the client tells it; ``allows_vms``: no virtual
     machine has failed there for want of the processor's help. ``texts``: of the system's version, and of the
@@ -161,8 +163,7 @@ class Computer:
     containers: frozenset[str] = frozenset()
     max_threads: int | None = None
     is_limited: bool = False
-    # Its classes, by what may confirm what (`engine.hr_classes`)
-    classes: Mapping[str, int] = field(default_factory=dict)
+    os_name: str = ""
     platform: str = ""
     client: int = 0
     virtualbox: str = ""
@@ -174,6 +175,11 @@ class Computer:
         if processor_type == CPU:
             return self.ncpus
         return gpu.count if gpu else 0
+
+    def hr_class(self, redundancy: Redundancy) -> int:
+        """The class of computers that may confirm its results (`hr_classes.class_of`); 0: it has none."""
+        _, vendor, model = self.texts
+        return class_of(redundancy, self.os_name, vendor, model, self.features)
 
     def availability(self, processor_type: str) -> float:
         return self.cpu_availability if processor_type == CPU else self.gpu_availability
@@ -209,8 +215,7 @@ class Choice:
         return self.usage.gpus if self.processor_type != CPU else self.usage.ncpus
 
 
-@dataclass(slots=True)
-class JobDetails:
+class JobDetails(msgspec.Struct):
     """The part of a workunit that only the reply needs."""
 
     workunit_name: str
@@ -219,8 +224,7 @@ class JobDetails:
     output_files: list[dict[str, Any]]
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
+class Job(msgspec.Struct, frozen=True):
     """A result that may be sent, with the fields of its workunit."""
 
     id: int

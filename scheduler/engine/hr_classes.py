@@ -27,9 +27,11 @@ _FEATURES: Final = ((4, "avx512f"), (3, "avx2"), (2, "avx"), (1, "sse2"), (5, "s
 
 def class_of(redundancy: str, os_name: str, p_vendor: str, p_model: str, p_features: frozenset[str]) -> int:
     """The number of the computer's class: system × 1000 + processor × 10 + vectors; 0: it has none."""
+    if redundancy == Redundancy.OFF:
+        return 0
     system = _system(os_name)
     processor = _processor(f"{p_vendor} {p_model}".lower(), p_features)
-    if redundancy == Redundancy.OFF or not (system and processor):
+    if not (system and processor):
         return 0
     if redundancy == Redundancy.COARSE:
         coarse = {_INTEL: _X86, _AMD: _X86, _APPLE: _ARM}.get(processor, processor)

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
+import msgspec
+
 from portal.languages.messages import Message
 from portal.wire.hardware import NO_CONTAINERS, Containers
 
@@ -110,8 +112,7 @@ class TrickleUp:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class HostInfo:
+class HostInfo(msgspec.Struct, frozen=True):
     """The fields of the computer that the scheduler needs at each request. ``raw`` has all fields."""
 
     host_cpid: str = ""
@@ -131,8 +132,7 @@ class HostInfo:
     raw: bytes = b""
 
 
-@dataclass(slots=True)
-class SchedulerRequest:
+class SchedulerRequest(msgspec.Struct):
     """A scheduler request.
 
     ``work_requests``: work wanted by processor type, as the client says; ``is_new_style``: it names types at all, else
@@ -158,16 +158,16 @@ class SchedulerRequest:
     sends_no_work: bool = False
     work_req_secs: float = 0.0
     is_new_style: bool = False
-    work_requests: dict[str, WorkRequest] = field(default_factory=dict)
+    work_requests: dict[str, WorkRequest] = {}
     platform_name: str = ""
     alt_platforms: tuple[str, ...] = ()
     code_sign_key: str = ""
     cross_project_id: str = ""
     duration_correction_factor: float = 1.0
     available_fractions: tuple[float, float, float] = (1.0, 1.0, 1.0)
-    time_stats: dict[str, float] = field(default_factory=dict)
-    net_stats: dict[str, float] = field(default_factory=dict)
-    disk_usage: dict[str, float] = field(default_factory=dict)
+    time_stats: dict[str, float] = {}
+    net_stats: dict[str, float] = {}
+    disk_usage: dict[str, float] = {}
     ram_fraction: float = 1.0
     ncpus_percent: float = 100.0
     is_cut: bool = False
@@ -185,13 +185,13 @@ class SchedulerRequest:
     host: HostInfo = HostInfo()
     gpus: tuple[Gpu, ...] = ()
     coprocs_raw: bytes = b""
-    results: list[ReportedResult] = field(default_factory=list)
-    unread_results: set[str] = field(default_factory=set)
-    trickles: list[TrickleUp] = field(default_factory=list)
+    results: list[ReportedResult] = []
+    unread_results: set[str] = set()
+    trickles: list[TrickleUp] = []
     has_unread_trickles: bool = False
-    client_versions: list[ClientVersion] = field(default_factory=list)
+    client_versions: list[ClientVersion] = []
     other_results: frozenset[str] | None = None
-    named_deadlines: dict[str, float] = field(default_factory=dict)
+    named_deadlines: dict[str, float] = {}
 
     @property
     def usable_ncpus(self) -> int:

@@ -24,7 +24,7 @@ from scheduler.engine.choice.selection import Limits, Selection, jobs_by_app_wei
 from scheduler.engine.choice.ties import Separation, ties_of
 from scheduler.engine.choice.versions import Choices
 from scheduler.engine.facts import AppFacts, Choice, Computer, JobQuery, RecordKey, Records, Usage, Version
-from scheduler.engine.hr_classes import Redundancy, class_of
+from scheduler.engine.hr_classes import Redundancy
 from scheduler.engine.lanes import ANY_VERSION, LaneKind, Requirement, has_targeted
 from scheduler.engine.project_preferences import NOTHING_CHOSEN, ProjectPreferences
 from scheduler.engine.reasons import OF_PLAN_CLASSES, Reason, sentence
@@ -83,10 +83,7 @@ def computer_of(request: SchedulerRequest, preferences: ProjectPreferences = NOT
         containers=containers.usable(host.containers, host.os_name, request.client_version, request.refused_containers),
         max_threads=preferences.max_threads,
         is_limited=(preferences.max_cpus or ncpus) < ncpus,
-        classes={
-            redundancy: class_of(redundancy, host.os_name, host.p_vendor, host.p_model, host.p_features)
-            for redundancy in (Redundancy.COARSE, Redundancy.FINE)
-        },
+        os_name=host.os_name,
         platform=request.platform_name,
         client=number_of(request.client_version),
         virtualbox=host.virtualbox_version,
@@ -161,8 +158,10 @@ def begin(
     ties = ties_of(account.user_id, request.address, request.host.host_cpid, key_age_secs, settings.SECRET_KEY)
     work = Dispatch(catalogue, computer, selection, ties=ties, held_files=sorted(request.held_files))
     if wanted:
-        chooser = _Chooser(request, work, wanted, account.user_id, preferences)
-        selection.choose_among = chooser.choose
+        tester_id = account.user_id if preferences.tests else 0
+        requester = versions.Requester(request.platforms, computer.client, tester_id)
+        chooser = _Chooser(request, work, wanted, account.user_id, preferences, requester)
+        selection.choose_among = chooser.choose_for
         selection.choices = _choices(chooser)
         targets = {
             LaneKind.COMPUTER: account.host.id if account.host is not None else 0,
@@ -197,7 +196,7 @@ def _lanes(work: Dispatch, app_id: int, targets: Mapping[LaneKind, int]) -> list
     if index is None:
         return []
     app = work.catalogue.apps[app_id]
-    hr_class = None if app.redundancy == Redundancy.OFF else work.computer.classes.get(app.redundancy, 0)
+    hr_class = None if app.redundancy == Redundancy.OFF else work.computer.hr_class(app.redundancy)
     shared = [lane.number for lane in index.of_class(hr_class) if work.selection.choices_for(app, lane.requirement)]
     is_reliable = any(
         reliable.is_reliable(
@@ -217,40 +216,37 @@ def asks_too_soon(request: SchedulerRequest, account: Account, now: dt.datetime)
 
 @dataclass(frozen=True, slots=True)
 class _Chooser:
-    """Chooses versions for the request."""
+    """Chooses versions for the request. ``requester``: user 0, who tests nothing, if the volunteer wants no tests."""
 
     request: SchedulerRequest
     work: Dispatch
     wanted: list[str]
     user_id: int
     preferences: ProjectPreferences
-
-    @property
-    def tester_id(self) -> int:
-        """The volunteer as a tester; 0, who tests nothing, where they want no tests."""
-        return self.user_id if self.preferences.tests else 0
-
-    @property
-    def requester(self) -> versions.Requester:
-        return requester_of(self.request, self.tester_id)
+    requester: versions.Requester
 
     def usable(self, app: AppFacts, requirement: Requirement = ANY_VERSION) -> list[Version]:
+        """The project's own versions that the client can run; none where it has its own (anonymous platform)."""
+        if self.request.is_anonymous:
+            return []
         return versions.newest(self.work.catalogue.versions_by_app.get(app.id, ()), self.requester, requirement)
 
-    def has_version(self, app: AppFacts) -> bool:
-        if self.request.is_anonymous:
-            return any(own.app_name == app.name for own in self.request.client_versions)
-        return bool(self.usable(app))
+    def has_own(self, app: AppFacts) -> bool:
+        """Whether the client has its own version of the app."""
+        return self.request.is_anonymous and any(own.app_name == app.name for own in self.request.client_versions)
 
     def needs_other_client(self, app: AppFacts) -> bool:
         """Whether there are versions for the computer, but all for other versions of BOINC."""
-        requester = self.requester
-        return any(requester.can_run(version) for version in self.work.catalogue.versions_by_app.get(app.id, ()))
+        app_versions = self.work.catalogue.versions_by_app.get(app.id, ())
+        return not self.request.is_anonymous and any(self.requester.can_run(version) for version in app_versions)
 
-    def choose(self, app: AppFacts, requirement: Requirement) -> Choices:
-        return self.choose_with_reasons(app, requirement)[0]
+    def choose_for(self, app: AppFacts, requirement: Requirement) -> Choices:
+        """The best versions of those that a job asks for, or is bound to."""
+        return self.choose(app, self.usable(app, requirement), requirement)[0]
 
-    def choose_with_reasons(self, app: AppFacts, requirement: Requirement = ANY_VERSION) -> tuple[Choices, set[Reason]]:
+    def choose(
+        self, app: AppFacts, usable: list[Version], requirement: Requirement = ANY_VERSION
+    ) -> tuple[Choices, set[Reason]]:
         """The best versions of the app for each wanted type, and why others were left out."""
         selection, request = self.work.selection, self.request
         common = selection.computer, self.wanted, selection.records, selection.today, ceilings()
@@ -258,62 +254,54 @@ class _Chooser:
             if requirement.version_id:
                 return {}, set()
             return versions.choose_own(app, request.client_versions, *common, requirement.version_num)
-        usable = self.usable(app, requirement)
         for version in usable:
             _inherit(self.work, version)
         seed = f"{self.user_id}:{request.host.host_cpid}:{request.rpc_seqno}"
         return versions.choose(app, usable, self.work.catalogue.plan_classes, *common, seed)
 
 
-def requester_of(request: SchedulerRequest, user_id: int) -> versions.Requester:
-    return versions.Requester(request.platforms, number_of(request.client_version), user_id)
-
-
 def _choices(chooser: _Chooser) -> dict[int, Choices]:
     """The best versions of each app, by app and processor type."""
-    selection, request = chooser.work.selection, chooser.request
+    selection, preferences = chooser.work.selection, chooser.preferences
     chosen: dict[int, Choices] = {}
     any_version = any_paused = False
     for app in chooser.work.catalogue.apps.values():
-        if app.testers is not None and chooser.tester_id not in app.testers:
+        if app.testers is not None and chooser.requester.user_id not in app.testers:
             continue
+        usable = chooser.usable(app)
+        has_version = bool(usable) or chooser.has_own(app)
         if app.is_paused:
-            any_paused = any_paused or chooser.has_version(app)
-            continue
-        if not chooser.preferences.may_have_app(app.id):
-            if chooser.has_version(app):
-                any_version = True
-                selection.reasons.add(Reason.NOT_CHOSEN)
-            continue
-        liking = keywords.score(app, request)
-        barrier = Reason.KEYWORDS if liking is None else _barrier(app, chooser)
-        if barrier is not None:
-            any_version = True
-            selection.reasons.add(barrier)
-            continue
-        # What was chosen for this project goes before what is liked in general.
-        chooser.work.scores[app.id] = (liking or 0) + CHOSEN_SCORE * chooser.preferences.wants_app(app.id)
-        any_version = any_version or chooser.has_version(app)
-        choices, reasons = chooser.choose_with_reasons(app)
-        selection.reasons |= reasons
-        if choices:
-            chosen[app.id] = choices
+            any_paused = any_paused or has_version
+        elif has_version or preferences.may_have_app(app.id):
+            liking = keywords.score(app, chooser.request)
+            barrier = _barrier(app, chooser, liking, has_version=has_version)
+            any_version = any_version or has_version or barrier is not None
+            choices, reasons = chooser.choose(app, usable) if barrier is None else ({}, {barrier})
+            selection.reasons |= reasons
+            if choices:
+                chosen[app.id] = choices
+                # What was chosen for this project goes before what is liked in general.
+                chooser.work.scores[app.id] = (liking or 0) + CHOSEN_SCORE * preferences.wants_app(app.id)
     if not any_version:
-        lacking = Reason.NO_CLIENT_VERSION if request.is_anonymous else Reason.NO_APP
+        lacking = Reason.NO_CLIENT_VERSION if chooser.request.is_anonymous else Reason.NO_APP
         selection.reasons.add(Reason.PAUSED if any_paused else lacking)
     return chosen
 
 
-def _barrier(app: AppFacts, chooser: _Chooser) -> Reason | None:
-    """Why the computer gets no jobs of the app, whatever its versions need."""
+def _barrier(app: AppFacts, chooser: _Chooser, liking: int | None, *, has_version: bool) -> Reason | None:
+    """Why the computer gets no jobs of the app, whatever its versions need. ``liking``: `keywords.score`."""
     selection = chooser.work.selection
+    if not chooser.preferences.may_have_app(app.id):
+        return Reason.NOT_CHOSEN
+    if liking is None:
+        return Reason.KEYWORDS
     if app.is_non_cpu_intensive and selection.is_busy_with(app):
         return Reason.IN_PROGRESS
-    if app.redundancy != Redundancy.OFF and not selection.computer.classes.get(app.redundancy, 0):
-        return Reason.UNKNOWN_CLASS if chooser.has_version(app) else None
+    if app.redundancy != Redundancy.OFF and not selection.computer.hr_class(app.redundancy):
+        return Reason.UNKNOWN_CLASS if has_version else None
     if app.is_homogeneous_version and chooser.request.is_anonymous:
         return Reason.OTHER_VERSION
-    if not chooser.request.is_anonymous and not chooser.has_version(app) and chooser.needs_other_client(app):
+    if not has_version and chooser.needs_other_client(app):
         return Reason.OTHER_CLIENT
     return None
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import datetime as dt
 import math
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, Final
 
+import msgspec
 from django.conf import settings
 
 from credit.engine.recent_credit import decayed
@@ -100,7 +100,7 @@ def _why_nothing(text: str, is_urgent: bool) -> Notice:
 
 def _client_warning(request: SchedulerRequest, now: dt.datetime) -> list[Notice]:
     limits = client_limits()
-    if not (request.wants_work and is_warned(number_of(request.client_version), limits, now)):
+    if not (is_warned(number_of(request.client_version), limits, now) and request.wants_work):
         return []
     return [Notice(warning(request.client_version, limits), is_notice=True)]
 
@@ -158,7 +158,7 @@ def add_jobs(reply: SchedulerReply, work: Dispatch, sent: Mapping[int, str], now
 
 def _named(job: Job, name: str) -> Job:
     """The job by its present name: only a restore of the database renames jobs that wait."""
-    return job if job.name == name else replace(job, name=name)
+    return job if job.name == name else msgspec.structs.replace(job, name=name)
 
 
 def _version_card(choice: Choice, known: Catalogue) -> VersionCard:

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
+import msgspec
 import orjson
 
 from credit.engine import probation
@@ -27,8 +28,7 @@ from scheduler.rpc import sql as rpc_sql
 from scheduler.rpc.rows import READ, REPORT, KnownResult, ReadRow, RecordRow
 
 
-@dataclass(slots=True)
-class Credit:
+class Credit(msgspec.Struct):
     """Credit granted: the total, and the recent average per day as of a time."""
 
     total: float = 0.0
@@ -36,8 +36,7 @@ class Credit:
     expavg_at: float | None = None
 
 
-@dataclass(slots=True)
-class KnownHost:
+class KnownHost(msgspec.Struct):
     """The computer's record; ``rpc_seqno`` None: it never asked the scheduler. ``version``: of its row.
 
     ``cpids``, ``named_jobs_until``, ``repeats`` and ``work_asked_at`` are those of
@@ -81,14 +80,12 @@ class JobsOfDay:
             self.day, self.counts, self.undone = today, {}, {}
 
 
-@dataclass(slots=True)
-class Account:
+class Account(msgspec.Struct):
     """All data read for one request; ``host`` None: the client's number belongs to no computer of this person.
 
     ``preferences_at``: when the newest general preferences were saved that one of this person's clients sent, 0 if none
     did; ``preferences``: these, if they are newer than the client's own, else empty. ``project_preferences``: those
     that hold for the computer; None: nothing was ever chosen.
-    did; ``preferences``: these, if they are newer than the client's own, else empty.
     ``unneeded_files``: of those that the computer keeps, the ones that no job needs any more.
     """
 
@@ -102,14 +99,14 @@ class Account:
     key_used_at: float | None
     credit: Credit
     host: KnownHost | None
-    results: dict[str, KnownResult] = field(default_factory=dict)
-    records: StoredRecords = field(default_factory=lambda: StoredRecords({}, {}))
-    jobs_of_day: JobsOfDay = field(default_factory=JobsOfDay)
-    preferences_at: float = 0.0
-    preferences: str = ""
-    project_preferences: ProjectPreferences | None = None
-    trickle_downs: list[Message] = field(default_factory=list)
-    unneeded_files: list[str] = field(default_factory=list)
+    results: dict[str, KnownResult]
+    records: StoredRecords
+    jobs_of_day: JobsOfDay
+    preferences_at: float
+    preferences: str
+    project_preferences: ProjectPreferences | None
+    trickle_downs: list[Message]
+    unneeded_files: list[str]
 
     @property
     def email_hash(self) -> str:

@@ -7,10 +7,12 @@ escaped. An object comes before what refers to it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import quote
 from xml.sax.saxutils import escape
+
+import msgspec
 
 from scheduler.engine.outputs import upload_name
 
@@ -32,8 +34,7 @@ class Notice:
     is_notice: bool = False
 
 
-@dataclass(slots=True)
-class Person:
+class Person(msgspec.Struct):
     """The account, with credit in Cobblestones and per day; times in Unix seconds. ``external_cpid``: as published."""
 
     id: int
@@ -46,8 +47,7 @@ class Person:
     expavg_credit: float
 
 
-@dataclass(slots=True)
-class HostCard:
+class HostCard(msgspec.Struct):
     """The computer. ``id`` is sent only if the client does not have it yet: another id makes it a new computer."""
 
     id: int
@@ -99,8 +99,7 @@ class VersionRefs:
     cmdline: str
 
 
-@dataclass(slots=True)
-class VersionCard:
+class VersionCard(msgspec.Struct):
     """An app version of a reply; ``files_xml``: its <file_info> elements, ``files``: how it uses them.
 
     ``nthreads``: how many threads its program is told to use, None if it is not told.
@@ -120,8 +119,7 @@ class VersionCard:
     gpu_ram_bytes: int = 0
 
 
-@dataclass(slots=True)
-class JobCard:
+class JobCard(msgspec.Struct):
     """A job of a reply. ``inputs``, ``outputs``: as in the workunit's columns.
 
     For each output: ``certificates`` of the upload, and ``size_keys``, which its address ends with.
@@ -145,8 +143,7 @@ class JobCard:
     size_keys: Sequence[str]
 
 
-@dataclass(slots=True)
-class SchedulerReply:
+class SchedulerReply(msgspec.Struct):
     """All that one reply says.
 
     ``master_url``: empty if the client is to stay with the address that it has. ``next_rpc_secs``: the client asks
@@ -166,22 +163,22 @@ class SchedulerReply:
     next_rpc_secs: int
     person: Person
     host: HostCard
-    notices: list[Notice] = field(default_factory=list)
-    result_acks: list[str] = field(default_factory=list)
-    aborts: list[str] = field(default_factory=list)
-    aborts_if_not_started: list[str] = field(default_factory=list)
-    files_to_delete: list[str] = field(default_factory=list)
+    notices: list[Notice] = []
+    result_acks: list[str] = []
+    aborts: list[str] = []
+    aborts_if_not_started: list[str] = []
+    files_to_delete: list[str] = []
     acks_messages: bool = False
     preferences: str = ""
     project_preferences: str = ""
     about_project_xml: str = ""
     code_sign_key_xml: str = ""
-    signed_anew_xml: list[str] = field(default_factory=list)
-    apps_xml: list[str] = field(default_factory=list)
-    versions: list[VersionCard] = field(default_factory=list)
-    jobs: list[JobCard] = field(default_factory=list)
-    trickle_downs_xml: list[str] = field(default_factory=list)
-    later_deadlines: list[tuple[str, float]] = field(default_factory=list)
+    signed_anew_xml: list[str] = []
+    apps_xml: list[str] = []
+    versions: list[VersionCard] = []
+    jobs: list[JobCard] = []
+    trickle_downs_xml: list[str] = []
+    later_deadlines: list[tuple[str, float]] = []
 
 
 def render_reply(reply: SchedulerReply) -> bytes:
@@ -337,14 +334,12 @@ def _file_ref(name: str, open_name: str, is_copied: bool, is_main_program: bool 
 
 def _urls(file: Mapping[str, Any], download_url: str) -> str:
     """Where an input is. Clients take the packed one if there is one, and of several addresses the first that works."""
-    name, nbytes = file["name"], file.get("gzipped_nbytes")
-    urls = file.get("urls") or [download_url + quote(name)]
-    gzipped = (file.get("gzipped_urls") or [f"{download_url}{quote(name)}.gz"]) if nbytes else []
-    return (
-        "".join(f"<url>{url}</url>\n" for url in urls)
-        + "".join(f"<gzipped_url>{url}</gzipped_url>\n" for url in gzipped)
-        + (f"<gzipped_nbytes>{int(nbytes)}</gzipped_nbytes>\n" if nbytes else "")
-    )
+    own_url = download_url + quote(file["name"])
+    plain = "".join([f"<url>{url}</url>\n" for url in file.get("urls") or [own_url]])
+    if not (nbytes := file.get("gzipped_nbytes")):
+        return plain
+    packed = "".join([f"<gzipped_url>{url}</gzipped_url>\n" for url in file.get("gzipped_urls") or [f"{own_url}.gz"]])
+    return f"{plain}{packed}<gzipped_nbytes>{int(nbytes)}</gzipped_nbytes>\n"
 
 
 def _add_job(parts: list[str], job: JobCard, reply: SchedulerReply, file_names: set[str]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from scheduler.engine.reasons import Reason
@@ -12,6 +13,7 @@ from scheduler.engine.reasons import Reason
 _TEXT: Final = re.compile(r"(\d{1,3})\.(\d{1,2})(?:\.(\d{1,2}))?")
 
 
+@lru_cache(maxsize=1024)
 def number_of(text: str) -> int:
     """7.20.5 as 72005, as BOINC's server has it; 0: not a version."""
     match = _TEXT.match(text)

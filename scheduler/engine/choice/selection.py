@@ -122,7 +122,7 @@ class Selection:
         if is_bound and job.workunit_id in self.workunits:
             # The copy before it decides what this one is bound to.
             return False
-        if app.redundancy != Redundancy.OFF and job.hr_class not in (0, self.computer.classes.get(app.redundancy, 0)):
+        if app.redundancy != Redundancy.OFF and job.hr_class not in (0, self.computer.hr_class(app.redundancy)):
             return False
         choices = self.choices_for(app, job.requirement)
         if not choices:
@@ -187,7 +187,7 @@ class Selection:
 
     def _binding(self, job: Job, choice: Choice, app: AppFacts) -> Binding | None:
         """What the workunit is bound to from now on; None if it was bound before, or its app binds none."""
-        hr_class = self.computer.classes.get(app.redundancy, 0)
+        hr_class = self.computer.hr_class(app.redundancy)
         version_id = choice.key.version_id if app.is_homogeneous_version else 0
         if (hr_class, version_id) in ((0, 0), (job.hr_class, job.version_id)):
             return None

@@ -31,9 +31,9 @@ def files_for(inputs: Sequence[File], plan_class: str, platform: str, main_platf
     Files with a plan class or kind of CPU belong to the variant of these; the closest one is taken. Containers run on
     the main platform, so a version for another one would build the variant of the wrong processor.
     """
+    if not any("plan_class" in file or "cpu" in file for file in inputs):
+        return inputs  # as those of nearly all jobs
     variants = {_variant(file) for file in inputs} - {None}
-    if not variants:
-        return inputs
     kind = cpu_kind(main_platform)
     # The plan class counts more than the CPU: it says what the job may use.
     wanted = [(plan_class, kind), (plan_class, ANY), ("", kind), ("", ANY)]

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import pytest
 
 from credit.engine.averages import Average, AverageWithVariance
@@ -37,7 +38,7 @@ GPU_VERSION = Version(11, 1, LINUX, 100, "cuda", "NVIDIA", 0.5, 1.0)
 def job(number: int = 1, *, fpops: float = 7.2e12, workunit: int | None = None, **fields: Any) -> Job:
     """An hour on a version of 2 GFLOPS (half of the peak), 100 MB of memory and disk, a week's time."""
     usual = Job(number, workunit or number, 1, f"job_{number}", fpops, 1e16, 10**8, 10**8, 7 * 86400, min_quorum=2)
-    return replace(usual, **fields)
+    return msgspec.structs.replace(usual, **fields)
 
 
 def cpu_choice() -> Choice:
