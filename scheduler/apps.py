@@ -78,8 +78,10 @@ class SchedulerConfig(extras.SiteApp):
         ]
 
     def account_erased(self, user_id: int, now: dt.datetime) -> None:
+        from scheduler.lanes.release import forget
         from scheduler.submission.batches import disown
 
+        forget(user_id)
         disown(user_id)
 
     def host_merged(self, older: int, newer: int) -> None:

@@ -1715,6 +1715,11 @@ class Migration(migrations.Migration):
                         condition=models.Q(("batch__isnull", False)), fields=["batch", "id"], name="workunit_batch"
                     ),
                     models.Index(fields=["app", "-id"], name="workunit_app"),
+                    models.Index(
+                        condition=models.Q(("lane__gte", 1152921504606846976)),
+                        fields=["lane"],
+                        name="workunit_targeted",
+                    ),
                 ],
                 "constraints": [
                     models.UniqueConstraint(fields=("name",), name="workunit_name"),

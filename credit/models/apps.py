@@ -377,7 +377,7 @@ class App(models.Model):
         null=True,
         blank=True,
         validators=[MinValueValidator(1), MaxValueValidator(MAX_DEADLINE_SECS)],
-        help_text=_("If empty, a job that keeps sending messages has no last deadline."),
+        help_text=_("If empty, ten times the time that it was given, or that a message brings if that is more."),
     )
     adaptive_replication = models.BooleanField(
         _("single results from reliable computers"),

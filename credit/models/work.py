@@ -231,6 +231,8 @@ class Workunit(models.Model):
             ),
             models.Index(fields=["batch", "id"], condition=Q(batch__isnull=False), name="workunit_batch"),
             models.Index(fields=["app", "-id"], name="workunit_app"),
+            # Those for one computer, person or team (scheduler.engine.lanes): few of all.
+            models.Index(fields=["lane"], condition=Q(lane__gte=1 << 60), name="workunit_targeted"),
         ]
 
     def __str__(self) -> str:

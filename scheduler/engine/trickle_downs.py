@@ -17,6 +17,8 @@ MAX_WAITING: Final = 20
 """Messages to a job that its computer has not had yet."""
 MAX_PER_REPLY: Final = 20
 STEP_SECS: Final = 1.0
+MOST_TIMES: Final = 10
+"""A job gets this many times its own time, or that of a message if that is more, where its app sets no limit."""
 _TAGS: Final = ("<trickle_down>", "</trickle_down>", "<result_name>", "<time>")
 
 
@@ -105,16 +107,17 @@ def _written(deadline_at: float) -> float:
     return float(f"{deadline_at:.0f}")
 
 
-def extended(
-    deadline_at: float, sent_at: float, now: float, extension_secs: float, most_secs: float | None
-) -> float | None:
+def most_secs(app_secs: int | None, delay_bound_secs: int, extension_secs: int) -> int:
+    """How long after it was sent a job's last deadline is: no computer may keep one for ever."""
+    return MOST_TIMES * max(delay_bound_secs, extension_secs) if app_secs is None else app_secs
+
+
+def extended(deadline_at: float, sent_at: float, now: float, extension_secs: float, most_secs: float) -> float | None:
     """The later deadline of a job that has just shown progress; None if it stays.
 
     At least ``extension_secs`` from now, but no later than ``most_secs`` after it was sent.
     """
-    wanted = now + extension_secs
-    if most_secs is not None:
-        wanted = min(wanted, sent_at + most_secs)
+    wanted = min(now + extension_secs, sent_at + most_secs)
     return wanted if extension_secs > 0 and wanted > deadline_at >= now else None
 
 

@@ -11,6 +11,7 @@ from typing import Final
 import structlog
 from django.db import connection, transaction
 
+from portal.models import Host
 from scheduler.engine.lanes import FIRST_TARGETED, Lane, LaneKind, Requirement
 from scheduler.lanes import sql
 
@@ -71,7 +72,18 @@ def move_jobs(older_id: int, newer_id: int) -> None:
     """Let the jobs for a computer follow it to another record, which has got its jobs in progress already."""
     lanes = {name: Lane(LaneKind.COMPUTER, id_).number for name, id_ in (("older", older_id), ("newer", newer_id))}
     with connection.cursor() as cursor:
-        cursor.execute(sql.LOCK_WORKUNITS_OF_HOST, {**lanes, "host": newer_id})
+        cursor.execute(sql.LOCK_TARGETED, {"lanes": [lanes["older"]]})
         ids = [id_ for (id_,) in cursor.fetchall()]
-        if ids:
-            cursor.execute(sql.MOVE_TO_HOST, {**lanes, "ids": ids})
+        cursor.execute(sql.MOVE_TO_HOST, {"newer": lanes["newer"], "ids": ids})
+
+
+def forget(user_id: int) -> None:
+    """Forget that jobs were for a volunteer or one of their computers, within the transaction that erases these.
+
+    What waits still waits for somebody: nobody else must get it, and it ends with that of all targets that are gone.
+    """
+    hosts = Host.objects.filter(owner=user_id).values_list("pk", flat=True)
+    targets = [Lane(LaneKind.PERSON, user_id), *(Lane(LaneKind.COMPUTER, id_) for id_ in hosts)]
+    with connection.cursor() as cursor:
+        cursor.execute(sql.LOCK_TARGETED, {"lanes": [lane.number for lane in targets]})
+        cursor.execute(sql.FORGET_TARGETS, {"ids": [id_ for (id_,) in cursor.fetchall()]})

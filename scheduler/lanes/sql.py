@@ -21,16 +21,15 @@ SELECT id, app_version_num FROM credit_workunit WHERE id IN (
  ORDER BY id FOR NO KEY UPDATE
 """
 """Locks workunits by id, of which jobs wait in a lane."""
-FREE: Final = f"""
+FREE: Final = """
 WITH freed AS (
   UPDATE credit_workunit w
      SET hr_class = 0, bound_version_id = NULL, app_version_num = n.version_num, lane = n.lane
     FROM unnest(%(ids)s::bigint[], %(version_nums)s::int[], %(lanes)s::bigint[]) AS n(id, version_num, lane)
    WHERE w.id = n.id RETURNING w.id, w.lane)
-UPDATE credit_result r SET lane = freed.lane FROM freed
- WHERE r.workunit_id = freed.id AND r.server_state = {ServerState.UNSENT}
+UPDATE credit_result r SET lane = freed.lane FROM freed WHERE r.workunit_id = freed.id
 """
-"""Changes workunits that are locked, and their waiting results."""
+"""Changes workunits that are locked, and their results."""
 END: Final = f"""
 WITH ended AS (
   UPDATE credit_result SET server_state = {ServerState.OVER}, outcome = {Outcome.COULD_NOT_SEND}
@@ -51,22 +50,20 @@ SELECT DISTINCT r.app_id, r.lane FROM credit_result r
        WHEN {LaneKind.PERSON} THEN NOT EXISTS (SELECT FROM portal_user u WHERE u.id = {_TARGET} AND u.is_active)
        ELSE NOT EXISTS (SELECT FROM credit_team t WHERE t.id = {_TARGET}) END
 """
-# Workunits for a computer of which jobs wait, or of which the computer that it was merged into has or had some, as
-# more are made when these fail. The list of apps lets PostgreSQL use the index of lanes, which begins with the app.
-LOCK_WORKUNITS_OF_HOST: Final = f"""
-SELECT id FROM credit_workunit
- WHERE lane = %(older)s AND id IN (
-       SELECT workunit_id FROM credit_result
-        WHERE app_id = ANY (ARRAY(SELECT id FROM credit_app)) AND lane = %(older)s AND lane <> 0
-          AND server_state = {ServerState.UNSENT}
-        UNION ALL
-       SELECT workunit_id FROM credit_result
-        WHERE host_id = %(host)s)
- ORDER BY id FOR NO KEY UPDATE
+LOCK_TARGETED: Final = f"""
+SELECT id FROM credit_workunit WHERE lane = ANY (%(lanes)s) AND lane >= {FIRST_TARGETED} ORDER BY id FOR NO KEY UPDATE
 """
-"""Locks workunits by id."""
-MOVE_TO_HOST: Final = f"""
+"""Locks workunits by id: those for targets, whatever their state, as more of their results may be made."""
+MOVE_TO_HOST: Final = """
 WITH moved AS (UPDATE credit_workunit SET lane = %(newer)s WHERE id = ANY (%(ids)s))
-UPDATE credit_result SET lane = %(newer)s WHERE workunit_id = ANY (%(ids)s) AND server_state = {ServerState.UNSENT}
+UPDATE credit_result SET lane = %(newer)s WHERE workunit_id = ANY (%(ids)s)
 """
-"""Changes workunits that are locked, and their waiting results."""
+"""Changes workunits that are locked, and their results."""
+FORGET_TARGETS: Final = f"""
+WITH forgotten AS (UPDATE credit_workunit SET lane = lane & {~(FIRST_TARGETED - 1)} WHERE id = ANY (%(ids)s))
+UPDATE credit_result SET lane = lane & {~(FIRST_TARGETED - 1)}
+ WHERE workunit_id = ANY (%(ids)s) AND lane >= {FIRST_TARGETED}
+"""
+"""Leaves of lanes their kind: they are for number 0, which nobody has. Changes workunits that are locked, and their
+results.
+"""

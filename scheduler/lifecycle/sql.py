@@ -253,13 +253,13 @@ SELECT w.id FROM credit_workunit w
 ARCHIVE_WORKUNITS: Final = """
 INSERT INTO scheduler_archivedworkunit (id, app_id, batch_id, name, error_mask, facts, archived_at)
 SELECT w.id, w.app_id, w.batch_id, w.name, w.error_mask,
-       to_jsonb(w) - 'input_files' - 'output_files', %(now)s
+       to_jsonb(w) - 'input_files' - 'output_files' - 'lane', %(now)s
   FROM credit_workunit w WHERE w.id = ANY(%(ids)s)
 """
 ARCHIVE_TASKS: Final = """
 INSERT INTO scheduler_archivedtask (id, workunit_id, user_id, host_id, app_version_id, facts)
 SELECT r.id, r.workunit_id, r.user_id, r.host_id, r.app_version_id,
-       to_jsonb(r) - 'user_id' - 'host_id' - 'app_version_id' - 'stderr_text' - 'outputs' - 'output_digest'
+       to_jsonb(r) - 'user_id' - 'host_id' - 'app_version_id' - 'lane' - 'stderr_text' - 'outputs' - 'output_digest'
        || coalesce((SELECT jsonb_build_object('parts', jsonb_agg(to_jsonb(p) - 'id' - 'result_id' ORDER BY p.id))
                       FROM credit_resultpart p WHERE p.result_id = r.id HAVING count(*) > 0), '{}')
   FROM credit_result r WHERE r.workunit_id = ANY(%(ids)s)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator, RegexValidator
 from django.db import models
 from django.db.models import CheckConstraint, Q
@@ -152,6 +153,12 @@ class PlanClass(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    def clean(self) -> None:
+        # What jobs may say was checked for it (scheduler.programs.containers).
+        others = PlanClass.objects.filter(pk=self.pk).exclude(needs_docker=self.needs_docker)
+        if others.exists() and AppVersion.objects.filter(plan_class=self.name).exists():
+            raise ValidationError({"needs_docker": _("Versions of this class were released. Make another class.")})
 
 
 class ReleaseDraft(models.Model):

@@ -30,7 +30,7 @@ from portal.wire.statements import Statement
 from scheduler.engine.limits import MAX_FILES_PER_JOB, MAX_NAME_CHARS
 from scheduler.files.store import StoringError, check_name, store_file
 from scheduler.models import PlanClass, StoredFile, VersionFile
-from scheduler.programs import code_signing
+from scheduler.programs import code_signing, containers
 
 DESCRIPTIONS: Final = ("version.toml", "version.json")
 MAX_VERSION_NUM: Final = 100_000_000
@@ -327,14 +327,17 @@ def check_signature(name: str, text: str, md5: str) -> str:
 def release_version(release: Release, signatures: Mapping[str, str]) -> tuple[AppVersion, bool]:
     """Store the files and make the version; the version, and whether it is new. Safe to repeat.
 
-    Raises ReleaseError if a version of this number has other files or fields, a file's name was used before, or a file
-    is nothing that is signed as a program.
+    Raises ReleaseError if a version of this number has other files or fields, a file's name was used before, a file is
+    nothing that is signed as a program, or the version is the app's first for containers and an open job could leave
+    these.
     """
     check_plan_class(release)
     contents = {program.name: content_to_sign(program) for program in release.files}
     app, _ = App.objects.get_or_create(
         name=release.app, defaults={"user_friendly_name": release.app.title(), **release.new_app}
     )
+    if PlanClass.objects.filter(name=release.plan_class, needs_docker=True).exists():
+        _check_open_jobs(app)
     platform, _ = Platform.objects.get_or_create(name=release.platform)
     version, is_new = AppVersion.objects.get_or_create(
         app=app,
@@ -383,6 +386,15 @@ def check_plan_class(release: Release) -> None:
         raise ReleaseError(
             gettext("processor_type: %(type)s, but plan class %(name)s is for %(wanted)s.")
             % {"type": release.processor_type, "name": plan.name, "wanted": plan.processor_type}
+        )
+
+
+def _check_open_jobs(app: App) -> None:
+    if (fault := containers.fault_of_open_jobs(app)) is not None:
+        name, message = fault
+        raise ReleaseError(
+            gettext("%(job)s: %(reason)s. This job of the app is open, and could leave a container: cancel it first.")
+            % {"job": name, "reason": sentence(message)}
         )
 
 

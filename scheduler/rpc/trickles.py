@@ -114,12 +114,13 @@ def telling(
         app, later = apps.get(known.app_id), None
         if app is not None and known.name in reporting and known.sent_at is not None:
             # With the grace, in which a job may still show progress
+            secs = app.deadline_extension_secs
             later = trickle_downs.extended(
                 known.deadline_at,
                 known.sent_at,
                 now.timestamp(),
-                app.deadline_extension_secs and app.deadline_extension_secs + grace,
-                None if app.max_extended_secs is None else app.max_extended_secs + grace,
+                secs and secs + grace,
+                trickle_downs.most_secs(app.max_extended_secs, known.delay_bound_secs, secs) + grace,
             )
             later = None if later is None else later - grace
         named_at = request.named_deadlines.get(known.name)

@@ -11,24 +11,24 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import islice
 from typing import Any, Final
 
 from django.conf import settings
 from django.core.files.base import ContentFile
-from django.core.files.storage import default_storage
 from django.db import connection, transaction
 from psycopg.errors import UniqueViolation
 
-from credit.models import App, AppVersion, Batch, Workunit
+from credit.models import App, Batch, Workunit
 from portal.languages.messages import Message
 from portal.models import User
 from portal.object_storage.storage import sync
 from scheduler.engine.submission.fair_queue import Window
 from scheduler.files.store import removed_on_failure, save_content
-from scheduler.models import ArchivedWorkunit, PlanClass, StickyFile, StoredFile
+from scheduler.models import ArchivedWorkunit, StickyFile, StoredFile
+from scheduler.programs import containers
 from scheduler.submission import fair_shares, sql, targets
 from scheduler.submission.batches import RETRY
 from scheduler.submission.create_work import copy_workunits, create_results
@@ -108,6 +108,8 @@ def check(
             _check_sizes(parsed, _stored_before(parsed))
         except JobError as error:
             faults.append(error)
+    if not faults:
+        faults = list(islice(_container_faults(app, parsed), most_faults))
     return parsed, faults
 
 
@@ -118,28 +120,12 @@ def _read(
         return [], [JobError("app", Message("app_closed", app=app.name))]
     hosts = settings.REMOTE_INPUT_HOSTS
     parsed, faults = read_jobs(defaults, jobs, _base(app), most_faults, exact_names=exact_names, remote_hosts=hosts)
-    if not faults and runs_in_containers(app):
-        faults = list(islice(container_jobs.check(parsed, cache(_beginning)), most_faults))
     return parsed, faults
 
 
-def _beginning(name: str) -> bytes:
-    """Of a stored file, long enough to see whether it is too long. Empty if there is none, which is told elsewhere."""
-    file = StoredFile.objects.filter(name=name, deleted_at=None).first()
-    if file is None:
-        return b""
-    try:
-        with default_storage.open(file.path, "rb") as content:
-            begun: bytes = content.read(container_jobs.MAX_SETTINGS_NBYTES + 1)
-    except FileNotFoundError as error:
-        raise JobError("input_files", Message("storage_lost", name=name)) from error
-    return begun
-
-
-def runs_in_containers(app: App) -> bool:
-    """Whether a version of the app needs Docker: also one that is withdrawn, which may be sent again."""
-    classes = PlanClass.objects.filter(needs_docker=True).values("name")
-    return AppVersion.objects.filter(app=app, plan_class__in=classes).exists()
+def _container_faults(app: App, jobs: list[SubmittedJob]) -> Iterator[JobError]:
+    if containers.runs_in_containers(app):
+        yield from container_jobs.check(jobs, cache(containers.beginning))
 
 
 def _base(app: App) -> dict[str, Any]:
@@ -176,7 +162,10 @@ def _digest(app: App, name: str, *given: object) -> bytes:
     return hashlib.sha256(text.encode()).digest()
 
 
-def _write(batch: Batch, jobs: Sequence[SubmittedJob], now: dt.datetime) -> None:
+def _write(batch: Batch, jobs: list[SubmittedJob], now: dt.datetime) -> None:
+    containers.keep_as_it_is(batch.app)
+    for fault in _container_faults(batch.app, jobs):
+        raise fault
     windows = fair_shares.admit(batch, jobs)
     _refuse_used_names(jobs)
     with removed_on_failure() as paths:

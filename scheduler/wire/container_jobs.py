@@ -40,7 +40,7 @@ def _faults(job: SubmittedJob, where: str, stored: Callable[[str], bytes]) -> li
     if (message := command_fault(job.fields["command_line"])) is not None:
         faults.append(JobError(f"{where}.command_line", message))
     for file in job.inputs:
-        if file.open_name.lower() != SETTINGS:
+        if not is_settings(file.open_name):
             continue
         try:
             read_settings(_text(file, stored))
@@ -57,7 +57,16 @@ def _text(file: InputFile, stored: Callable[[str], bytes]) -> str:
         return content
     if content is not None and content.nbytes > MAX_SETTINGS_NBYTES:
         raise JobError(SETTINGS, Message("no_text", number=MAX_SETTINGS_NBYTES))
-    raw = content.read() if content is not None else stored(file.name)
+    return decoded(content.read() if content is not None else stored(file.name))
+
+
+def is_settings(open_name: str) -> bool:
+    """Whether the wrapper reads it as its settings, on systems where case does not count, too."""
+    return open_name.lower() == SETTINGS
+
+
+def decoded(raw: bytes) -> str:
+    """The text of a job.toml. Raises JobError."""
     try:
         return raw.decode()
     except UnicodeDecodeError as error:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 from collections import Counter
+from pathlib import Path
 from typing import Any
 from unittest.mock import ANY
 
@@ -22,9 +24,13 @@ from portal.requested_work import queue as requested_work
 from scheduler.engine.facts import JobQuery
 from scheduler.engine.lanes import Lane, LaneKind
 from scheduler.lifecycle import transitioner
+from scheduler.models import PlanClass
+from scheduler.programs.release import ReleaseError, read_release, release_version, sign_files
 from scheduler.ready_jobs.job_cache import lease_jobs
 from scheduler.rpc import queue, writes
 from scheduler.submission.batches import cancel
+from scheduler.submission.submit import submit
+from scheduler.wire.job_fields import JobError
 from tests.support.credit_factories import make_result, make_workunit
 from tests.support.interleavings import Scene, Work, connection_of_its_own, try_all
 from tests.support.scheduler_clients import names, result_xml
@@ -337,5 +343,39 @@ def test_two_workers_take_different_pieces_of_requested_work(monkeypatch: pytest
             assert RequestedWork.objects.filter(finished_at=None).count() == 1
 
         return Scene([requested_work.carry_out_next] * 2, check_)
+
+    try_all(make)
+
+
+def test_a_job_that_could_leave_a_container_is_submitted_while_the_first_version_for_containers_is_released(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "main.sh").write_text("#!/bin/sh\n")
+    PlanClass.objects.create(name="docker", needs_docker=True)
+
+    def make() -> Scene:
+        app = app_with_jobs(0)
+        described = {"app": app.name, "version_num": 1, "platform": "any", "plan_class": "docker"}
+        files = [{"path": "main.sh", "main_program": True}]
+        (tmp_path / "version.json").write_text(json.dumps({**described, "files": files}))
+        folder = read_release(tmp_path)
+        job = {"fpops_est": 1e12, "output_files": [], "command_line": '"; rm -rf ~; "'}
+
+        def release() -> bool | ReleaseError:
+            try:
+                return release_version(folder, sign_files(folder))[1]
+            except ReleaseError as error:
+                return error
+
+        def send() -> bool | JobError:
+            try:
+                return submit(app, {}, [job], owner=None, now=NOON)[1]
+            except JobError as error:
+                return error
+
+        def check_(outcomes: list[Any]) -> None:
+            assert [outcome is True for outcome in outcomes].count(True) == 1, outcomes
+
+        return Scene([release, send], check_)
 
     try_all(make)

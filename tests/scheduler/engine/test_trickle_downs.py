@@ -78,19 +78,19 @@ def test_a_deadline_that_the_client_has_not_yet_is_told_again() -> None:
     ("deadline", "extension", "most", "expected"),
     [
         # It is day 9 of a job that was sent on day 0.
-        (10, 0, None, None),
-        (10, 5, None, 14),
-        (20, 5, None, None),
+        (10, 0, 99, None),
+        (10, 5, 99, 14),
+        (20, 5, 99, None),
         (10, 5, 12, 12),
         (10, 5, 9, None),
         # Timed out already
-        (8, 5, None, None),
+        (8, 5, 99, None),
     ],
 )
 def test_progress_extends_a_deadline_within_its_limit(
-    deadline: float, extension: float, most: float | None, expected: float | None
+    deadline: float, extension: float, most: float, expected: float | None
 ) -> None:
-    found = extended(deadline * DAY, 0.0, 9 * DAY, extension * DAY, None if most is None else most * DAY)
+    found = extended(deadline * DAY, 0.0, 9 * DAY, extension * DAY, most * DAY)
     assert found == (None if expected is None else expected * DAY)
 
 

@@ -2,18 +2,34 @@
 
 from __future__ import annotations
 
+import datetime as dt
+
 import pytest
 from django.test import Client
 from django.utils import timezone
 
-from credit.models import App, AppVersion, Membership, Outcome, Result, ServerState, Team, Workunit, WorkunitError
+from accounting.account_data.erasure import erase_due
+from credit.models import (
+    App,
+    AppVersion,
+    AssimilateState,
+    FileDeleteState,
+    Membership,
+    Outcome,
+    Result,
+    ServerState,
+    Team,
+    Workunit,
+    WorkunitError,
+)
 from portal.models import Host, User
+from portal.people.deletion import GRACE
 from scheduler.engine.lanes import Lane, LaneKind, Requirement
 from scheduler.lanes.reads import read_lanes
 from scheduler.lanes.release import end_jobs_of_gone_targets, free
-from scheduler.lifecycle import transitioner
+from scheduler.lifecycle import purge, transitioner
 from scheduler.lifecycle.host_merge import merge_records
-from scheduler.models import WorkBlock
+from scheduler.models import ArchivedTask, ArchivedWorkunit, WorkBlock
 from tests.support.credit_factories import make_app, make_result, make_version, make_workunit
 from tests.support.scheduler_clients import computer_of
 from tests.support.work_scenes import computer_with_work
@@ -142,3 +158,32 @@ def test_a_withdrawn_version_is_told_of(app: App) -> None:
     AppVersion.objects.update(is_deprecated=True)
     [row] = read_lanes(timezone.now())
     assert row.is_gone
+
+
+def test_an_erased_account_leaves_no_trace_of_whom_jobs_were_for(app: App, alice: User, bob: User) -> None:
+    """Ended jobs forget it. What waits goes to nobody else: it ends as that of all targets that are gone."""
+    host, other = computer_with_work(alice), computer_with_work(bob)
+    targets = [Lane(LaneKind.COMPUTER, host.pk), Lane(LaneKind.PERSON, alice.pk), Lane(LaneKind.COMPUTER, other.pk)]
+    freed = wait(app, targets[0])
+    make_result(freed, host, server_state=ServerState.OVER, outcome=Outcome.CLIENT_ERROR, lane=freed.lane)
+    assert free(app.pk, freed.lane) == 1
+    for lane in targets:
+        wait(app, lane)
+    over, archived = wait(app, targets[0]), wait(app, targets[0])
+    Result.objects.filter(workunit__in=[over, archived]).update(
+        server_state=ServerState.OVER, outcome=Outcome.CLIENT_ERROR, host=host, user=alice
+    )
+    Workunit.objects.filter(pk=archived.pk).update(
+        assimilate_state=AssimilateState.DONE,
+        assimilated_at=timezone.now() - dt.timedelta(days=400),
+        file_delete_state=FileDeleteState.DONE,
+        error_mask=WorkunitError.COULD_NOT_SEND,
+    )
+    assert purge.run(timezone.now()) == 1
+    User.objects.filter(pk=alice.pk).update(deletion_asked_at=timezone.now() - GRACE)
+    assert erase_due(timezone.now()) == 1
+    for model in (Workunit, Result):
+        assert set(model.objects.values_list("lane", flat=True)) == {0, 1 << 60, 2 << 60, targets[2].number}
+    assert not any("lane" in facts for facts in ArchivedWorkunit.objects.values_list("facts", flat=True))
+    assert not any("lane" in facts for facts in ArchivedTask.objects.values_list("facts", flat=True))
+    assert end_jobs_of_gone_targets(timezone.now()) == 2

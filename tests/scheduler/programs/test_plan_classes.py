@@ -178,3 +178,17 @@ def test_builds_for_the_same_gpus_are_all_sent_until_it_is_known_which_is_faster
     # The newer one to three quarters of those that have run neither
     assert 24 <= sent["cuda_new"] <= 36
     assert sent.total() == 40
+
+
+def test_a_class_of_versions_neither_begins_nor_ends_to_need_docker(desk: Client) -> None:
+    """Jobs of their apps were checked for it, or were not."""
+    docker = PlanClass.objects.create(name="buda", needs_docker=True)
+    plain = PlanClass.objects.create(name="plain")
+    fields = {"processor_type": "CPU", "gpu_usage": 0, "avg_ncpus": 1}
+    changed = [(docker, {"name": "buda"}), (plain, {"name": "plain", "needs_docker": "on"})]
+    for plan, change in changed:
+        version = make_version(make_app(f"app_{plan.name}"), plan_class=plan.name)
+        path = f"/admin/scheduler/planclass/{plan.pk}/change/"
+        assert "needs_docker" in errors(desk, path, **fields, **change)
+        version.delete()
+        assert errors(desk, path, **fields, **change) == {}

@@ -14,6 +14,7 @@ from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
 from django.core.management import CommandError, call_command
 from django.db import IntegrityError, transaction
+from django.utils import timezone
 from pytest_django import Settings
 
 from credit.models import App, AppVersion
@@ -23,6 +24,10 @@ from scheduler.examples import demo
 from scheduler.files.store import store_file
 from scheduler.models import PlanClass, StoredFile, VersionFile
 from scheduler.programs import code_signing
+from scheduler.submission.batches import cancel
+from scheduler.submission.submit import submit
+from scheduler.wire.job_fields import JobError
+from tests.support.credit_factories import make_app
 
 pytestmark = pytest.mark.django_db
 
@@ -282,6 +287,51 @@ def test_a_folder_without_description_is_refused(tmp_path: Path) -> None:
 
 
 # --- the examples -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def docker(db: None) -> App:
+    """An app without versions, and a plan class for containers."""
+    PlanClass.objects.create(name="docker", needs_docker=True)
+    return make_app("alpine")
+
+
+CONTAINED: dict[str, Any] = {"plan_class": "docker", "files": [{"path": "main.sh", "main_program": True}]}
+
+
+@pytest.mark.parametrize(
+    ("job", "place"),
+    [
+        ({"command_line": '"; rm -rf ~; "'}, "command_line"),
+        ({"input_files": [{"open_name": "Job.toml", "content": 'mount = "/home"\n'}]}, "Job.toml"),
+        (
+            {"input_files": [{"open_name": "job.toml", "url": "https://a.org/x", "nbytes": 1, "md5": "a" * 32}]},
+            "job.toml",
+        ),
+    ],
+)
+def test_the_first_version_for_containers_waits_for_open_jobs_that_could_leave_them(
+    folder: Path, docker: App, settings: Settings, job: dict[str, Any], place: str
+) -> None:
+    settings.REMOTE_INPUT_HOSTS = ["a.org"]
+    batch, _ = submit(docker, {"fpops_est": 1e12, "output_files": []}, [{}, job], owner=None, now=timezone.now())
+    describe(folder, **CONTAINED)
+    with pytest.raises(CommandError, match=f"alpine_{batch.pk}_1, {place}: "):
+        release(folder)
+    assert not AppVersion.objects.exists()
+    cancel(batch, timezone.now())
+    release(folder)
+    # From now on they are refused when they are submitted.
+    with pytest.raises(JobError):
+        submit(docker, {"fpops_est": 1e12, "output_files": []}, [job], owner=None, now=timezone.now())
+
+
+def test_jobs_that_stay_in_containers_do_not_keep_a_version_waiting(folder: Path, docker: App) -> None:
+    good = {"command_line": "--n 5", "input_files": [{"open_name": "job.toml", "content": 'workdir = "/app"\n'}]}
+    submit(docker, {"fpops_est": 1e12, "output_files": []}, [good], owner=None, now=timezone.now())
+    describe(folder, **CONTAINED)
+    release(folder)
+    assert AppVersion.objects.get().plan_class == "docker"
 
 
 def test_the_examples_are_released_once() -> None:

@@ -171,6 +171,18 @@ def test_progress_extends_a_jobs_deadline_up_to_a_limit(computer: Computer, resu
     assert deadline_hours() == 48
 
 
+def test_a_job_of_an_app_without_a_limit_has_a_last_deadline_too(computer: Computer, result: Result, app: App) -> None:
+    """Its computer has a day for it, and could otherwise keep it for ever by sending messages: ten days."""
+    App.objects.update(deadline_extension_secs=20 * 3600)
+    catalogue.forget()
+    running = Running(computer, result)
+    for hours in range(10, 239, 19):
+        running.ask(hours, extra=trickle_up(result))
+    result.refresh_from_db()
+    assert running.deadline == at(240).timestamp()
+    assert result.deadline_at == at(240)
+
+
 def test_a_client_is_told_deadlines_without_the_projects_grace(app: App, alice: User, settings: Settings) -> None:
     settings.REPORT_GRACE_SECS = 3600
     App.objects.update(deadline_extension_secs=36 * 3600, max_extended_secs=40 * 3600)

@@ -88,9 +88,9 @@ def test_two_thousand_jobs_take_as_many_statements_as_one(app: App) -> None:
         counts.append(len([q for q in captured if "SAVEPOINT" not in q["sql"]]))
         assert batch.workunits.count() == count
         assert Result.objects.filter(workunit__batch=batch).count() == 2 * count
-    # Whether it runs in containers, the batch, the stored files named, the new workunits' ids, their results; the COPY
-    # is not counted.
-    assert counts == [5, 5]
+    # The batch, the lock and whether it runs in containers, the stored files named, the new workunits' ids, their
+    # results; the COPY is not counted.
+    assert counts == [6, 6]
 
 
 def searches_of_results() -> int:
@@ -124,7 +124,7 @@ def test_fifty_inputs_of_their_own_take_as_many_statements_as_two(app: App) -> N
             assert (said["nbytes"], said["md5"]) == (file.nbytes, file.md5)
         assert batch.files.count() == count
     # As without any, and one for all of the files.
-    assert counts == [6, 6]
+    assert counts == [7, 7]
 
 
 def test_a_submission_that_fails_leaves_no_files(app: App) -> None:
