@@ -135,7 +135,9 @@ CREATE_RESULTS: Final = f"""
                   ORDER BY r.app_id DESC, r.priority * -1 DESC, r.id + r.queue_shift DESC LIMIT 1) last ON true)
         SELECT {{values}}
           FROM (SELECT nextval({_SEQUENCE}) AS result_id, w.*
-                  FROM (SELECT * FROM w ORDER BY id, number) w) w
+                  FROM (SELECT * FROM w ORDER BY id, number) w
+                 -- Whatever the planner begins with, the queue is measured before the first number is taken.
+                 WHERE EXISTS (SELECT FROM queue)) w
           JOIN queue USING (app_id, priority)
         """
 SHIFT: Final = "start + floor(random() * width)::bigint - result_id"
