@@ -26,7 +26,7 @@ from credit.models import App, AppVersion, Batch, Workunit
 from portal.languages.messages import Message
 from portal.models import User
 from portal.object_storage.storage import sync
-from scheduler.engine.submission.fair_queue import Window
+from scheduler.engine.submission.fair_queue import QueueOf, Window
 from scheduler.files.store import removed_on_failure, save_content
 from scheduler.models import ArchivedWorkunit, PlanClass, StickyFile, StoredFile
 from scheduler.submission import fair_shares, sql, targets
@@ -212,7 +212,7 @@ def _write_rows(
     batch: Batch,
     jobs: Sequence[SubmittedJob],
     stored: dict[_Key, StoredFile],
-    windows: Mapping[int, Window],
+    windows: Mapping[QueueOf, Window],
     now: dt.datetime,
 ) -> None:
     workunits = (

@@ -22,7 +22,7 @@ from portal.requested_work import queue as requested_work
 from scheduler.engine.facts import JobQuery
 from scheduler.engine.lanes import Lane, LaneKind
 from scheduler.lifecycle import transitioner
-from scheduler.ready_jobs.job_cache import lease_jobs
+from scheduler.ready_jobs.ready_queue import lease_jobs
 from scheduler.rpc import queue, writes
 from scheduler.submission.batches import cancel
 from tests.support.credit_factories import make_result, make_workunit
