@@ -161,7 +161,7 @@ class AppAdmin(SettingsAdmin):
     list_filter = ("is_deprecated", "credit_system", "rule_set")
     search_fields = ("name", "user_friendly_name")
     least_average = column("min_avg_pfc", _("lowest average PFC"), significant)
-    readonly_fields = ("least_average", "created_at")
+    readonly_fields = ("least_average", "size_census", "created_at")
     fieldsets = (
         (None, {"fields": ("name", "user_friendly_name", "description", "weight", "is_deprecated")}),
         (
@@ -233,6 +233,8 @@ class AppAdmin(SettingsAdmin):
                     "homogeneous_redundancy",
                     "homogeneous_app_version",
                     "reliable_turnaround_secs",
+                    "n_size_classes",
+                    "size_census",
                     "is_beta",
                     "is_non_cpu_intensive",
                 )
@@ -252,6 +254,15 @@ class AppAdmin(SettingsAdmin):
             },
         ),
     )
+
+    @admin.display(description=_("speeds of the size classes"))
+    def size_census(self, app: App) -> str:
+        """Where each begins, by the last census."""
+        if not app.size_limits:
+            return gettext("not known: as long as no more computers are measured, all are of class 0")
+        begins = [f"{limit / 1e9:.3g}" for limit in app.size_limits]
+        text = gettext("classes 1, 2 … begin at %(speeds)s GFLOPS; computers counted: %(number)s")
+        return text % {"speeds": ", ".join(begins), "number": app.size_census_nhosts}
 
     @admin.display(description=_("paused"), boolean=True)
     def paused(self, app: App) -> bool:

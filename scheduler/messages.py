@@ -110,6 +110,9 @@ MESSAGES: Final = declare(
         "one_computer": _(
             "more than 1, but the job is for one computer or volunteer alone, and nobody else can confirm its result"
         ),
+        "not_with": _("not together with %(name)s, which says by itself which computers a job is for"),
+        "no_size_class": _("the app has %(number)s size classes: a job's is less than that, from 0"),
+        "no_size_classes": _("jobs of this app have no size classes; operators set their number"),
         "target_given": _("%(name)s is given, too; a job has one target"),
         "no_target": _("there is no %(kind)s of the number %(number)s"),
         "target_computer": _("computer"),

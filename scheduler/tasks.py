@@ -13,7 +13,7 @@ from portal.databases.clocks import database_now
 from scheduler.examples import demo
 from scheduler.files import leftovers
 from scheduler.lanes.release import end_jobs_of_gone_targets
-from scheduler.lifecycle import assimilator, file_deleter, purge, transitioner, unsendable
+from scheduler.lifecycle import assimilator, file_deleter, purge, size_census, transitioner, unsendable
 from scheduler.rpc import trickles
 from scheduler.submission import batches, drafts
 
@@ -67,6 +67,12 @@ def archive() -> None:
     end_jobs_of_gone_targets(now)
     purge.run(now)
     drafts.discard_old(now)
+
+
+@shared_task
+def take_size_census() -> None:
+    """Sort the computers of apps with size classes by their speed."""
+    size_census.run(database_now())
 
 
 @shared_task

@@ -337,6 +337,24 @@ class Migration(migrations.Migration):
                         ],
                     ),
                 ),
+                (
+                    "n_size_classes",
+                    models.PositiveSmallIntegerField(
+                        db_default=1,
+                        default=1,
+                        validators=[
+                            django.core.validators.MinValueValidator(1),
+                            django.core.validators.MaxValueValidator(10),
+                        ],
+                    ),
+                ),
+                (
+                    "size_limits",
+                    django.contrib.postgres.fields.ArrayField(
+                        base_field=models.FloatField(), db_default=[], default=list, editable=False, size=None
+                    ),
+                ),
+                ("size_census_nhosts", models.PositiveIntegerField(db_default=0, default=0, editable=False)),
                 ("is_beta", models.BooleanField(db_default=False, default=False)),
                 ("created_at", models.DateTimeField(default=django.utils.timezone.now, editable=False)),
             ],
@@ -393,6 +411,10 @@ class Migration(migrations.Migration):
                             ("reliable_turnaround_secs__gte", 60), ("reliable_turnaround_secs__lte", 1000000000.0)
                         ),
                         name="app_reliable_turnaround_secs_range",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("n_size_classes__gte", 1), ("n_size_classes__lte", 10)),
+                        name="app_n_size_classes_range",
                     ),
                     models.CheckConstraint(
                         condition=models.Q(("max_jobs_in_progress__gte", 1), ("max_jobs_in_progress__lte", 10000)),
@@ -1659,6 +1681,7 @@ class Migration(migrations.Migration):
                 ("canonical_credit", models.FloatField(blank=True, null=True)),
                 ("lane", models.BigIntegerField(db_default=0, default=0, editable=False)),
                 ("app_version_num", models.PositiveIntegerField(db_default=0, default=0)),
+                ("size_class", models.PositiveSmallIntegerField(blank=True, null=True)),
                 ("hr_class", models.PositiveSmallIntegerField(db_default=0, default=0, editable=False)),
                 (
                     "bound_version",
@@ -1770,6 +1793,14 @@ class Migration(migrations.Migration):
                             _connector="OR",
                         ),
                         name="workunit_restricted_is_in_a_lane",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("size_class", None),
+                            models.Q(("app_version_num", 0), models.Q(("lane", 0), _negated=True)),
+                            _connector="OR",
+                        ),
+                        name="workunit_with_size_is_in_a_lane",
                     ),
                 ],
             },

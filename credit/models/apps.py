@@ -6,6 +6,7 @@ import math
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
+from django.contrib.postgres.fields import ArrayField
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import CheckConstraint, Q
@@ -112,6 +113,8 @@ def _job_limit(
 
 
 MAX_DEADLINE_SECS: Final = 10 * 366 * 86_400
+MAX_SIZE_CLASSES: Final = 10
+"""As BOINC's own server has it."""
 
 _APP_RANGES: Final = {
     "weight": (0, 1e6),
@@ -124,6 +127,7 @@ _APP_RANGES: Final = {
     "comparison_absolute_tolerance": (0, 1e300),
     "max_jobs_per_day_init": (1, 100_000),
     "reliable_turnaround_secs": (60, 1e9),
+    "n_size_classes": (1, MAX_SIZE_CLASSES),
     **JOB_LIMITS,
     "deadline_extension_secs": (0, MAX_DEADLINE_SECS),
     "max_extended_secs": (1, MAX_DEADLINE_SECS),
@@ -433,6 +437,21 @@ class App(models.Model):
             "all get them at once. From 60 to 1e+09."
         ),
     )
+    n_size_classes = models.PositiveSmallIntegerField(
+        _("size classes of jobs"),
+        default=1,
+        db_default=1,
+        validators=[MinValueValidator(1), MaxValueValidator(MAX_SIZE_CLASSES)],
+        help_text=_(
+            "For jobs of several sizes: computers are sorted into as many classes of the same number by their measured "
+            "speed, every hour. A job that names a class, from 0 for the smallest, goes first to computers of that "
+            "class. 1: jobs have no classes. At most 10."
+        ),
+    )
+    # State, renewed by the census: the speeds, in FLOPS, at which the classes after the first begin, and the number of
+    # computers that were counted
+    size_limits = ArrayField(models.FloatField(), default=list, db_default=[], editable=False)
+    size_census_nhosts = models.PositiveIntegerField(default=0, db_default=0, editable=False)
     is_beta = models.BooleanField(
         _("for testers only"),
         default=False,

@@ -146,6 +146,9 @@ class Workunit(models.Model):
     lane = models.BigIntegerField(_("reserved for"), default=0, db_default=0, editable=False)
     # 0: any; else only versions of this number
     app_version_num = models.PositiveIntegerField(_("version asked for"), default=0, db_default=0)
+    # For which of its app's classes of computers by speed it is made, 0 the slowest; NULL: for all alike. Also while
+    # its results are in another lane
+    size_class = models.PositiveSmallIntegerField(_("size class"), null=True, blank=True)
     # Of apps with homogeneous redundancy, once a result was sent; 0: not yet, or any
     hr_class = models.PositiveSmallIntegerField(_("class of computers"), default=0, db_default=0, editable=False)
     # Of apps with homogeneous versions, once a result was sent. No constraint: versions are never deleted
@@ -205,6 +208,10 @@ class Workunit(models.Model):
             CheckConstraint(
                 condition=~Q(lane=0) | Q(app_version_num=0, hr_class=0, bound_version=None),
                 name="workunit_restricted_is_in_a_lane",
+            ),
+            CheckConstraint(
+                condition=Q(size_class=None) | Q(app_version_num=0) & ~Q(lane=0),
+                name="workunit_with_size_is_in_a_lane",
             ),
             CheckConstraint(
                 condition=Q(assimilate_state=AssimilateState.INIT)

@@ -42,6 +42,7 @@ _PROJECT: Final = {
     "measure-changes": ("credit.tasks.measure_changes", 24 * 3600),
     "archive": ("scheduler.tasks.archive", 3600),
     "delete-leftovers": ("scheduler.tasks.delete_leftovers", 3600),
+    "size-census": ("scheduler.tasks.take_size_census", 3600),
     "trickles": ("scheduler.tasks.handle_trickles", 30),
 }
 _HOUR_SECS: Final = 3600

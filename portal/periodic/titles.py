@@ -43,6 +43,7 @@ _TITLES: Final[dict[str, StrOrPromise]] = {
     "scheduler.tasks.delete_leftovers": _("Delete leftovers of uploads"),
     "scheduler.tasks.finish": _("Assimilate finished jobs"),
     "scheduler.tasks.handle_trickles": _("Handle trickle messages"),
+    "scheduler.tasks.take_size_census": _("Sort computers into size classes"),
     "scheduler.tasks.top_up": _("Top up the demo’s jobs"),
     "scheduler.tasks.transition": _("Move jobs on"),
 }

@@ -61,6 +61,8 @@ class AppFacts:
     is_homogeneous_version: bool = False
     # Replacements go first to computers that return jobs within this time; None: to all alike
     reliable_turnaround_secs: float | None = None
+    # The speeds at which its size classes after the first begin (`choice.sizes`)
+    size_limits: tuple[float, ...] = ()
     # Whose computers alone get its jobs; None: all
     testers: frozenset[int] | None = None
 
@@ -257,7 +259,8 @@ class JobQuery:
     ``flops``: of the fastest version, times the availability. ``rank`` (-priority) and ``begin``: at which place in
     the queue to begin. ``ties``: of who asks (`engine.choice.ties`); ``avoids_ties``: only workunits of whose copies
     nobody with such a tie has one; ``is_strict``: even if there are no others, for a delay bound after they got it.
-    ``lanes``: those for this computer in which jobs wait (`engine.lanes`).
+    ``lanes``: those for this computer in which jobs wait (`engine.lanes`). ``sizes``: the lanes of size classes, if the
+    app has some, in the order in which it gets jobs of them.
     ``held_files``: what the computer has kept of earlier jobs. Ready jobs that need some of it go first; SQL does not
     look at it.
     """
@@ -276,6 +279,11 @@ class JobQuery:
     is_strict: bool = False
     lanes: list[int] = field(default_factory=list)
     held_files: list[str] = field(default_factory=list)
+    sizes: list[int] = field(default_factory=list)
+
+    @property
+    def has_lanes(self) -> bool:
+        return bool(self.lanes or self.sizes)
 
     def with_ties(self) -> JobQuery:
         """The same query for any copies."""

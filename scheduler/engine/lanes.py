@@ -19,6 +19,8 @@ FIRST_TARGETED: Final = 1 << _KIND_SHIFT
 """The least number of a lane that is for one computer, person or team."""
 FIRST_OF_TEAMS: Final = 3 << _KIND_SHIFT
 """The least number of a lane that is for a team."""
+FIRST_OF_SIZES: Final = 1 << 59
+"""The number of the lane of the smallest size class (`engine.choice.sizes`)."""
 RELIABLE: Final = 1 << 58
 """The lane of replacements that go to reliable computers first (`engine.choice.reliable`)."""
 MAX_SHARED_LANES: Final = 5_000
@@ -50,7 +52,8 @@ ANY_VERSION: Final = Requirement()
 class Lane:
     """Whom a job is for. The target's number, or a class of computers (`engine.hr_classes`) and a version; 0: any.
 
-    ``is_reliable``: a replacement that is for any computer, but for a reliable one first.
+    ``is_reliable``: a replacement that is for any computer, but for a reliable one first. ``size_class``: for any, but
+    for those of this class by speed first; None: for all alike.
     """
 
     kind: LaneKind = LaneKind.SHARED
@@ -58,6 +61,7 @@ class Lane:
     hr_class: int = 0
     requirement: Requirement = ANY_VERSION
     is_reliable: bool = False
+    size_class: int | None = None
 
     @property
     def number(self) -> int:
@@ -66,6 +70,8 @@ class Lane:
             return self.kind << _KIND_SHIFT | self.target_id
         if self.is_reliable:
             return RELIABLE
+        if self.size_class is not None:
+            return FIRST_OF_SIZES + self.size_class
         version_num, version_id = self.requirement
         return self.hr_class << _CLASS_SHIFT | (_IS_VERSION | version_id if version_id else version_num)
 
@@ -77,6 +83,8 @@ class Lane:
             return cls(kind, number & (FIRST_TARGETED - 1))
         if number == RELIABLE:
             return cls(is_reliable=True)
+        if number >= FIRST_OF_SIZES:
+            return cls(size_class=number - FIRST_OF_SIZES)
         value = number & (_IS_VERSION - 1)
         requirement = Requirement(0, value) if number & _IS_VERSION else Requirement(value, 0)
         return cls(hr_class=number >> _CLASS_SHIFT, requirement=requirement)
@@ -89,9 +97,16 @@ def is_for_one_person(lane: int, min_quorum: int) -> bool:
     return min_quorum == 1 and FIRST_TARGETED <= lane < FIRST_OF_TEAMS
 
 
-def free_lane(lane: int, version_num: int) -> int:
-    """The lane of a workunit of which nothing stands any more: its target's, or that of the version it asks for."""
-    return lane if lane >= FIRST_TARGETED else Lane(requirement=Requirement(version_num)).number
+def free_lane(lane: int, version_num: int, size_class: int | None) -> int:
+    """The lane of a workunit of which nothing stands any more: its target's, that of the version it asks for, or its
+    size's.
+    """
+    return lane if lane >= FIRST_TARGETED else Lane(requirement=Requirement(version_num), size_class=size_class).number
+
+
+def is_of_size(lane: int) -> bool:
+    """Whether any computer may have its jobs, though those of its size class get them first."""
+    return FIRST_OF_SIZES <= lane < FIRST_TARGETED
 
 
 class Binding(NamedTuple):
@@ -114,12 +129,14 @@ def bind(lane: int, version_num: int, hr_class: int, version_id: int) -> Binding
 class LaneIndex:
     """The lanes of an app in which jobs wait. ``shared``: by class, 0 for those without. ``targeted`` None: too many to
     be listed. ``has_replacements``: for reliable computers; ``is_for_all_now``: they have waited for these long enough.
+    ``sizes``: of each lane of a size class, the FLOPs of a job that waits there.
     """
 
     shared: dict[int, list[Lane]] = field(default_factory=dict)
     targeted: set[int] | None = field(default_factory=set)
     has_replacements: bool = False
     is_for_all_now: bool = False
+    sizes: dict[int, float] = field(default_factory=dict)
 
     @classmethod
     def of(cls, numbers: Iterable[int], *, has_more_targeted: bool = False) -> LaneIndex:

@@ -54,10 +54,11 @@ class WorkunitState:
     assimilate_state: int = AssimilateState.INIT
     file_delete_state: int = FileDeleteState.INIT
     confirm_until: dt.datetime | None = None
-    # Whether its results all go to one class of computers or one version; its lane, and the version it asks for
+    # Whether its results all go to one class of computers or one version; its lane, the version it asks for, its size
     is_bound: bool = False
     lane: int = 0
     app_version_num: int = 0
+    size_class: int | None = None
 
 
 @dataclass(slots=True)
@@ -93,7 +94,7 @@ def decide(workunit: WorkunitState, results: Sequence[ResultState], now: dt.date
         _withdraw(results, decision)
         decision.assimilate_state = max(decision.assimilate_state, AssimilateState.READY)
     elif workunit.is_bound and not any(_stands(result) for result in results):
-        decision.freed_lane = free_lane(workunit.lane, workunit.app_version_num)
+        decision.freed_lane = free_lane(workunit.lane, workunit.app_version_num, workunit.size_class)
     _check(workunit, results, decision)
     is_open = decision.need_validate or any(result.server_state == ServerState.IN_PROGRESS for result in results)
     if workunit.assimilate_state == AssimilateState.DONE and not is_open:

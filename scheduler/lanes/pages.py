@@ -17,6 +17,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from credit.models import App
 from portal.admin import ReadOnlyAdmin
+from scheduler.engine.lanes import is_of_size
 from scheduler.lanes.reads import ACTIVE_DAYS, read_lanes
 from scheduler.lanes.release import end, free
 
@@ -56,7 +57,7 @@ class LanePages(ReadOnlyAdmin):
         """Let all computers have them, or end them. It is noted in the app's history."""
         if not request.user.has_perm(CHANGE):
             raise PermissionDenied
-        if action not in ("free", "end") or not 0 < lane < 2**63:
+        if action not in ("free", "end") or not 0 < lane < 2**63 or is_of_size(lane):
             raise Http404("no such action")
         row = get_object_or_404(App, pk=app)
         if action == "free":

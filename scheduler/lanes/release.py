@@ -12,7 +12,7 @@ import structlog
 from django.db import connection, transaction
 
 from portal.models import Host
-from scheduler.engine.lanes import FIRST_TARGETED, Lane, LaneKind, Requirement
+from scheduler.engine.lanes import FIRST_TARGETED, Lane, LaneKind, free_lane
 from scheduler.lanes import sql
 
 log = structlog.get_logger(__name__)
@@ -53,17 +53,17 @@ def _free_some(app_id: int, lane: int) -> int:
     keeps_version = lane >= FIRST_TARGETED or bool(Lane.of(lane).hr_class or Lane.of(lane).requirement.version_id)
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(sql.LOCK_WORKUNITS, {"app": app_id, "lane": lane, "limit": BATCH})
-        rows: list[tuple[int, int]] = cursor.fetchall()
-        version_nums = [version_num if keeps_version else 0 for _, version_num in rows]
-        lanes = [Lane(requirement=Requirement(version_num)).number for version_num in version_nums]
-        cursor.execute(sql.FREE, {"ids": [id_ for id_, _ in rows], "version_nums": version_nums, "lanes": lanes})
+        rows: list[tuple[int, int, int | None]] = cursor.fetchall()
+        version_nums = [version_num if keeps_version else 0 for _, version_num, _ in rows]
+        lanes = [free_lane(0, number, size) for number, (_, _, size) in zip(version_nums, rows, strict=True)]
+        cursor.execute(sql.FREE, {"ids": [id_ for id_, _, _ in rows], "version_nums": version_nums, "lanes": lanes})
     return len(rows)
 
 
 def _end_some(app_id: int, lane: int, now: dt.datetime) -> int:
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(sql.LOCK_WORKUNITS, {"app": app_id, "lane": lane, "limit": BATCH})
-        ids = [id_ for id_, _ in cursor.fetchall()]
+        ids = [id_ for id_, _, _ in cursor.fetchall()]
         cursor.execute(sql.END, {"ids": ids, "now": now})
     return len(ids)
 

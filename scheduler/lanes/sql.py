@@ -5,16 +5,17 @@ from __future__ import annotations
 from typing import Final
 
 from credit.engine.states import Outcome, ServerState
-from scheduler.engine.lanes import FIRST_TARGETED, LaneKind
+from scheduler.engine.lanes import FIRST_OF_SIZES, FIRST_TARGETED, LaneKind
 
-# Reads the index of lanes, which has nothing but these jobs. Locks nothing.
+# Reads the index of lanes. What any computer may have, be it sooner or later, is left out. Locks nothing.
 WAITING_LANES: Final = f"""
 SELECT app_id, lane, count(*), min(created_at) FROM credit_result
  WHERE server_state = {ServerState.UNSENT} AND lane <> 0
+   AND NOT (lane >= {FIRST_OF_SIZES} AND lane < {FIRST_TARGETED})
  GROUP BY app_id, lane ORDER BY min(created_at), app_id, lane LIMIT %s
 """
 LOCK_WORKUNITS: Final = f"""
-SELECT id, app_version_num FROM credit_workunit WHERE id IN (
+SELECT id, app_version_num, size_class FROM credit_workunit WHERE id IN (
        SELECT workunit_id FROM credit_result
         WHERE app_id = %(app)s AND lane = %(lane)s AND lane <> 0 AND server_state = {ServerState.UNSENT}
         LIMIT %(limit)s)

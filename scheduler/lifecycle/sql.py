@@ -46,7 +46,7 @@ SELECT n.id, %(step)s, n.fault, 1, %(now)s, %(now)s::timestamptz + make_interval
 LOCK_DUE_WORKUNITS: Final = f"""
 SELECT w.id, w.min_quorum, w.target_nresults, w.max_error_results, w.max_total_results, w.max_success_results,
        w.error_mask, w.canonical_result_id IS NOT NULL, w.assimilate_state, w.file_delete_state, w.confirm_until,
-       w.hr_class > 0 OR w.bound_version_id IS NOT NULL, w.lane, w.app_version_num
+       w.hr_class > 0 OR w.bound_version_id IS NOT NULL, w.lane, w.app_version_num, w.size_class
   FROM credit_workunit w
  WHERE w.id IN (
        (SELECT id FROM credit_workunit q

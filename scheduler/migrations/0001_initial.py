@@ -268,12 +268,13 @@ class Migration(migrations.Migration):
                         db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name="+", to="credit.app"
                     ),
                 ),
+                ("lane", models.BigIntegerField(db_default=0, default=0)),
                 ("block", models.BigIntegerField()),
                 ("holder", models.BigIntegerField()),
                 ("until", models.DateTimeField()),
             ],
             options={
-                "constraints": [models.UniqueConstraint(fields=("app", "block"), name="joblease_one_holder")],
+                "constraints": [models.UniqueConstraint(fields=("app", "lane", "block"), name="joblease_one_holder")],
             },
         ),
         migrations.CreateModel(
@@ -1020,12 +1021,13 @@ class Migration(migrations.Migration):
                         db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name="+", to="credit.app"
                     ),
                 ),
+                ("lane", models.BigIntegerField(db_default=0, default=0)),
                 ("priority", models.SmallIntegerField()),
                 ("end", models.FloatField()),
             ],
             options={
                 "constraints": [
-                    models.UniqueConstraint(fields=("submitter", "app", "priority"), name="submitterplace_once")
+                    models.UniqueConstraint(fields=("submitter", "app", "lane", "priority"), name="submitterplace_once")
                 ],
             },
         ),

@@ -48,16 +48,20 @@ class Submitter(models.Model):
 
 
 class SubmitterPlace(models.Model):
-    """Where the work of a submitter ends in the queue of an app and a priority (`engine.submission.fair_queue`)."""
+    """Where the work of a submitter ends in the queue of an app and a priority (`engine.submission.fair_queue`).
+
+    ``lane``: each size class has a queue of its own; 0: of jobs without.
+    """
 
     submitter = models.ForeignKey(Submitter, models.CASCADE, related_name="places", db_index=False)
     app = models.ForeignKey(App, models.CASCADE, related_name="+", db_index=False)
+    lane = models.BigIntegerField(default=0, db_default=0)
     priority = models.SmallIntegerField()
     # In places, and parts of them
     end = models.FloatField()
 
     class Meta:
-        constraints = [UniqueConstraint(fields=["submitter", "app", "priority"], name="submitterplace_once")]
+        constraints = [UniqueConstraint(fields=["submitter", "app", "lane", "priority"], name="submitterplace_once")]
 
     def __str__(self) -> str:
         return f"{self.submitter}, {self.app}, {self.priority}: {self.end:.0f}"

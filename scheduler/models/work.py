@@ -62,11 +62,12 @@ class SubmissionDraft(models.Model):
 class JobLease(models.Model):
     """Until the lease ends, one process alone keeps the jobs of these places ready.
 
-    ``block``: the number of each of the places, divided by `scheduler.ready_jobs.sql.BLOCK`.
-    ``holder``: a random number of the process.
+    ``lane``: 0, or that of a size class; ``block``: the number of each of the places, divided by
+    `scheduler.ready_jobs.sql.BLOCK`. ``holder``: a random number of the process.
     """
 
     app = models.ForeignKey(App, models.CASCADE, related_name="+", db_index=False)
+    lane = models.BigIntegerField(default=0, db_default=0)
     block = models.BigIntegerField()
     holder = models.BigIntegerField()
     until = models.DateTimeField()
@@ -74,7 +75,7 @@ class JobLease(models.Model):
     class Meta:
         verbose_name = _("lease of jobs")
         verbose_name_plural = _("leases of jobs")
-        constraints = [models.UniqueConstraint(fields=["app", "block"], name="joblease_one_holder")]
+        constraints = [models.UniqueConstraint(fields=["app", "lane", "block"], name="joblease_one_holder")]
 
     def __str__(self) -> str:
         return f"{self.block} of {self.app}"

@@ -25,7 +25,7 @@ from scheduler.files import addresses
 from scheduler.models import AppKeyword, BetaTester, Generation, WorkBlock
 from scheduler.models import PlanClass as PlanClassRow
 from scheduler.programs import code_signing
-from scheduler.programs.sql import READ_LANES, READ_QUEUES
+from scheduler.programs.sql import READ_LANES, READ_QUEUES, READ_SIZES
 from scheduler.wire.replies import (
     ClientFile,
     VersionRefs,
@@ -126,6 +126,7 @@ def _read() -> Catalogue:
         cursor.execute(READ_QUEUES, [LOOKED_AT])
         queues = {row[0]: row[1:] for row in cursor.fetchall()}
     fpops_in_lanes = _read_lanes(catalogue)
+    _read_sizes(catalogue)
     _read_blocks(catalogue)
     volunteers: frozenset[int] | None = None
     about: dict[int, set[int]] = {}
@@ -138,7 +139,8 @@ def _read() -> Catalogue:
             typical, rank, first_place, last_place, last_rank = queues.get(app.pk, (None, None, None, None, None))
             if app.is_beta and volunteers is None:
                 volunteers = _all_testers()
-            typical = typical or fpops_in_lanes.get(app.pk)
+            of_sizes = catalogue.lanes[app.pk].sizes.values() if app.pk in catalogue.lanes else ()
+            typical = typical or next(iter(of_sizes), None) or fpops_in_lanes.get(app.pk)
             catalogue.apps[app.pk] = replace(
                 _app(app, typical, (first_place or 0, last_place or 0), (rank, last_rank)),
                 keywords=keywords.kin(about.get(app.pk, ())),
@@ -201,6 +203,7 @@ def _app(app: App, typical: float | None, places: tuple[int, int], ranks: tuple[
         redundancy=Redundancy(app.homogeneous_redundancy),
         is_homogeneous_version=app.homogeneous_app_version,
         reliable_turnaround_secs=app.reliable_turnaround_secs,
+        size_limits=tuple(app.size_limits),
     )
 
 
@@ -235,6 +238,14 @@ def _read_lanes(catalogue: Catalogue) -> dict[int, float]:
             members = members.filter(team__in=teams)
         catalogue.teams.update(members.values_list("user_id", "team_id"))
     return {app_id: fpops for app_id, _, fpops, _ in rows if fpops is not None}
+
+
+def _read_sizes(catalogue: Catalogue) -> None:
+    """Note the usual size of the jobs that wait in each size class."""
+    with connection.cursor() as cursor:
+        cursor.execute(READ_SIZES, [LOOKED_AT])
+        for app_id, lane, typical in cursor.fetchall():
+            catalogue.lanes.setdefault(app_id, LaneIndex()).sizes[lane] = typical
 
 
 def _read_blocks(catalogue: Catalogue) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from credit.engine.states import ServerState
+from credit.models.apps import MAX_SIZE_CLASSES
 from scheduler.engine.choice.reliable import WAIT_SECS
-from scheduler.engine.lanes import FIRST_TARGETED, MAX_SHARED_LANES, MAX_TARGETED_LANES, RELIABLE
+from scheduler.engine.lanes import FIRST_OF_SIZES, FIRST_TARGETED, MAX_SHARED_LANES, MAX_TARGETED_LANES, RELIABLE
 
 # Of each app's queue: the usual size of the first jobs, the highest priority and the places between which its jobs lie,
 # and the lowest priority. Locks nothing.
@@ -28,9 +29,23 @@ SELECT a.id, q.typical, q.place[1], q.place[2],
  WHERE NOT a.is_deprecated
 """
 
-# Of each app the lanes in which jobs wait, the size of one of these jobs, and whether replacements have waited for a
-# reliable computer long enough, by those that go first: from each lane it skips to the next one
-# by the index, however many jobs wait. Locks nothing.
+# Of each app and size class in which jobs wait, the usual size of the first ones. Locks nothing.
+READ_SIZES: Final = f"""
+SELECT a.id, s.lane, q.typical
+  FROM credit_app a
+ CROSS JOIN generate_series({FIRST_OF_SIZES}, {FIRST_OF_SIZES + MAX_SIZE_CLASSES - 1}) AS s(lane)
+ CROSS JOIN LATERAL (
+       SELECT avg(w.fpops_est) AS typical
+         FROM (SELECT workunit_id FROM credit_result
+                WHERE app_id = a.id AND lane = s.lane AND lane <> 0 AND server_state = {ServerState.UNSENT}
+                ORDER BY app_id, lane, priority * -1, id + queue_shift LIMIT %s) r
+         JOIN credit_workunit w ON w.id = r.workunit_id) q
+ WHERE NOT a.is_deprecated AND q.typical IS NOT NULL
+"""
+
+# Of each app the lanes in which jobs wait, other than those of size classes; the size of one of these jobs; and whether
+# replacements have waited for a reliable computer long enough, by those that go first. From each lane it skips to the
+# next one by the index, however many jobs wait. Locks nothing.
 READ_LANES: Final = f"""
 SELECT a.id, l.lanes, (
        SELECT w.fpops_est FROM credit_result r JOIN credit_workunit w ON w.id = r.workunit_id
@@ -42,7 +57,7 @@ SELECT a.id, l.lanes, (
   FROM credit_app a
  CROSS JOIN LATERAL (
        SELECT array_agg(t.lane) AS lanes
-         FROM (VALUES (1::bigint, {FIRST_TARGETED}::bigint, {MAX_SHARED_LANES}),
+         FROM (VALUES (1::bigint, {FIRST_OF_SIZES}::bigint, {MAX_SHARED_LANES}),
                       ({FIRST_TARGETED}, {2**63 - 1}, {MAX_TARGETED_LANES + 1})) AS k(low, high, most)
         CROSS JOIN LATERAL (
               WITH RECURSIVE t(lane, n) AS (

@@ -1,4 +1,5 @@
--- The first jobs of an app's queue that are for all (lane 0), in blocks of neighbouring places that nobody else has leased, which are leased.
+-- The first jobs of an app's queue that are for all, those without a size (lane 0) or (SIZED) of one size class, in
+-- blocks of neighbouring places that nobody else has leased, which are leased.
 --
 -- "head" is read only as far as something needs it, as each of its rows is in another page of the table. "last": the
 -- place of the last job that was looked at; NULL at the end of the queue.
@@ -9,26 +10,34 @@ WITH head AS MATERIALIZED (
   SELECT id, (priority * -1) AS rank, (id + queue_shift) AS place, name, workunit_id,
          (id + queue_shift) / :BLOCK AS block
     FROM credit_result
+\if :SIZED
+   WHERE app_id = %(app_id)s::bigint AND server_state = :UNSENT AND lane = %(lane)s::bigint AND lane <> 0
+     AND (app_id, lane, (priority * -1), (id + queue_shift))
+         >= (%(app_id)s::bigint, %(lane)s::bigint, %(rank)s::integer, %(begin)s::bigint)
+   ORDER BY app_id, lane, (priority * -1), (id + queue_shift) LIMIT %(looked_at)s::integer),
+\else
    WHERE app_id = %(app_id)s::bigint AND server_state = :UNSENT AND lane = 0
      AND (app_id, (priority * -1), (id + queue_shift)) >= (%(app_id)s::bigint, %(rank)s::integer, %(begin)s::bigint)
    ORDER BY (priority * -1), (id + queue_shift) LIMIT %(looked_at)s::integer),
+\endif
 free AS MATERIALIZED (
   SELECT * FROM head
    WHERE block NOT IN (SELECT s.block FROM scheduler_joblease s
-                        WHERE s.app_id = %(app_id)s::bigint AND s.holder <> %(holder)s::bigint
+                        WHERE s.app_id = %(app_id)s::bigint AND s.lane = %(lane)s::bigint AND s.holder <> %(holder)s::bigint
                           AND s.until BETWEEN now() AND now() + interval '1 minute')
    ORDER BY rank, place LIMIT %(most)s::integer),
 leased AS (
-  INSERT INTO scheduler_joblease AS s (app_id, block, holder, until)
-  SELECT DISTINCT %(app_id)s::bigint, block, %(holder)s::bigint, now() + make_interval(secs => %(lease_secs)s::float8)
+  INSERT INTO scheduler_joblease AS s (app_id, lane, block, holder, until)
+  SELECT DISTINCT %(app_id)s::bigint, %(lane)s::bigint, block, %(holder)s::bigint,
+         now() + make_interval(secs => %(lease_secs)s::float8)
     FROM free ORDER BY block
-      ON CONFLICT (app_id, block) DO UPDATE SET holder = excluded.holder, until = excluded.until
+      ON CONFLICT (app_id, lane, block) DO UPDATE SET holder = excluded.holder, until = excluded.until
          WHERE s.holder = excluded.holder OR s.until NOT BETWEEN now() AND now() + interval '1 minute'
   RETURNING block),
 expired AS (
   DELETE FROM scheduler_joblease WHERE id IN (
     SELECT id FROM scheduler_joblease
-     WHERE app_id = %(app_id)s::bigint AND until < now() - interval '1 minute'
+     WHERE app_id = %(app_id)s::bigint AND lane = %(lane)s::bigint AND until < now() - interval '1 minute'
        AND block NOT IN (SELECT block FROM free) FOR UPDATE SKIP LOCKED)),
 jobs AS (
   SELECT workunit_id, json_agg(json_build_object('id', id, 'rank', rank, 'place', place, 'name', name)) AS copies

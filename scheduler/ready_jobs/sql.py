@@ -1,4 +1,4 @@
-"""The statement that reads ready jobs and leases them to a process; its file says what it locks."""
+"""The statements that read ready jobs and lease them to a process; their file says what they lock."""
 
 from __future__ import annotations
 
@@ -9,4 +9,5 @@ from portal.clients.database.sql_files import statement
 
 BLOCK: Final = 16
 """Neighbouring places of the queue, whose jobs are leased together."""
-LEASE_JOBS: Final = statement(__file__, "lease", BLOCK=BLOCK, UNSENT=ServerState.UNSENT)
+LEASE_JOBS: Final = statement(__file__, "lease", BLOCK=BLOCK, SIZED=False, UNSENT=ServerState.UNSENT)
+LEASE_JOBS_OF_SIZE: Final = statement(__file__, "lease", BLOCK=BLOCK, SIZED=True, UNSENT=ServerState.UNSENT)

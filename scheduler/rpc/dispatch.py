@@ -17,7 +17,7 @@ from django.conf import settings
 
 from credit.engine.flops import Ceilings
 from portal.clients.database.settings_cache import cached_setting
-from scheduler.engine.choice import containers, keywords, reliable, versions
+from scheduler.engine.choice import containers, keywords, reliable, sizes, versions
 from scheduler.engine.choice.client_versions import ClientLimits, number_of, refused, site_reason
 from scheduler.engine.choice.needs import Needs
 from scheduler.engine.choice.selection import Limits, Selection, jobs_by_app_weight, jobs_wanted
@@ -45,7 +45,8 @@ class Dispatch:
     ``scores``: how much the volunteer likes each app (`keywords.score`). ``inherited``: for each missing record, the
     version whose statistics it takes over. ``lost``: jobs to give up; ``again``: jobs to send again. ``ties``: what the
     computer shares with others that may be the same person's (`engine.choice.ties`). ``lanes``: of each app, those for
-    this computer in which jobs wait (`engine.lanes`). ``held_files``: what it keeps of earlier jobs.
+    this computer in which jobs wait (`engine.lanes`). ``sizes``: of each app with such jobs, lanes of size classes in
+    the order that suits it (`engine.choice.sizes`). ``held_files``: what it keeps of earlier jobs.
     """
 
     catalogue: Catalogue
@@ -57,7 +58,20 @@ class Dispatch:
     again: list[tuple[KnownResult, Choice]] = field(default_factory=list)
     ties: list[int] = field(default_factory=list)
     lanes: dict[int, list[int]] = field(default_factory=dict)
+    sizes: dict[int, list[int]] = field(default_factory=dict)
     held_files: list[str] = field(default_factory=list)
+
+    def speed(self, app_id: int) -> float:
+        """The FLOPS that the computer does with the app's fastest version, also while it is off."""
+        choices = self.selection.choices[app_id].values()
+        return max(choice.flops * self.computer.availability(choice.processor_type) for choice in choices)
+
+    def app(self, app_id: int) -> AppFacts:
+        """The app, with the size of the jobs that this computer gets of it first."""
+        app = self.catalogue.apps[app_id]
+        waiting = self.catalogue.lanes[app_id].sizes if app_id in self.sizes else {}
+        typical = next((waiting[lane] for lane in self.sizes.get(app_id, ()) if lane in waiting), None)
+        return app if typical is None else replace(app, typical_fpops=typical)
 
 
 def computer_of(request: SchedulerRequest, preferences: ProjectPreferences = NOTHING_CHOSEN) -> Computer:
@@ -169,6 +183,7 @@ def begin(
             LaneKind.TEAM: catalogue.teams.get(account.user_id, 0),
         }
         work.lanes = {app_id: lanes for app_id in selection.choices if (lanes := _lanes(work, app_id, targets))}
+        work.sizes = {app_id: lanes for app_id in selection.choices if (lanes := _sizes(work, app_id))}
     return work
 
 
@@ -205,6 +220,15 @@ def _lanes(work: Dispatch, app_id: int, targets: Mapping[LaneKind, int]) -> list
         for choice in work.selection.choices[app_id].values()
     )
     return index.of_target(targets) + index.of_replacements(is_reliable=is_reliable) + shared
+
+
+def _sizes(work: Dispatch, app_id: int) -> list[int]:
+    """The lanes of the app's size classes, if jobs wait in any, in the order that suits this computer."""
+    index = work.catalogue.lanes.get(app_id)
+    if index is None or not index.sizes:
+        return []
+    own = sizes.class_of(work.speed(app_id), work.catalogue.apps[app_id].size_limits)
+    return sizes.in_order(own, index.sizes)
 
 
 def asks_too_soon(request: SchedulerRequest, account: Account, now: dt.datetime) -> bool:
@@ -364,7 +388,7 @@ def renew_records(work: Dispatch, records: Records) -> None:
 def job_queries(dispatch: Dispatch, draw: random.Random) -> list[JobQuery]:
     """The queries for the heads of the queues: for each processor type, the apps that can use it."""
     selection = dispatch.selection
-    apps = [dispatch.catalogue.apps[app_id] for app_id in selection.choices]
+    apps = [dispatch.app(app_id) for app_id in selection.choices]
     wanted = jobs_wanted(selection, apps)
     if apps and not any(wanted.values()):
         selection.reasons.add(selection.full)
@@ -395,12 +419,11 @@ def queries_of_other_apps(dispatch: Dispatch, drawn: Iterable[JobQuery], most: i
 
 def _query(dispatch: Dispatch, app_id: int, most: int) -> JobQuery:
     selection = dispatch.selection
-    choices = selection.choices[app_id].values()
     ram, disk = dispatch.computer.ram_bytes, selection.disk_bytes
     return JobQuery(
         app_id,
         most,
-        max(choice.flops * dispatch.computer.availability(choice.processor_type) for choice in choices),
+        dispatch.speed(app_id),
         min(need.begins_after_secs for need in selection.needs.by_type.values() if need.is_open),
         NO_LIMIT if ram is None else ram,
         NO_LIMIT if disk is None else disk,
@@ -411,6 +434,7 @@ def _query(dispatch: Dispatch, app_id: int, most: int) -> JobQuery:
         settings.SEPARATE_REPLICAS == Separation.STRICT,
         dispatch.lanes.get(app_id, []),
         dispatch.held_files,
+        dispatch.sizes.get(app_id, []),
     )
 
 
@@ -421,7 +445,7 @@ def from_random_place(query: JobQuery, left: int, app: AppFacts, draw: random.Ra
 
 
 def _place(app: AppFacts, rank: int, draw: random.Random) -> tuple[int, int]:
-    """A random place in the queue (`job_cache.Place`).
+    """A random place in the queue (`ready_queue.Place`).
 
     Half of the time it is among the most urgent jobs, else behind them, as these may suit no computer like this one.
     """

@@ -8,14 +8,15 @@ SELECT json_agg(json_build_object('rank', f.rank, 'place', f.place, 'job',
 \if :ONE
   FROM (VALUES (%(app_id)s::bigint, %(most)s::integer, %(flops)s::float8, %(delay_secs)s::float8,
                 %(memory_bytes)s::float8, %(disk_bytes)s::float8, %(one_per_user)s::boolean, %(rank)s::integer,
-                %(begin)s::bigint, %(ties)s::bigint[], %(avoids_ties)s::boolean, %(lanes)s::bigint[]))
+                %(begin)s::bigint, %(ties)s::bigint[], %(avoids_ties)s::boolean, %(lanes)s::bigint[],
+                %(sizes)s::bigint[]))
        AS a(app_id, most, flops, delay_secs, memory_bytes, disk_bytes, one_per_user, rank, begin, ties, avoids_ties,
-            lanes)
+            lanes, sizes)
 \else
   FROM (SELECT * FROM jsonb_to_recordset(%(queries)s::jsonb)
                AS q(app_id bigint, most integer, flops float8, delay_secs float8, memory_bytes float8,
                     disk_bytes float8, one_per_user boolean, rank integer, begin bigint, ties bigint[],
-                    avoids_ties boolean, lanes bigint[])
+                    avoids_ties boolean, lanes bigint[], sizes bigint[])
          WHERE q.app_id = q.app_id + 0) a
 \endif
  LEFT JOIN LATERAL (

@@ -31,11 +31,11 @@ async def pick(user_id: int, queries: Sequence[JobQuery]) -> tuple[list[Job], di
     """Lock jobs at the heads of the apps' queues; these in the queue's order, and by app where its queue begins now."""
     if len(queries) == 1:
         # As texts, since for numbers the driver would prepare another statement for each size.
-        statement = rpc_sql.pick(of_one_app=True, has_lanes=bool(queries[0].lanes))
+        statement = rpc_sql.pick(of_one_app=True, has_lanes=queries[0].has_lanes)
         query = {name: _as_text(getattr(queries[0], name)) for name in statement.names if name != "user_id"}
         step = Step(statement, query | {"user_id": str(user_id)})
     else:
-        statement = rpc_sql.pick(of_one_app=False, has_lanes=any(query.lanes for query in queries))
+        statement = rpc_sql.pick(of_one_app=False, has_lanes=any(query.has_lanes for query in queries))
         step = Step(statement, {"queries": _as_json(queries), "user_id": str(user_id)})
     [(picked,)] = await fetch(step)
     jobs: list[Job] = []
@@ -58,7 +58,7 @@ async def pick_elsewhere(
         "found": f"{{{','.join(str(job.id) for job in found)}}}",
         "now": now.isoformat(),
     }
-    statement = rpc_sql.pick_elsewhere(has_lanes=any(query.lanes for query in short))
+    statement = rpc_sql.pick_elsewhere(has_lanes=any(query.has_lanes for query in short))
     [row] = decode(ELSEWHERE, await fetch(Step(statement, values)))
     return row.jobs or [], row.waiting
 

@@ -1,6 +1,6 @@
 -- Lock the computer of each request, the jobs that it is to be sent, and their workunits, and return the computers whose
 -- requests got all of theirs: nobody else has locked any of these rows, and all of the jobs wait and are for
--- everybody (lane 0). It waits for nobody.
+-- everybody (lane 0, or that of a size class). It waits for nobody.
 --
 -- A computer is locked if its row is as it was read (version), and before its jobs. "+ 0": as in read.sql.
 WITH computers AS MATERIALIZED (
@@ -10,6 +10,7 @@ WITH computers AS MATERIALIZED (
      FOR NO KEY UPDATE OF h SKIP LOCKED),
 jobs AS MATERIALIZED (
   SELECT r.id FROM credit_result r JOIN credit_workunit w ON w.id = ANY (ARRAY[r.workunit_id])
-   WHERE r.id = ANY (ARRAY(SELECT unnest(jobs) FROM computers)) AND r.server_state = :UNSENT AND r.lane = 0
+   WHERE r.id = ANY (ARRAY(SELECT unnest(jobs) FROM computers)) AND r.server_state = :UNSENT
+   AND (r.lane = 0 OR r.lane >= :FIRST_OF_SIZES AND r.lane < :FIRST_TARGETED)
      FOR NO KEY UPDATE OF w, r SKIP LOCKED)
 SELECT host_id FROM computers WHERE jobs <@ ARRAY(SELECT id FROM jobs)

@@ -14,11 +14,11 @@ from credit.models.work import MAX_RESULTS_PER_WORKUNIT
 from portal.clients.database.sql_files import read_sql, statement
 from portal.clients.effects import Statement
 from portal.computers.host_columns import HOST_COLUMNS
-from scheduler.engine.lanes import FIRST_OF_TEAMS, FIRST_TARGETED
+from scheduler.engine.lanes import FIRST_OF_SIZES, FIRST_OF_TEAMS, FIRST_TARGETED
 
 WINDOW: Final = 200
-"""Waiting jobs of an app that are looked at, at the head of the queue and, if that is not enough, from a random place.
-A request that nothing suits must not read the whole queue."""
+"""Waiting jobs of an app that are looked at, at the head of the queue, of that of each size class, and, if that is not
+enough, from a random place. A request that nothing suits must not read the whole queue."""
 
 LANE_WINDOW: Final = 50
 """The same of each lane that is for the computer."""
@@ -64,8 +64,9 @@ def pick_elsewhere(*, has_lanes: bool) -> Statement:
 
 DIAGNOSE: Final = statement(__file__, "diagnose", **_WINDOWS, **_STATES)
 
-RESERVE: Final = statement(__file__, "reserve", **_STATES)
-RESERVE_JOBS: Final = statement(__file__, "reserve_jobs", **_STATES)
+_FOR_ALL: Final = {"FIRST_OF_SIZES": FIRST_OF_SIZES, "FIRST_TARGETED": FIRST_TARGETED}
+RESERVE: Final = statement(__file__, "reserve", **_FOR_ALL, **_STATES)
+RESERVE_JOBS: Final = statement(__file__, "reserve_jobs", **_FOR_ALL, **_STATES)
 
 _PARTS: Final = (
     "sent",

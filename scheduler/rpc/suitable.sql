@@ -7,7 +7,8 @@
 -- statistics say.
 --
 -- With LANES also those in lanes that are for this computer (scheduler/engine/lanes.py), from the beginning of each:
--- first what is for itself, its owner or their team, then all in the order of the queue.
+-- first what is for itself, its owner or their team, then all in the order of the queue. Those of size classes are in the
+-- order in which this computer gets them: within a priority those of its own come with what is for all, then the others.
 SELECT r.id, w.id AS workunit_id, r.name, w.name AS workunit_name, w.fpops_est, w.fpops_bound,
        w.memory_bound_bytes, w.disk_bound_bytes, w.delay_bound_secs, w.min_quorum, w.command_line,
        w.input_files, w.output_files
@@ -15,16 +16,20 @@ SELECT r.id, w.id AS workunit_id, r.name, w.name AS workunit_name, w.fpops_est, 
        , w.hr_class, w.app_version_num, w.bound_version_id, c.lane
   -- Sorted before anything is joined, so that no more is looked at than is wanted.
   FROM (SELECT u.*, u.lane < :FIRST_TARGETED AS is_shared FROM (
-        SELECT l.* FROM unnest(a.lanes) AS key(lane) CROSS JOIN LATERAL (
+        SELECT l.*, key.step
+          FROM (SELECT lane, 0 AS step, :LANE_WINDOW AS most FROM unnest(a.lanes) AS key(lane)
+                 UNION ALL
+                SELECT lane, number - 1, :WINDOW FROM unnest(a.sizes) WITH ORDINALITY AS key(lane, number)) key
+         CROSS JOIN LATERAL (
                SELECT id, lane, (priority * -1) AS rank, (id + queue_shift) AS place FROM credit_result
                 WHERE app_id = a.app_id AND lane = key.lane AND lane <> 0 AND server_state = :UNSENT
-                ORDER BY app_id, lane, (priority * -1), (id + queue_shift) LIMIT :LANE_WINDOW) l
+                ORDER BY app_id, lane, (priority * -1), (id + queue_shift) LIMIT key.most) l
         UNION ALL
-       (SELECT id, lane, (priority * -1) AS rank, (id + queue_shift) AS place FROM credit_result
+       (SELECT id, lane, (priority * -1) AS rank, (id + queue_shift) AS place, 0 FROM credit_result
          WHERE app_id = a.app_id AND server_state = :UNSENT AND lane = 0
            AND (app_id, (priority * -1), (id + queue_shift)) >= (a.app_id, f.rank, f.place)
          ORDER BY (priority * -1), (id + queue_shift) LIMIT :WINDOW)) u
-         ORDER BY is_shared, u.rank, u.place LIMIT 1000000) c
+         ORDER BY is_shared, u.rank, u.step, u.place LIMIT 1000000) c
 \else
   FROM (SELECT id, lane, (priority * -1) AS rank, (id + queue_shift) AS place FROM credit_result
          WHERE app_id = a.app_id AND server_state = :UNSENT AND lane = 0
@@ -60,7 +65,7 @@ SELECT r.id, w.id AS workunit_id, r.name, w.name AS workunit_name, w.fpops_est, 
                    WHEN a.one_per_user THEN coalesce(o.user_id, 0) ELSE 0 END
          FROM credit_result o WHERE o.workunit_id = w.id))
 \if :LANES
- ORDER BY c.is_shared, c.rank, c.place LIMIT a.most
+ ORDER BY c.is_shared, c.rank, c.step, c.place LIMIT a.most
 \else
  ORDER BY c.rank, c.place LIMIT a.most
 \endif

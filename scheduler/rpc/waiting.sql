@@ -6,12 +6,12 @@ SELECT json_build_object('njobs', count(*),
        'deadline', count(*) FILTER (WHERE w.fpops_est > a.flops * (w.delay_bound_secs - a.delay_secs)))
   FROM jsonb_to_recordset(%(apps)s::jsonb)
        AS a(app_id bigint, flops float8, delay_secs float8, memory_bytes float8, disk_bytes float8,
-            lanes bigint[])
+            lanes bigint[], sizes bigint[])
  CROSS JOIN LATERAL ((SELECT workunit_id FROM credit_result
                        WHERE app_id = a.app_id AND server_state = :UNSENT AND lane = 0
                        ORDER BY (priority * -1), (id + queue_shift) LIMIT :WINDOW)
                       UNION ALL
-                      SELECT l.workunit_id FROM unnest(a.lanes) AS key(lane) CROSS JOIN LATERAL (
+                      SELECT l.workunit_id FROM unnest(a.lanes || a.sizes) AS key(lane) CROSS JOIN LATERAL (
                              SELECT workunit_id FROM credit_result
                               WHERE app_id = a.app_id AND lane = key.lane AND lane <> 0 AND server_state = :UNSENT
                               ORDER BY app_id, lane, (priority * -1), (id + queue_shift) LIMIT :LANE_WINDOW) l) c

@@ -11,7 +11,7 @@ from django.db import connection, models
 from django.db.backends.utils import CursorWrapper
 
 from credit.models import Result, Workunit
-from scheduler.engine.submission.fair_queue import Window
+from scheduler.engine.submission.fair_queue import QueueOf, Window
 from scheduler.submission import sql
 from scheduler.submission.sql import MARK, SHIFT
 
@@ -35,11 +35,11 @@ def create_results(
     cursor: CursorWrapper,
     wanted: Sequence[tuple[int, int, int]],
     now: dt.datetime,
-    windows: Mapping[int, Window] | None = None,
+    windows: Mapping[QueueOf, Window] | None = None,
 ) -> None:
     """Make results of workunits: (workunit id, number of the first, how many) of each. One statement.
 
-    ``windows``: where in the queue they lie, by priority; else anywhere.
+    ``windows``: where in their queues they lie; else anywhere.
     The workunits are locked by the caller, or not visible to anybody else yet: the numbers are parts of names.
     """
     defaults = _defaults(Result)
@@ -53,7 +53,8 @@ def create_results(
             "ids": [id_ for id_, _, _ in wanted],
             "firsts": [first for _, first, _ in wanted],
             "counts": [count for _, _, count in wanted],
-            "priorities": list(windows or ()),
+            "priorities": [queue.priority for queue in windows or ()],
+            "sizes": [queue.lane for queue in windows or ()],
             "starts": [window.start for window in (windows or {}).values()],
             "widths": [window.width for window in (windows or {}).values()],
         },

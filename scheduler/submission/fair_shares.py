@@ -8,16 +8,17 @@ from django.db import connection
 
 from credit.models import Batch
 from portal.models import User
+from scheduler.engine.lanes import is_of_size
 from scheduler.engine.submission import fair_queue
-from scheduler.engine.submission.fair_queue import Queue, Window
+from scheduler.engine.submission.fair_queue import Queue, QueueOf, Window
 from scheduler.engine.submission.submitter_limits import UnderWay, WantedJob, excess
 from scheduler.models import Submitter, SubmitterPlace
 from scheduler.submission import sql
 from scheduler.wire.job_fields import MOST_PRIORITY, JobError, SubmittedJob
 
 
-def admit(batch: Batch, jobs: Sequence[SubmittedJob]) -> Mapping[int, Window]:
-    """Where in the queues the results of these jobs lie, by priority. JobError if their owner may not submit them.
+def admit(batch: Batch, jobs: Sequence[SubmittedJob]) -> Mapping[QueueOf, Window]:
+    """Where in the queues the results of these jobs lie. JobError if their owner may not submit them.
 
     Locks the owner's row, so that one submission of theirs comes after the other. What nobody has submitted has no
     window: it lies anywhere in the queue.
@@ -29,7 +30,7 @@ def admit(batch: Batch, jobs: Sequence[SubmittedJob]) -> Mapping[int, Window]:
     wanted = [_wanted(job) for job in jobs]
     if not sets_limits(batch.owner):
         _check(submitter, batch, wanted)
-    return _windows(submitter, batch.app_id, wanted)
+    return _windows(submitter, batch.app_id, jobs)
 
 
 def sets_limits(user: User) -> bool:
@@ -56,25 +57,29 @@ def _check(submitter: Submitter, batch: Batch, wanted: Sequence[WantedJob]) -> N
         raise JobError(fault.field, fault.message)
 
 
-def _windows(submitter: Submitter, app_id: int, wanted: Iterable[WantedJob]) -> dict[int, Window]:
+def _windows(submitter: Submitter, app_id: int, jobs: Iterable[SubmittedJob]) -> dict[QueueOf, Window]:
     """And the submitter's next submission begins behind them."""
-    fpops: dict[int, list[float]] = {}
-    for job in wanted:
-        fpops.setdefault(job.priority, []).extend([job.fpops] * job.ncopies)
-    values = {"app": app_id, "priorities": list(fpops), "submitter": submitter.pk}
+    fpops: dict[QueueOf, list[float]] = {}
+    for job in jobs:
+        lane = job.fields["lane"]
+        queue = QueueOf(job.fields["priority"], lane if is_of_size(lane) else 0)
+        fpops.setdefault(queue, []).extend([job.fields["fpops_est"]] * job.fields["target_nresults"])
+    queues = {"priorities": [queue.priority for queue in fpops], "lanes": [queue.lane for queue in fpops]}
+    values = {"app": app_id, "submitter": submitter.pk, **queues}
     windows = {}
     with connection.cursor() as cursor:
         cursor.execute(sql.READ_PLACES, values)
-        for priority, newest, head, last, end in cursor.fetchall():
-            windows[priority] = fair_queue.window(Queue(newest, head, last), end, fpops[priority], submitter.share)
+        for priority, lane, newest, head, last, end in cursor.fetchall():
+            queue = QueueOf(priority, lane)
+            windows[queue] = fair_queue.window(Queue(newest, head, last), end, fpops[queue], submitter.share)
         cursor.execute(sql.FORGET_PLACES, values)
     SubmitterPlace.objects.bulk_create(
         [
-            SubmitterPlace(submitter=submitter, app_id=app_id, priority=priority, end=window.end)
-            for priority, window in windows.items()
+            SubmitterPlace(submitter=submitter, app_id=app_id, end=window.end, **queue._asdict())
+            for queue, window in windows.items()
         ],
         update_conflicts=True,
-        unique_fields=["submitter", "app", "priority"],
+        unique_fields=["submitter", "app", "lane", "priority"],
         update_fields=["end"],
     )
     return windows

@@ -43,6 +43,10 @@ _DEFAULTS: dict[str, tuple[StrOrPromise, StrOrPromise]] = {
     "max_total_results": (_("Maximum results of all kinds"), _("If empty, 10.")),
     "max_success_results": (_("Results without agreement after which a job fails"), _("If empty, 6.")),
     "credit": (_("Credit per job"), _("Only for apps whose credit is given with each job.")),
+    "size_class": (
+        _("Size class"),
+        _("Of apps with size classes: 0 for the smallest jobs. If empty, the jobs are for all computers alike."),
+    ),
     "app_version_num": (
         _("Version of the app"),
         _("Only this one computes the jobs: 105 for 1.05. If empty, the best for each computer."),

@@ -5,9 +5,34 @@ from __future__ import annotations
 from typing import Final
 
 from credit.engine.states import AssimilateState, Outcome, ServerState, ValidateState
-from scheduler.engine.lanes import RELIABLE
+from scheduler.engine.lanes import FIRST_OF_SIZES, RELIABLE
 from scheduler.engine.submission.fair_queue import FPOPS_PER_PLACE, LONGEST_JOB, MIN_WINDOW
 
+_SIZE: Final = f"coalesce({FIRST_OF_SIZES} + w.size_class, 0)"
+"""Of a workunit: which of its app's queues its results lie in at first, by lane (`engine.submission.fair_queue`)."""
+# Of a queue (k): the places of its first and its last job.
+_ENDS: Final = f"""
+  LEFT JOIN LATERAL (
+       (SELECT id + queue_shift AS place FROM credit_result
+         WHERE k.lane = 0 AND app_id = {{app}} AND server_state = {ServerState.UNSENT} AND lane = 0
+           AND priority * -1 = k.priority * -1
+         ORDER BY id + queue_shift LIMIT 1)
+        UNION ALL
+       (SELECT id + queue_shift FROM credit_result
+         WHERE k.lane <> 0 AND app_id = {{app}} AND server_state = {ServerState.UNSENT} AND lane <> 0 AND lane = k.lane
+           AND priority * -1 = k.priority * -1
+         ORDER BY id + queue_shift LIMIT 1)) head ON true
+  LEFT JOIN LATERAL (
+       (SELECT id + queue_shift AS place FROM credit_result
+         WHERE k.lane = 0 AND app_id = {{app}} AND server_state = {ServerState.UNSENT} AND lane = 0
+           AND priority * -1 = k.priority * -1
+         ORDER BY app_id DESC, priority * -1 DESC, id + queue_shift DESC LIMIT 1)
+        UNION ALL
+       (SELECT id + queue_shift FROM credit_result
+         WHERE k.lane <> 0 AND app_id = {{app}} AND server_state = {ServerState.UNSENT} AND lane <> 0 AND lane = k.lane
+           AND priority * -1 = k.priority * -1
+         ORDER BY app_id DESC, lane DESC, priority * -1 DESC, id + queue_shift DESC LIMIT 1)) last ON true
+"""
 READ_PROGRESS: Final = f"""
 SELECT b.id, coalesce(w.ndone, 0) + coalesce(a.ndone, 0), coalesce(w.nfailed, 0) + coalesce(a.nfailed, 0),
        coalesce(w.nready, 0) + coalesce(a.ndone, 0) + coalesce(a.nfailed, 0),
@@ -45,13 +70,14 @@ withdrawn AS (
   RETURNING r.workunit_id, r.priority),
 given_back AS (
   UPDATE scheduler_submitterplace e SET "end" = e."end" - freed.places / s.share
-    FROM (SELECT b.owner_id, b.app_id, w.priority,
+    FROM (SELECT b.owner_id, b.app_id, w.priority, {_SIZE} AS lane,
                  sum(LEAST(GREATEST(w.fpops_est / {FPOPS_PER_PLACE}, 1), {LONGEST_JOB})) AS places
             FROM withdrawn JOIN credit_workunit w ON w.id = withdrawn.workunit_id AND w.priority = withdrawn.priority
             JOIN credit_batch b ON b.id = w.batch_id
-           GROUP BY 1, 2, 3) freed
+           GROUP BY 1, 2, 3, 4) freed
     JOIN scheduler_submitter s ON s.user_id = freed.owner_id
-   WHERE (e.submitter_id, e.app_id, e.priority) = (freed.owner_id, freed.app_id, freed.priority))
+   WHERE (e.submitter_id, e.app_id, e.priority, e.lane)
+         = (freed.owner_id, freed.app_id, freed.priority, freed.lane))
 UPDATE credit_workunit w SET error_mask = %(cancelled)s, need_validate = false, transition_at = %(now)s
   FROM open WHERE w.id = open.id
 """
@@ -64,32 +90,26 @@ _SEQUENCE: Final = "pg_get_serial_sequence('credit_result', 'id')"
 _NEWEST: Final = f"(SELECT coalesce(pg_sequence_last_value({_SEQUENCE}::regclass), 0) AS id)"
 MARK: Final = "coalesce((SELECT '_r' || mark FROM scheduler_generation ORDER BY id DESC LIMIT 1), '')"
 """What the names of results end in since the last restore of the database."""
-# Of the queue of an app and each of these priorities: the newest result's id, the places of its first and last job, and
-# where the submitter's work ends. Locks nothing; the caller has the submitter's row locked.
+# Of each of these queues of an app, by priority and size class: the newest result's id, the places of its first and
+# last job, and where the submitter's work ends. Locks nothing; the caller has the submitter's row locked.
 READ_PLACES: Final = f"""
-SELECT k.priority, newest.id + 1, head.place, last.place, e.end
-  FROM unnest(%(priorities)s::int[]) AS k(priority)
+SELECT k.priority, k.lane, newest.id + 1, head.place, last.place, e.end
+  FROM unnest(%(priorities)s::int[], %(lanes)s::bigint[]) AS k(priority, lane)
  CROSS JOIN {_NEWEST} newest
-  LEFT JOIN LATERAL (
-       SELECT id + queue_shift AS place FROM credit_result
-        WHERE app_id = %(app)s AND server_state = {ServerState.UNSENT} AND lane = 0
-          AND priority * -1 = k.priority * -1
-        ORDER BY id + queue_shift LIMIT 1) head ON true
-  LEFT JOIN LATERAL (
-       SELECT id + queue_shift AS place FROM credit_result
-        WHERE app_id = %(app)s AND server_state = {ServerState.UNSENT} AND lane = 0
-          AND priority * -1 = k.priority * -1
-        ORDER BY app_id DESC, priority * -1 DESC, id + queue_shift DESC LIMIT 1) last ON true
+{_ENDS.format(app="%(app)s")}
   LEFT JOIN scheduler_submitterplace e
-         ON e.submitter_id = %(submitter)s AND e.app_id = %(app)s AND e.priority = k.priority
+         ON e.submitter_id = %(submitter)s AND e.app_id = %(app)s AND e.priority = k.priority AND e.lane = k.lane
 """
 # The ends of a submitter's work in the queues of an app that are empty now: they are over.
 FORGET_PLACES: Final = f"""
 DELETE FROM scheduler_submitterplace e
  WHERE e.submitter_id = %(submitter)s AND e.app_id = %(app)s
    AND NOT EXISTS (SELECT FROM credit_result r
-                    WHERE r.app_id = %(app)s AND r.server_state = {ServerState.UNSENT}
+                    WHERE e.lane = 0 AND r.app_id = %(app)s AND r.server_state = {ServerState.UNSENT}
                       AND r.lane = 0 AND r.priority * -1 = e.priority * -1)
+   AND NOT EXISTS (SELECT FROM credit_result r
+                    WHERE e.lane <> 0 AND r.app_id = %(app)s AND r.server_state = {ServerState.UNSENT}
+                      AND r.lane <> 0 AND r.lane = e.lane AND r.priority * -1 = e.priority * -1)
 """
 # The workunits of a person that are not decided, and the FLOPs of their copies. Locks nothing.
 UNDER_WAY: Final = """
@@ -108,8 +128,8 @@ SELECT count(w.id), coalesce(sum(w.fpops_est * w.target_nresults), 0)::float8
 CREATE_RESULTS: Final = f"""
         INSERT INTO credit_result ({{columns}})
         WITH w AS (
-          SELECT w.id, w.app_id, w.name, number,
-                 CASE WHEN w.lane = 0 AND number >= w.target_nresults AND a.reliable_turnaround_secs IS NOT NULL
+          SELECT w.id, w.app_id, w.name, number, {_SIZE} AS size,
+                 CASE WHEN w.lane = {_SIZE} AND number >= w.target_nresults AND a.reliable_turnaround_secs IS NOT NULL
                       THEN {RELIABLE} ELSE w.lane END AS lane,
                  -- A replacement goes out before new work, so that its workunit ends soon.
                  LEAST(32767, w.priority + CASE WHEN number >= w.target_nresults THEN 1 ELSE 0 END) AS priority
@@ -118,25 +138,18 @@ CREATE_RESULTS: Final = f"""
                  generate_series(wanted.first, wanted.first + wanted.n - 1) AS number),
         newest AS {_NEWEST},
         queue AS MATERIALIZED (
-          SELECT k.app_id, k.priority, coalesce(f.start, head.place, newest.id + 1) AS start,
+          SELECT k.app_id, k.priority, k.lane AS size, coalesce(f.start, head.place, newest.id + 1) AS start,
                  coalesce(f.width, GREATEST(last.place - head.place, {MIN_WINDOW}) + k.n, {MIN_WINDOW} + k.n) AS width
-            FROM (SELECT app_id, priority, count(*) AS n FROM w GROUP BY 1, 2) k CROSS JOIN newest
-            LEFT JOIN unnest(%(priorities)s::int[], %(starts)s::bigint[], %(widths)s::bigint[])
-                      AS f(priority, start, width) ON f.priority = k.priority
-            LEFT JOIN LATERAL (
-                 SELECT r.id + r.queue_shift AS place FROM credit_result r
-                  WHERE r.app_id = k.app_id AND r.server_state = {ServerState.UNSENT}
-                    AND r.lane = 0 AND r.priority * -1 = k.priority * -1
-                  ORDER BY r.id + r.queue_shift LIMIT 1) head ON true
-            LEFT JOIN LATERAL (
-                 SELECT r.id + r.queue_shift AS place FROM credit_result r
-                  WHERE r.app_id = k.app_id AND r.server_state = {ServerState.UNSENT}
-                    AND r.lane = 0 AND r.priority * -1 = k.priority * -1
-                  ORDER BY r.app_id DESC, r.priority * -1 DESC, r.id + r.queue_shift DESC LIMIT 1) last ON true)
+            FROM (SELECT app_id, priority, size AS lane, count(*) AS n FROM w GROUP BY 1, 2, 3) k CROSS JOIN newest
+            LEFT JOIN unnest(%(priorities)s::int[], %(sizes)s::bigint[], %(starts)s::bigint[], %(widths)s::bigint[])
+                      AS f(priority, lane, start, width) ON f.priority = k.priority AND f.lane = k.lane
+{_ENDS.format(app="k.app_id")})
         SELECT {{values}}
           FROM (SELECT nextval({_SEQUENCE}) AS result_id, w.*
-                  FROM (SELECT * FROM w ORDER BY id, number) w) w
-          JOIN queue USING (app_id, priority)
+                  FROM (SELECT * FROM w ORDER BY id, number) w
+                 -- Whatever the planner begins with, the queue is measured before the first number is taken.
+                 WHERE EXISTS (SELECT FROM queue)) w
+          JOIN queue USING (app_id, priority, size)
         """
 SHIFT: Final = "start + floor(random() * width)::bigint - result_id"
 """From the place that a new result would have by its id to the place that was drawn for it."""
@@ -188,11 +201,13 @@ SELECT coalesce((SELECT sum(w.fpops_est) FROM credit_result r JOIN credit_workun
 LEFT: Final = f"""
 WITH own AS MATERIALIZED (
   SELECT r.server_state, r.sent_at, r.priority * -1 AS rank, r.id + r.queue_shift AS place, w.fpops_est,
-         w.delay_bound_secs
+         w.delay_bound_secs, CASE WHEN r.lane = {_SIZE} THEN r.lane ELSE 0 END AS lane
     FROM credit_workunit w JOIN credit_result r ON r.workunit_id = w.id
    WHERE w.batch_id = %(batch)s AND r.server_state IN ({ServerState.UNSENT}, {ServerState.IN_PROGRESS})),
+-- Of each queue that it has jobs in.
 last AS (
-  SELECT rank, place FROM own WHERE server_state = {ServerState.UNSENT} ORDER BY rank DESC, place DESC LIMIT 1),
+  SELECT DISTINCT ON (lane) lane, rank, place FROM own
+   WHERE server_state = {ServerState.UNSENT} ORDER BY lane, rank DESC, place DESC),
 shares AS (
   SELECT sum(coalesce(s.share, 1)) AS total, sum(coalesce(s.share, 1)) FILTER (WHERE b.owner_id = %(owner)s) AS own
     FROM (SELECT DISTINCT owner_id FROM credit_batch
@@ -201,9 +216,14 @@ shares AS (
     LEFT JOIN scheduler_submitter s ON s.user_id = b.owner_id)
 SELECT coalesce(sum(fpops_est) FILTER (WHERE server_state = {ServerState.UNSENT}), 0)::float8,
        coalesce((SELECT sum(w.fpops_est) FROM credit_result r JOIN credit_workunit w ON w.id = r.workunit_id, last
-                  WHERE r.app_id = %(app)s AND r.server_state = {ServerState.UNSENT} AND r.lane = 0
+                  WHERE last.lane = 0 AND r.app_id = %(app)s AND r.server_state = {ServerState.UNSENT} AND r.lane = 0
                     AND (r.app_id, r.priority * -1, r.id + r.queue_shift) <= (%(app)s, last.rank, last.place)
-                  ), 0)::float8,
+                  ), 0)::float8
+       + coalesce((SELECT sum(w.fpops_est) FROM credit_result r JOIN credit_workunit w ON w.id = r.workunit_id, last
+                    WHERE last.lane <> 0 AND r.app_id = %(app)s AND r.server_state = {ServerState.UNSENT}
+                      AND r.lane <> 0 AND r.lane = last.lane
+                      AND (r.priority * -1, r.id + r.queue_shift) <= (last.rank, last.place)
+                    ), 0)::float8,
        coalesce((SELECT own / total FROM shares), 1)::float8,
        count(*) FILTER (WHERE server_state = {ServerState.UNSENT}),
        coalesce(array_agg(date_part('epoch', %(now)s - sent_at))

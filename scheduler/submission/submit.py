@@ -25,7 +25,7 @@ from credit.models import App, Batch, Workunit
 from portal.languages.messages import Message
 from portal.models import User
 from portal.object_storage.storage import sync
-from scheduler.engine.submission.fair_queue import Window
+from scheduler.engine.submission.fair_queue import QueueOf, Window
 from scheduler.files.store import removed_on_failure, save_content
 from scheduler.models import ArchivedWorkunit, StickyFile, StoredFile
 from scheduler.programs import containers
@@ -201,7 +201,7 @@ def _write_rows(
     batch: Batch,
     jobs: Sequence[SubmittedJob],
     stored: dict[_Key, StoredFile],
-    windows: Mapping[int, Window],
+    windows: Mapping[QueueOf, Window],
     now: dt.datetime,
 ) -> None:
     workunits = (

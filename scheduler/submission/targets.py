@@ -44,6 +44,7 @@ def check(app: App, jobs: Sequence[SubmittedJob], owner: User | None) -> None:
             for name in ("min_quorum", "target_nresults"):
                 if job.fields[name] > 1:
                     raise JobError(f"jobs[{place}].{name}", Message("one_computer"))
+        _check_size(app, job.fields.get("size_class"), f"jobs[{place}].size_class")
         if job.fields["app_version_num"]:
             numbers.setdefault(job.fields["app_version_num"], place)
     within = owner if owner is not None and wanted and not owner.has_perm(REACHES_ALL) else None
@@ -57,6 +58,15 @@ def check(app: App, jobs: Sequence[SubmittedJob], owner: User | None) -> None:
         versions = AppVersion.objects.filter(app=app, version_num__in=numbers, is_deprecated=False)
         for number in sorted(set(numbers) - set(versions.values_list("version_num", flat=True))):
             raise JobError(f"jobs[{numbers[number]}].app_version_num", Message("no_such_version", number=str(number)))
+
+
+def _check_size(app: App, size_class: int | None, where: str) -> None:
+    if size_class is None:
+        return
+    if app.n_size_classes < 2:
+        raise JobError(where, Message("no_size_classes"))
+    if size_class >= app.n_size_classes:
+        raise JobError(where, Message("no_size_class", number=app.n_size_classes))
 
 
 def gone(lanes: Iterable[int]) -> set[int]:

@@ -62,6 +62,7 @@ _COUNTS: Final[dict[str, tuple[int, int]]] = {
     "max_total_results": (1, MAX_RESULTS),
     "max_success_results": (1, MAX_RESULTS),
     "priority": (LEAST_PRIORITY, MOST_PRIORITY),
+    "size_class": (0, 32_767),
     "app_version_num": (0, 100_000_000),
     "target_host": (0, MAX_TARGET_ID),
     "target_user": (0, MAX_TARGET_ID),
@@ -212,7 +213,11 @@ def _job(base: Mapping[str, Any], given: dict[str, Any], where: str, *, is_whole
             if fields.get(name, 1) > 1:
                 raise JobError(f"{where}.{name}", Message("one_computer"))
     fields.setdefault("app_version_num", 0)
-    fields["lane"] = target.number or Lane(requirement=Requirement(fields["app_version_num"])).number
+    size_class = fields.get("size_class")
+    if size_class is not None and (other := _chooses_computers(target, is_broadcast, fields)):
+        raise JobError(f"{where}.size_class", Message("not_with", name=other))
+    requirement = Requirement(fields["app_version_num"])
+    fields["lane"] = target.number or Lane(requirement=requirement, size_class=size_class).number
     for name in ("fpops_est", "output_files"):
         if name not in fields:
             raise JobError(f"{where}.{name}", Message("field_missing"))
@@ -229,6 +234,16 @@ def _job(base: Mapping[str, Any], given: dict[str, Any], where: str, *, is_whole
             raise JobError(f"{where}.{high}", Message("less_than", value=fields[high], name=low, least=fields[low]))
     inputs = (*fields.pop("input_files", ()), *fields.pop("program_files", ()))
     return SubmittedJob(fields.pop("name"), fields, inputs, is_whole_name, is_broadcast)
+
+
+def _chooses_computers(target: Lane, is_broadcast: bool, fields: Mapping[str, Any]) -> str:
+    """The field that says by itself which computers a job is for; empty: none does."""
+    for name, kind in TARGETS.items():
+        if target.kind == kind:
+            return name
+    if is_broadcast:
+        return "broadcast"
+    return "app_version_num" if fields["app_version_num"] else ""
 
 
 def _target(given: dict[str, Any], where: str) -> tuple[Lane, bool]:
@@ -290,7 +305,7 @@ def _whole_name(value: object, where: str) -> str:
 
 def _value(name: str, value: object, where: str) -> Any:
     if name in _COUNTS:
-        return _count(value, *_COUNTS[name], where)
+        return None if name == "size_class" and value is None else _count(value, *_COUNTS[name], where)
     if name in _FLOPS:
         if isinstance(value, bool) or not isinstance(value, int | float) or not 1 <= value < MAX_FLOPS_COUNT:
             raise JobError(where, Message("no_number_of_flops", most=MAX_FLOPS_COUNT))

@@ -26,7 +26,7 @@ from scheduler.engine.lanes import Lane, LaneKind
 from scheduler.lifecycle import transitioner
 from scheduler.models import PlanClass
 from scheduler.programs.release import ReleaseError, read_release, release_version, sign_files
-from scheduler.ready_jobs.job_cache import lease_jobs
+from scheduler.ready_jobs.ready_queue import lease_jobs
 from scheduler.rpc import queue, writes
 from scheduler.submission.batches import cancel
 from scheduler.submission.submit import submit

@@ -12,7 +12,7 @@ from pytest_django import Settings
 from portal.object_storage import backend
 from portal.object_storage.backend import ObjectStorage
 from scheduler.programs import code_signing
-from scheduler.ready_jobs import job_cache
+from scheduler.ready_jobs import ready_queue
 from tests.support import s3_server as s3_module
 from tests.support.s3_server import FaultyProxy, S3Server
 
@@ -36,7 +36,7 @@ def project_folders(tmp_path: Path, code_key_folder: Path, settings: Settings) -
 @pytest.fixture
 def filled_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """At the queue's end the job cache is not filled again, however slow the machine."""
-    monkeypatch.setattr(job_cache, "PAUSE_SECS", 6000.0)
+    monkeypatch.setattr(ready_queue, "PAUSE_SECS", 6000.0)
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from django.core.files import File
 from django.db import transaction
 
 from credit.models import App, AppVersion, Platform, ProcessorType
-from credit.models.apps import Comparison, HomogeneousRedundancy
+from credit.models.apps import MAX_SIZE_CLASSES, Comparison, HomogeneousRedundancy
 from extras.moving_in.boinc import folders
 from extras.moving_in.boinc.values import line
 from extras.moving_in.engine import plan_classes
@@ -37,10 +37,6 @@ _APPS: Final = Table(
     },
 )
 _REDUNDANCY: Final = {1: HomogeneousRedundancy.FINE, 2: HomogeneousRedundancy.COARSE}
-_NO_PLACE_IN_APPS: Final = {
-    "locality_scheduling": "locality scheduling",
-    "n_size_classes": "size classes",
-}
 _VERSIONS: Final = Table(
     "app_version",
     {
@@ -100,9 +96,8 @@ def take_apps(context: Context, tally: Tally) -> None:
         except BrokenRow as broken:
             tally.leave(broken.reason, row["id"])
             continue
-        for column, what in _NO_PLACE_IN_APPS.items():
-            if row[column]:
-                tally.tell(f"{what}: no place here", name)
+        if row["locality_scheduling"]:
+            tally.tell("locality scheduling: no place here", name)
         weight = finite(row["weight"], 0, 1e6)
         if weight is None:
             tally.tell("a weight that has no place here, taken as 1", f"{name} {row['weight']}")
@@ -119,6 +114,7 @@ def take_apps(context: Context, tally: Tally) -> None:
             "adaptive_replication": row["target_nresults"] > 0,
             "homogeneous_redundancy": _REDUNDANCY.get(row["homogeneous_redundancy"], HomogeneousRedundancy.OFF),
             "homogeneous_app_version": bool(row["homogeneous_app_version"]),
+            "n_size_classes": min(max(row["n_size_classes"], 1), MAX_SIZE_CLASSES),
             "is_beta": bool(row["beta"]),
             "one_result_per_user": project.is_one_per_user,
             "min_avg_pfc": finite(row["min_avg_pfc"], 1e-300, 1e29),

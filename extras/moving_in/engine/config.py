@@ -30,13 +30,14 @@ _IN_APPS: Final = {
 _AS_HERE: Final = frozenset(
     {
         *("resend_lost_results", "send_result_abort", "cache_md5_info", "ignore_delay_bound", "workload_sim"),
+        "size_classes",
         *("dont_generate_upload_certificates", "ignore_upload_certificates", "prefer_primary_platform"),
         *("msg_to_host", "file_deletion_strategy", "matchmaker", "show_results", "version_select_random_factor"),
     }
 )
 _OTHERS: Final = frozenset(
     {
-        *("min_core_client_version", "ban_os", "ban_cpu", "report_grace_period", "grace_period_hours", "size_classes"),
+        *("min_core_client_version", "ban_os", "ban_cpu", "report_grace_period", "grace_period_hours"),
         *("reliable_max_avg_turnaround", "reliable_on_priority", "reliable_priority_on_over", "credit_by_app"),
         *("reliable_reduced_delay_bound", "homogeneous_redundancy", "hr_class_static", "hr_allocate_slots"),
         *("enable_assignment", "enable_assignment_multi", "keyword_sched", "batch_accel", "locality_scheduling"),

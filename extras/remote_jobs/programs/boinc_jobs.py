@@ -40,9 +40,9 @@ NUMBERS = [
 OPTIONS = {name: 1 for name in [*NUMBERS, "appname", "batch", "command_line", "credit", "priority", "wu_name"]}
 OPTIONS.update(wu_template=1, result_template=1, remote_file=3, stdin=0, app_version_num=1)
 TARGETS = ("target_host", "target_user", "target_team")
-OPTIONS.update(dict.fromkeys(TARGETS, 1))
+OPTIONS.update(dict.fromkeys([*TARGETS, "size_class"], 1))
 LINE_OPTIONS = {name: 1 for name in ("command_line", "wu_name", "wu_template", "result_template", "priority", *TARGETS)}
-LINE_OPTIONS.update(remote_file=3)
+LINE_OPTIONS.update(remote_file=3, size_class=1)
 PASSED_OVER = {"config_dir": 1, "d": 1, "verbose": 0, "continue_on_error": 0}
 NOT_SERVED = [
     "broadcast",
@@ -50,7 +50,6 @@ NOT_SERVED = [
     "broadcast_user",
     "hr_class",
     "keywords",
-    "size_class",
     "sub_appname",
     "wu_id",
 ]
@@ -206,7 +205,8 @@ def job(app: str, name: str, options: dict[str, list[str]], files: Iterable[File
     templates = "".join(
         template(one(options, option), Path("templates", f"{app}_{kind}"), tag) for option, kind, tag in TEMPLATES
     )
-    simple = "".join(element(tag, one(options, tag)) for tag in ("command_line", "priority", "credit", *TARGETS))
+    tags = ("command_line", "priority", "credit", "size_class", *TARGETS)
+    simple = "".join(element(tag, one(options, tag)) for tag in tags)
     return f"<job>{element('name', name)}{simple}{templates}{inputs}</job>"
 
 

@@ -85,7 +85,7 @@ REFUSED: list[tuple[Any, str, str, str]] = [
     (read_input, "<open_name>map</open_name>", "", "<file_ref> in line 9: needs an <open_name>"),
     (read_input, "<nbytes>12</nbytes>", "", "<file_info> in line 4: a file at another server has <url>"),
     (read_input, "<file_ref><open_name>map</open_name></file_ref>", "", "<workunit> in line 7: 1 <file_ref> for 2"),
-    (read_input, "<credit>", "<size_class>2</size_class><credit>", "<size_class> in line 11: this project has no size"),
+    (read_input, "<credit>", "<size_class>big</size_class><credit>", "<size_class> in line 11: not a whole number"),
     (read_output, "<max_nbytes>9</max_nbytes>", "", "<file_info> in line 5: needs <max_nbytes>, of 1 at least"),
     (read_output, "<name><OUTFILE_1/></name>", "<name>x</name>", "<name> in line 6: <name> has a macro such as"),
     (read_output, "<name><OUTFILE_1/>", "<name><OUTFILE_7/>", "<file_info> in line 5: no <file_ref> has <OUTFILE_7/>"),

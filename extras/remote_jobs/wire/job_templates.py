@@ -44,7 +44,6 @@ _BYTES: Final = ("memory_bound_bytes", "disk_bound_bytes", "delay_bound_secs")
 _DECLARATION: Final = re.compile(r"^\s*<\?xml[^<>]*\?>")
 _NOT_HERE: Final = {
     "buda_app_name": "apps that are described in BUDA's way are not served by this project",
-    "size_class": "this project has no size classes",
     "executable": "input files cannot be programs: release them with the app's version",
 }
 
@@ -127,6 +126,9 @@ def fields_of(element: Element) -> dict[str, Any]:
             fields[name] = number if name.startswith("fpops") else int(number)
             if name not in _BYTES and fields[name] != number:
                 raise _child(element, tag).wrong("not a whole number")
+    # BOINC writes -1 for none.
+    if element.first("size_class") is not None and (size_class := element.integer("size_class")) >= 0:
+        fields["size_class"] = size_class
     return fields
 
 

@@ -73,7 +73,7 @@ class _Reader:
             raise RequestError(
                 f"job {number}: the jobs up to here have {self._nfiles} files; the limit is {MAX_FILES_PER_SUBMISSION}"
             )
-        fields = job_templates.complete({**self._params, **template.fields, **self._own_fpops(element)})
+        fields = job_templates.complete({**self._params, **template.fields, **self._own(element)})
         job = {
             **fields,
             "priority": min(max(element.integer("priority") or self._priority, LEAST_PRIORITY), MOST_PRIORITY),
@@ -91,9 +91,10 @@ class _Reader:
         name = element.text_of("name")
         return {"name": name, **job} if name else job
 
-    def _own_fpops(self, element: Element) -> dict[str, float]:
+    def _own(self, element: Element) -> dict[str, Any]:
         fpops = element.number("rsc_fpops_est")
-        return {"fpops_est": fpops} if fpops > 0 else {}
+        own: dict[str, Any] = {"fpops_est": fpops} if fpops > 0 else {}
+        return own | ({"size_class": element.integer("size_class")} if element.text_of("size_class") else {})
 
     def _input_template(self, element: Element) -> InputTemplate:
         own = element.first("input_template")

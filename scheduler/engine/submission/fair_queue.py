@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 FPOPS_PER_PLACE: Final = 1e12
 """A smaller job counts as this much: handing it out is work, too."""
@@ -30,10 +30,17 @@ PART_OF_QUEUE: Final = 16
 """It is shuffled over this part of a long queue, too: the longer the queue, the better are copies kept apart."""
 
 
+class QueueOf(NamedTuple):
+    """Which of an app's queues: of a priority and a size class, by its lane; 0: of jobs without."""
+
+    priority: int
+    lane: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """A queue of one app and priority. ``head`` and ``last``: the places of its first and last job; None: it is empty,
-    and begins with the next job's place, ``newest``.
+    """A queue. ``head`` and ``last``: the places of its first and last job; None: it is empty, and begins with the next
+    job's place, ``newest``.
     """
 
     newest: int

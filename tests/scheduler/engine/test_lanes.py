@@ -28,9 +28,10 @@ REQUIREMENTS = st.one_of(
     st.integers(0, 10**8).map(Requirement), st.integers(1, 2**32).map(lambda id_: Requirement(0, id_))
 )
 SHARED = st.tuples(st.integers(0, 32_767), REQUIREMENTS).map(lambda values: Lane(LaneKind.SHARED, 0, *values))
+SIZES = st.integers(0, 9).map(lambda size: Lane(size_class=size))
 
 
-@given(st.one_of(TARGETS, SHARED))
+@given(st.one_of(TARGETS, SHARED, SIZES))
 def test_a_lane_is_known_by_its_number_which_postgresql_can_keep(lane: Lane) -> None:
     assert Lane.of(lane.number) == lane
     assert 0 <= lane.number < 2**63
@@ -63,7 +64,14 @@ def test_a_workunit_is_bound_and_freed_again(
 ) -> None:
     binding = bind(lane, version_num, hr_class, version_id)
     assert binding == Binding(hr_class, version_id, bound.number)
-    assert free_lane(binding.lane, version_num) == lane
+    assert free_lane(binding.lane, version_num, None) == lane
+
+
+def test_a_workunit_with_a_size_is_bound_and_freed_again() -> None:
+    lane = Lane(size_class=2).number
+    binding = bind(lane, 0, 1043, 0)
+    assert binding.lane == Lane(hr_class=1043).number
+    assert free_lane(binding.lane, 0, 2) == lane
 
 
 def test_a_computer_looks_where_jobs_for_it_wait() -> None:

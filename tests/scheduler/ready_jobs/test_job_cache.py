@@ -22,8 +22,9 @@ from scheduler.lifecycle import host_merge
 from scheduler.models import HostRecord, JobLease
 from scheduler.programs import catalogue
 from scheduler.programs.catalogue import BEFORE_ALL
-from scheduler.ready_jobs import job_cache
-from scheduler.ready_jobs.job_cache import FILL_NJOBS_NEAR_END, JobCache, Place, ReadyJob, TakenJobs
+from scheduler.ready_jobs import job_cache, ready_queue
+from scheduler.ready_jobs.job_cache import JobCache, TakenJobs
+from scheduler.ready_jobs.ready_queue import FILL_NJOBS_NEAR_END, Place, ReadyJob
 from scheduler.ready_jobs.sql import BLOCK
 from scheduler.rpc import answer as rpc_answer
 from scheduler.rpc import store
@@ -71,7 +72,7 @@ def filled(app: App) -> tuple[JobCache, catalogue.Catalogue]:
 def lease_jobs(
     app_id: int, holder: int, place: Place, most: int, lease_secs: float
 ) -> tuple[list[ReadyJob], Place | None, bool]:
-    return sync_driver.run(job_cache.lease_jobs(app_id, holder, place, most, lease_secs))
+    return sync_driver.run(ready_queue.lease_jobs(app_id, holder, place, most, lease_secs))
 
 
 def with_ready_jobs(user: User, **fields: int) -> Computer:
@@ -175,7 +176,7 @@ def test_copies_added_one_after_the_other_know_of_each_other(app: App, alice: Us
     mine, known = filled(app)
     mine.forget(mine.take(asked(app, 1), alice.pk, known))
     make_result(Workunit.objects.get())
-    mine._not_before = 0.0  # not a second later, as it would be at the end of the queue
+    mine.queues[0]._not_before = 0.0  # not a second later, as it would be at the end of the queue
     sync_driver.run(mine.fill_if_low(known))
     assert mine.take(asked(app, 1), alice.pk, known) == []
     assert len(mine.take(asked(app, 1), bob.pk, known)) == 1
@@ -206,7 +207,7 @@ def test_the_most_urgent_jobs_are_leased_first_wherever_their_workunits_are(app:
 
 
 def test_reading_on_brings_all_jobs_of_the_queue(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(job_cache, "NEAR_END_NJOBS", 25)
+    monkeypatch.setattr(ready_queue, "NEAR_END_NJOBS", 25)
     waiting = queue(app, 30)
     first, place, is_near_end = lease_jobs(app.pk, 1, BEFORE_ALL, 20, 10.0)
     assert place is not None and not is_near_end
@@ -220,7 +221,7 @@ def test_of_a_short_queue_each_process_leases_a_part(app: App) -> None:
     caches = [filled(app)[0] for _ in range(3)]
     for mine in caches:
         sync_driver.run(mine.fill_if_low(known_apps()))
-    assert [len(mine._jobs) for mine in caches] == [FILL_NJOBS_NEAR_END] * 3
+    assert [len(mine.queues[0]._jobs) for mine in caches] == [FILL_NJOBS_NEAR_END] * 3
 
 
 def test_of_a_short_queue_more_is_leased_if_requests_want_more(app: App, alice: User) -> None:
@@ -230,20 +231,20 @@ def test_of_a_short_queue_more_is_leased_if_requests_want_more(app: App, alice: 
         mine.take(asked(app, 10), alice.pk, known)
     sync_driver.run(mine.fill_if_low(known))
     # 24 of 64 are left, and the first filling did not know that 10 at a time are wanted.
-    assert len(mine._jobs) == 24 + 64
+    assert len(mine.queues[0]._jobs) == 24 + 64
     sync_driver.run(mine.fill_if_low(known))
     # Now up to 25 × 10 are fetched: the other 192.
-    assert len(mine._jobs) == 24 + 64 + 192
+    assert len(mine.queues[0]._jobs) == 24 + 64 + 192
 
 
 @pytest.mark.parametrize(("nnew", "pause_secs"), [(0, 1.0), (7, 1.0), (8, 0.1)])
 def test_at_the_queues_end_it_is_soon_read_again_if_that_brings_new_jobs(
     app: App, monkeypatch: pytest.MonkeyPatch, nnew: int, pause_secs: float
 ) -> None:
-    monkeypatch.setattr(job_cache, "time", SimpleNamespace(monotonic=lambda: 1000.0))
+    monkeypatch.setattr(ready_queue, "time", SimpleNamespace(monotonic=lambda: 1000.0))
     queue(app, nnew)
     mine, _ = filled(app)
-    assert mine._not_before == 1000.0 + pause_secs
+    assert mine.queues[0]._not_before == 1000.0 + pause_secs
 
 
 def test_jobs_are_ready_no_longer_than_the_catalogue_is_kept(app: App, alice: User) -> None:
@@ -419,9 +420,9 @@ def test_a_request_that_is_given_up_lets_go_of_its_jobs(app: App, alice: User) -
     want = steps.send(None)
     while not isinstance(want, WriteQuery):
         want = steps.send(sync_driver.run(done(want)))
-    assert len(job_cache._caches[app.pk]._taken) == len(want.ready_jobs) == 1
+    assert len(job_cache._caches[app.pk].queues[0]._taken) == len(want.ready_jobs) == 1
     steps.close()
-    assert job_cache._caches[app.pk]._taken == {}
+    assert job_cache._caches[app.pk].queues[0]._taken == {}
 
 
 @pytest.mark.django_db(transaction=True)
@@ -430,17 +431,17 @@ def test_requests_that_find_no_ready_jobs_wait_for_the_same_filling(
 ) -> None:
     queue(app, 20)
     computers = [with_ready_jobs(alice) for _ in range(4)]
-    job_cache._caches[app.pk]._jobs.clear()
-    job_cache._caches[app.pk]._not_before = 0.0
+    job_cache._caches[app.pk].queues[0]._jobs.clear()
+    job_cache._caches[app.pk].queues[0]._not_before = 0.0
     nfillings = 0
-    really_lease = job_cache.lease_jobs
+    really_lease = ready_queue.lease_jobs
 
     async def counted(*args: Any) -> Any:
         nonlocal nfillings
         nfillings += 1
         return await really_lease(*args)
 
-    monkeypatch.setattr(job_cache, "lease_jobs", counted)
+    monkeypatch.setattr(ready_queue, "lease_jobs", counted)
     at_once(*[computer.asks(0, 2) for computer in computers])
     assert nfillings == 1
     assert [len(computer.jobs) for computer in computers] == [3] * 4

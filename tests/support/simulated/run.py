@@ -35,7 +35,7 @@ from portal.clients.paths import ClientPath
 from portal.people.accounts import ClientAuthError
 from scheduler.engine.facts import AppFacts, Version
 from scheduler.programs import catalogue as programs
-from scheduler.ready_jobs import job_cache
+from scheduler.ready_jobs import job_cache, ready_queue
 from scheduler.rpc import answer as scheduler_answer
 from scheduler.rpc import identify
 from scheduler.wire.replies import VersionRefs
@@ -261,7 +261,7 @@ class Simulation:
         patch.setattr(batching, "fetch", fetch)
         patch.setattr(timezone, "now", self._now)
         patch.setattr(timed_cache, "time", clock)
-        patch.setattr(job_cache, "time", clock)
+        patch.setattr(ready_queue, "time", clock)
         patch.setattr(job_cache, "_caches", _OwnCaches())
         patch.setattr(request_handler, "log", self._quiet)
         patch.setattr(request_handler, "record", lambda *_, **__: None)

@@ -1,0 +1,292 @@
+"""The ready jobs of one queue of an app: how they are leased, kept, and given up. `job_cache` hands them out.
+
+Each process leases blocks of places in the queue (`scheduler.models.JobLease`), for longer than it uses them, so that
+no two processes keep the same jobs. A process that dies leaves its blocks to the others when the leases expire. Until
+then requests that look in the queue itself find its jobs.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+
+from portal.clients.database.json_rows import JsonRow, decode
+from portal.clients.effects import SingleFlight, Step, fetch
+from scheduler.engine.facts import Job, JobDetails, JobQuery
+from scheduler.programs.catalogue import BEFORE_ALL, KEPT_SECS, Catalogue
+from scheduler.ready_jobs.sql import LEASE_JOBS, LEASE_JOBS_OF_SIZE
+
+LEASE_SECS: Final = 2 * KEPT_SECS
+"""For how long no other process leases the jobs. They stay in the cache no longer than the catalogue is kept."""
+FILL_NJOBS: Final = 256
+"""About how many jobs are added at a time. With fewer than half of them left the next request adds some, while the
+others take what is left; with fewer than an eighth they wait for it."""
+FILL_NJOBS_NEAR_END: Final = 64
+"""The same for a short queue, if requests want a few jobs each: the other processes want some of it too."""
+REQUESTS_PER_FILL: Final = 25
+"""One filling is enough for this many requests even there, if `FILL_NJOBS` allows it."""
+PAUSE_SECS: Final = 1.0
+"""At the end of the queue, until it is read from its head again. A tenth of it if more than a few jobs were new."""
+MAX_MISSES: Final = 3
+"""Requests in a row that found too few jobs. After this many the cache may hold jobs that suit hardly anybody."""
+MAX_LOOKED_AT: Final = 1_000
+"""Waiting jobs among which the jobs to lease are chosen: more than one process keeps, as others lease some of them."""
+NEAR_END_NJOBS: Final = 2 * FILL_NJOBS
+"""A queue is short if fewer jobs wait from a place on. No more are counted, as counting costs most of a filling."""
+
+Place = tuple[int, int]
+"""A place in an app's queue: (-priority, the result's id + its shift)."""
+
+
+@dataclass(slots=True)
+class ReadyJob:
+    """A job that is kept ready. ``holders``: who has a copy of its workunit, or is being given one, by their ties
+    (`engine.choice.ties`), among which are the numbers of their accounts. ``sticky_files``: the names of
+    its inputs that computers keep.
+    """
+
+    job: Job
+    place: Place
+    holders: set[int]
+    sticky_files: frozenset[str] = frozenset()
+
+    def suits(self, query: JobQuery, user_id: int) -> bool:
+        """The same conditions as for jobs that are looked for in the queue."""
+        job = self.job
+        return (
+            job.memory_bytes <= query.memory_bytes
+            and job.disk_bytes <= query.disk_bytes
+            and job.fpops_est <= query.flops * (job.delay_bound_secs - query.delay_secs)
+            and not (query.one_per_user and user_id in self.holders)
+            and not (query.avoids_ties and not self.holders.isdisjoint(query.ties))
+        )
+
+
+class ReadyQueue:
+    """Ready jobs of one queue of an app: of lane 0, or of a size class's lane.
+
+    ``lock``: of the cache that it belongs to. Methods whose sentence says so are called with it held. Fillings run in
+    several threads, which do not wait for one another.
+    """
+
+    def __init__(self, app_id: int, lane: int, lock: threading.Lock) -> None:
+        self.app_id = app_id
+        self.lane = lane
+        self._holder = random.SystemRandom().getrandbits(62)
+        self._fill_lock = threading.Lock()
+        self._is_filling = False
+        # For the next filling: how many jobs, where to read on and, at the end of the queue, not before when.
+        self._fill_njobs = FILL_NJOBS_NEAR_END
+        self._place: Place | None = None
+        self._not_before = 0.0
+        self._lock = lock
+        # All below is used under this lock. By a job's number: the ready jobs in the queue's order; jobs that a request
+        # has taken, with what that adds to its holders; and jobs taken since a filling began, which may still wait in
+        # what it reads.
+        self._jobs: dict[int, ReadyJob] = {}
+        self._taken: dict[int, tuple[ReadyJob, set[int]]] = {}
+        self._taken_since_fill: dict[int, tuple[ReadyJob, set[int]]] = {}
+        # By a workunit's number: who has copies of it.
+        self._holders: dict[int, set[int]] = {}
+        # When the catalogue was read that the queue was filled with. The jobs are kept no longer than that catalogue.
+        self._read_at = float("-inf")
+        self._nmisses = 0
+        # The most jobs that one request wanted since then.
+        self._most_wanted = 0
+
+    async def fill_if_low(self, known: Catalogue) -> None:
+        """Lease more jobs of the queue if there are few."""
+        if not self._is_low(known):
+            return
+        is_urgent = self._read_at < known.read_at or len(self._jobs) < self._fill_njobs // 8
+        if is_urgent or not self._is_filling:
+            # Set now: the filling begins only when the event loop runs it.
+            self._is_filling = True
+            await SingleFlight(("ready jobs", self.app_id, self.lane), lambda: self._fill_alone(known))
+
+    async def _fill_alone(self, known: Catalogue) -> None:
+        if not self._fill_lock.acquire(blocking=False):
+            return
+        try:
+            if self._is_low(known):
+                await self._fill(known)
+        finally:
+            self._fill_lock.release()
+            self._is_filling = False
+
+    def _is_low(self, known: Catalogue) -> bool:
+        is_few = len(self._jobs) < self._fill_njobs // 2 and time.monotonic() >= self._not_before
+        return is_few or self._read_at < known.read_at
+
+    async def _fill(self, known: Catalogue) -> None:
+        if self._read_at < known.read_at:
+            self._place = None
+        with self._lock:
+            self._taken_since_fill = dict(self._taken)
+            few = max(FILL_NJOBS_NEAR_END, REQUESTS_PER_FILL * self._most_wanted)
+        place = self._place or known.heads.get(self.app_id, BEFORE_ALL)
+        found, self._place, is_near_end = await lease_jobs(
+            self.app_id, self._holder, place, self._fill_njobs, LEASE_SECS, self.lane
+        )
+        with self._lock:
+            self._nmisses = 0
+            if self._read_at < known.read_at:
+                self._read_at, self._jobs, self._most_wanted = known.read_at, {}, 0
+                self._holders = {}
+                for each, ties in self._taken_since_fill.values():
+                    self._holders.setdefault(each.job.workunit_id, set()).update(ties)
+            nbefore = len(self._jobs)
+            for each in found:
+                if each.job.id not in self._taken_since_fill:
+                    self._add(each)
+            is_worth_while = len(self._jobs) >= nbefore + self._fill_njobs // 8
+        pause_secs = PAUSE_SECS / 10 if is_worth_while else PAUSE_SECS
+        self._not_before = time.monotonic() + pause_secs if self._place is None else 0.0
+        self._fill_njobs = min(few, FILL_NJOBS) if is_near_end else FILL_NJOBS
+
+    def _add(self, each: ReadyJob) -> None:
+        holders = self._holders.setdefault(each.job.workunit_id, set())
+        holders |= each.holders
+        each.holders = holders
+        self._jobs[each.job.id] = each
+
+    def is_of(self, known: Catalogue) -> bool:
+        """Whether the jobs were leased since this catalogue was read. With the lock held."""
+        return self._read_at >= known.read_at
+
+    def has_jobs(self, known: Catalogue) -> bool:
+        """Whether it is likely that some suit. Others take some at the same time."""
+        return bool(self._jobs) and self._nmisses < MAX_MISSES and self._read_at >= known.read_at
+
+    def jobs(self) -> Collection[ReadyJob]:
+        """In the queue's order. With the lock held."""
+        return self._jobs.values()
+
+    def taken_workunits(self) -> set[int]:
+        """Whose copies requests have taken, and so have locked or are about to lock. With the lock held."""
+        return {each.job.workunit_id for each, _ in self._taken.values()}
+
+    def note(self, wanted: int, *, is_miss: bool) -> None:
+        """A request has looked for so many jobs here, in vain or not. With the lock held."""
+        self._most_wanted = max(self._most_wanted, wanted)
+        self._nmisses = self._nmisses + 1 if is_miss else 0
+
+    def hand_out(self, each: ReadyJob, ties: Iterable[int]) -> None:
+        """Give a job to one with these ties. With the lock held."""
+        del self._jobs[each.job.id]
+        added = set(ties) - each.holders
+        self._taken[each.job.id] = self._taken_since_fill[each.job.id] = each, added
+        each.holders |= added
+
+    def put_back(self, jobs: Iterable[Job]) -> None:
+        """Put jobs back at their place, unless somebody found them in the database meanwhile. With the lock held."""
+        for job in jobs:
+            held = self._taken.pop(job.id, None)
+            if held is not None:
+                each, added = held
+                self._taken_since_fill.pop(job.id, None)
+                self._add(each)
+                each.holders -= added
+        self._jobs = dict(sorted(self._jobs.items(), key=lambda item: item[1].place))
+
+    def forget(self, jobs: Iterable[Job], ties: Iterable[int] = ()) -> None:
+        """Drop jobs that were sent, to one with these ties if they are named, or that cannot be had any more. With the
+        lock held.
+        """
+        for job in jobs:
+            if job.workunit_id in self._holders:
+                self._holders[job.workunit_id].update(ties)
+            self._taken.pop(job.id, None)
+            self._jobs.pop(job.id, None)
+
+
+class _Copy(JsonRow):
+    """A leased job and its place in the queue."""
+
+    id: int
+    rank: int
+    place: int
+    name: str
+
+
+class _Workunit(JsonRow):
+    """Whose copies are leased; ``holders``: as `ReadyJob` has them."""
+
+    id: int
+    copies: list[_Copy]
+    holders: list[int]
+    fpops_est: float
+    fpops_bound: float
+    memory_bytes: int
+    disk_bytes: int
+    delay_bound_secs: int
+    min_quorum: int
+    name: str
+    command_line: str
+    input_files: list[dict[str, Any]]
+    output_files: list[dict[str, Any]]
+
+
+class _Leased(JsonRow):
+    """What `LEASE_JOBS` returns, as JSON; ``last`` is a place."""
+
+    last: Place | None
+    nahead: int
+    workunits: list[_Workunit] | None
+
+
+_LEASED: Final = msgspec.json.Decoder(_Leased)
+
+
+async def lease_jobs(
+    app_id: int, holder: int, place: Place, most: int, lease_secs: float, lane: int = 0
+) -> tuple[list[ReadyJob], Place | None, bool]:
+    """Lease the first jobs of an app's queue of this lane from this place on, at most this many.
+
+    Also where to go on, None at the queue's end, and whether that end is near: fewer than `NEAR_END_NJOBS`
+    jobs wait from the place on. One statement and transaction.
+    """
+    values = {
+        "app_id": str(app_id),
+        "lane": str(lane),
+        "holder": str(holder),
+        "rank": str(place[0]),
+        "begin": str(place[1]),
+        "most": str(most),
+        "looked_at": str(MAX_LOOKED_AT),
+        "near_end": str(NEAR_END_NJOBS),
+        "lease_secs": str(lease_secs),
+    }
+    [row] = decode(_LEASED, await fetch(Step(LEASE_JOBS_OF_SIZE if lane else LEASE_JOBS, values)))
+    jobs = [job for workunit in row.workunits or () for job in _jobs(app_id, lane, workunit)]
+    jobs.sort(key=lambda job: job.place)
+    place_after = None if row.last is None else (row.last[0], row.last[1] + 1)
+    return jobs, place_after, row.nahead < NEAR_END_NJOBS
+
+
+def _jobs(app_id: int, lane: int, workunit: _Workunit) -> Iterator[ReadyJob]:
+    """The copies of a workunit."""
+    details = JobDetails(workunit.name, workunit.command_line, workunit.input_files, workunit.output_files)
+    sticky_files = frozenset(file["name"] for file in workunit.input_files if file.get("sticky"))
+    for copy in workunit.copies:
+        job = Job(
+            id=copy.id,
+            workunit_id=workunit.id,
+            app_id=app_id,
+            name=copy.name,
+            fpops_est=workunit.fpops_est,
+            fpops_bound=workunit.fpops_bound,
+            memory_bytes=workunit.memory_bytes,
+            disk_bytes=workunit.disk_bytes,
+            delay_bound_secs=workunit.delay_bound_secs,
+            min_quorum=workunit.min_quorum,
+            details=details,
+            lane=lane,
+        )
+        yield ReadyJob(job, (copy.rank, copy.place), set(workunit.holders), sticky_files)
