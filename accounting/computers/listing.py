@@ -110,7 +110,7 @@ class Wanted:
 
     @property
     def query(self) -> dict[str, str]:
-        """For an address that names the same list."""
+        """The parameters of an address that names the same list."""
         return {**self.filters, **self.order}
 
     @property

@@ -18,7 +18,7 @@ UnreadableDestination = sealing.UnsealableError
 
 
 def encrypt_destination(user_id: int, kind: str, destination: Destination) -> bytes:
-    """For a channel of this volunteer and kind; as the address is in it, it is bound to that too."""
+    """Seals a destination for a channel of this volunteer and kind; it is bound to its address too."""
     return sealing.seal(settings.ACCOUNT_KEY_SECRET, _place(user_id, kind), json.dumps(asdict(destination)))
 
 

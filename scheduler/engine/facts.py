@@ -274,7 +274,7 @@ class JobQuery:
     held_files: list[str] = field(default_factory=list)
 
     def with_ties(self) -> JobQuery:
-        """The same query for any copies."""
+        """The query for any copies."""
         return replace(self, avoids_ties=False)
 
 

@@ -57,7 +57,7 @@ def _check(submitter: Submitter, batch: Batch, wanted: Sequence[WantedJob]) -> N
 
 
 def _windows(submitter: Submitter, app_id: int, wanted: Iterable[WantedJob]) -> dict[int, Window]:
-    """And the submitter's next submission begins behind them."""
+    """Where in the queue the jobs lie, by priority; the submitter's next submission begins behind them."""
     fpops: dict[int, list[float]] = {}
     for job in wanted:
         fpops.setdefault(job.priority, []).extend([job.fpops] * job.ncopies)

@@ -44,7 +44,7 @@ def read_forecast(batch: Batch, now: dt.datetime) -> BatchForecast:
 
 
 def of_jobs(app_id: int, owner_id: int | None, jobs: Sequence[SubmittedJob], now: dt.datetime) -> BatchForecast:
-    """As if these jobs were submitted now: two statements."""
+    """When these jobs would be done if they were submitted now: two statements."""
     if not jobs:
         return BatchForecast(now)
     fields = [job.fields for job in jobs]

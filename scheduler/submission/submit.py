@@ -124,7 +124,7 @@ def _read(
 
 
 def _beginning(name: str) -> bytes:
-    """Of a stored file, long enough to see whether it is too long. Empty if there is none, which is told elsewhere."""
+    """The beginning of a stored file, long enough to see whether it is too long; empty if there is none."""
     file = StoredFile.objects.filter(name=name, deleted_at=None).first()
     if file is None:
         return b""

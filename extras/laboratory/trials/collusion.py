@@ -211,7 +211,7 @@ def _pairs(results: Sequence[Sequence[int]], colluders: range, nhosts: int, nday
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """Of ``nlists`` lists of honest pairs: how many pairs they had in all, and how many were believed no more."""
+    """What ``nlists`` lists of honest pairs had: how many pairs in all, and how many were believed no more."""
 
     nlists: int
     nlisted: int
