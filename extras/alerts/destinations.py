@@ -9,9 +9,7 @@ from dataclasses import asdict
 from django.conf import settings
 
 from extras.alerts.models import AlertChannel
-from extras.alerts.wire import (
-    Destination,
-)
+from extras.alerts.wire import Destination
 from portal.wire import sealing
 
 UnreadableDestination = sealing.UnsealableError
