@@ -194,7 +194,7 @@ class ProjectKeywordInline(LabelledRows):
 
 
 class ProjectVersionInline(LabelledRows):
-    """Of a project that says itself what it has programs for, nobody types it."""
+    """Nobody types what a project says itself: for what it has programs."""
 
     model = ProjectVersion
     extra = 0

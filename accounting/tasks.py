@@ -56,9 +56,9 @@ def erase() -> None:
 
 @shared_task
 def look_after_copies() -> None:
-    """Copies of data, and files of histories, that were given up, and those that are not in the queue."""
-    made_files.look_after(copies.KIND, [DataCopy.Content.ALL], timezone.now())
-    made_files.look_after(exports.KIND, exports.CONTENTS, timezone.now())
+    """Note which copies of data and files of histories were given up."""
+    made_files.note_given_up(copies.KIND, [DataCopy.Content.ALL], timezone.now())
+    made_files.note_given_up(exports.KIND, exports.CONTENTS, timezone.now())
 
 
 @shared_task

@@ -140,7 +140,7 @@ class SiteApp(AppConfig):
         return {}
 
     def figures(self) -> Sequence[Part]:
-        """Of the dashboard and of the public status."""
+        """Figures of the dashboard and of the public status."""
         return ()
 
     def collectors(self) -> Sequence[Collector]:

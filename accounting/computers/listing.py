@@ -97,7 +97,7 @@ _KEYS: Final[dict[Sort, Callable[[HostLine], Any]]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ListFilter:
     """A list as its address names it. ``is_turned``: the other way round than the column is usually read."""
 
     text: str = ""
@@ -110,7 +110,7 @@ class Wanted:
 
     @property
     def query(self) -> dict[str, str]:
-        """For an address that names the same list."""
+        """The parameters of an address that names the same list."""
         return {**self.filters, **self.order}
 
     @property
@@ -157,7 +157,7 @@ class Wanted:
         }.get(self.status, True)
 
 
-def read_wanted(params: Mapping[str, str], groups: Iterable[str]) -> Wanted:
+def read_wanted(params: Mapping[str, str], groups: Iterable[str]) -> ListFilter:
     """The list of an address; ``groups``: those that there are."""
     problems = unknown_parameters(params, _PARAMETERS)
     text = params.get("q", "").strip()
@@ -172,7 +172,7 @@ def read_wanted(params: Mapping[str, str], groups: Iterable[str]) -> Wanted:
     sort, is_turned = params.get("sort") or Sort.PROBLEMS, False
     if sort.removeprefix("-") in tuple(Sort):
         sort, is_turned = sort.removeprefix("-"), sort.startswith("-")
-    return Wanted(
+    return ListFilter(
         text[:MAX_TEXT_CHARS],
         _choice(params.get("status") or Status.USED, Status.USED, problems),
         group,

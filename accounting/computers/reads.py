@@ -23,7 +23,7 @@ from accounting.choosing.texts import Why
 from accounting.choosing.texts import explain as explain_choice
 from accounting.computers.attention import CONCERN_NAMES, Attention, Concern, read_attention
 from accounting.computers.contacts import Contacts, read_contacts
-from accounting.computers.listing import HostLine, Status, Wanted, read_wanted
+from accounting.computers.listing import HostLine, ListFilter, Status, read_wanted
 from accounting.computers.texts import ClientFact, client_facts
 from accounting.engine.amounts import NO_WORK, Totals
 from accounting.engine.choice.facts import CPU, Choice
@@ -72,7 +72,7 @@ class HostList:
     retired: Page[HostLine]
     recent_ec: int
     total_ec: int
-    wanted: Wanted
+    wanted: ListFilter
     known: int
     groups: list[GroupLine]
     # How many computers in use have each concern, the most urgent first

@@ -143,7 +143,7 @@ def read_page(user: User, wanted: DayRange, after: Place | None = None, limit: i
 def _of_app(user: User, wanted: DayRange, after: Place | None, limit: int | None) -> list[DayRow]:
     """The next rows of an app, each a computer's day."""
     project_id = wanted.project_id or 0
-    tasks = app_history.Wanted(user.pk, wanted.app_id or 0, wanted.first, wanted.last, wanted.host_id)
+    tasks = app_history.AppDays(user.pk, wanted.app_id or 0, wanted.first, wanted.last, wanted.host_id)
     rows = []
     for work in app_history.read_days(tasks, limit, (after[0], after[2]) if after else None):
         amounts = Totals(*work.amounts)

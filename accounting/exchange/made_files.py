@@ -117,16 +117,11 @@ def read_parts(copy: DataCopy) -> Iterator[bytes]:
         number += 1
 
 
-def look_after(kind: str, contents: Iterable[str], now: dt.datetime) -> None:
-    """Note which files the queue gave up, and queue those that are not over but not in the queue. Safe to repeat.
-
-    The latter waited, or were being made, when a version of this site without the queue was stopped. A worker that is
-    killed leaves its file in the queue, which hands it out again (`queue.requeue_lost`).
-    """
-    unfinished = DataCopy.objects.filter(state__in=UNFINISHED, content__in=contents)
+def note_given_up(kind: str, contents: Iterable[str], now: dt.datetime) -> None:
+    """Note which files the queue gave up. Safe to repeat."""
     given_up = RequestedWork.objects.filter(kind=kind, is_given_up=True).values("subject")
-    unfinished.filter(pk__in=given_up).update(state=DataCopy.State.FAILED, finished_at=now)
-    queue.ask_missing(kind, unfinished, "user")
+    unfinished = DataCopy.objects.filter(state__in=UNFINISHED, content__in=contents, pk__in=given_up)
+    unfinished.update(state=DataCopy.State.FAILED, finished_at=now)
 
 
 def remove_old(now: dt.datetime) -> int:

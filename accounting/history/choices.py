@@ -45,7 +45,7 @@ PAGE_PARAMETERS: Final = (
 
 
 class Scale(StrEnum):
-    """Of the chart: bars in proportion, or lines by square root or logarithm, in which small projects can be seen."""
+    """How the chart draws: bars in proportion, or lines by square root or logarithm, which show small projects."""
 
     LINEAR = "linear"
     ROOT = "root"
@@ -77,7 +77,7 @@ class Choices:
 
     @property
     def query(self) -> dict[str, object]:
-        """For an address that keeps the choices."""
+        """The parameters of an address that keeps the choices."""
         return {"show": self.show, "by": self.by, **self.filters, **self._drawn}
 
     @property

@@ -126,7 +126,7 @@ def _read_wanted(user: User, params: Mapping[str, str], parameters: Sequence[str
 
 
 def _read_wanted_file(user: User, params: Mapping[str, str]) -> tuple[DayRange, list[str]]:
-    """The same of a file that is to be made, and its kind."""
+    """Reads what a file that is to be made shall have, and its kind."""
     wanted, problems = _read_wanted(user, params, ("kind", *_PARAMETERS))
     if params.get("kind") not in exports.CONTENTS:
         problems.append(gettext("A file can be CSV or JSON."))
@@ -134,7 +134,7 @@ def _read_wanted_file(user: User, params: Mapping[str, str]) -> tuple[DayRange, 
 
 
 def _fields(wanted: DayRange) -> dict[str, object]:
-    """For an address or a form that names the same rows."""
+    """The parameters of an address or a form that names the same rows."""
     named = {
         "from": wanted.first,
         "to": wanted.last,

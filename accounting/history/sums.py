@@ -112,7 +112,7 @@ def read_sums(
 
 
 def _of_app(user: User, period: Period, key: Key | None, only: HistoryFilter) -> list[Cell]:
-    wanted = reads.Wanted(user.pk, only.app_id or 0, period.first, period.last, only.host_id)
+    wanted = reads.AppDays(user.pk, only.app_id or 0, period.first, period.last, only.host_id)
     cells: dict[tuple[dt.date, int], Cell] = {}
     for row in reads.read_steps(wanted, period.step):
         work = AppDay(row.start, only.project_id or 0, row.host_id, Totals(*row.amounts))

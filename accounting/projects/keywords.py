@@ -31,7 +31,7 @@ class KeywordLine:
 
     @property
     def name(self) -> str:
-        """Of its field in the form."""
+        """The name of its field in the form."""
         return f"k{self.keyword.id}"
 
     @property

@@ -116,7 +116,7 @@ def read_standings(user: User) -> list[ReconciledHost]:
 
 
 def _with_seen_day(standing: ReconciledHost, days: Mapping[tuple[int, int, dt.date], int]) -> ReconciledHost:
-    """With what was estimated on the day on which it was first seen."""
+    """Adds what was estimated on the day on which it was first seen."""
     seen = standing.seen
     if seen is None:
         return standing

@@ -164,7 +164,7 @@ class NoteResult(serializers.Serializer[Any]):
 
 
 def day_result(row: DayRow, names: Names) -> dict[str, Any]:
-    """As a downloaded row, which has the same names."""
+    """A day as JSON, with the names that a downloaded row has."""
     return row_values(row, names)
 
 
@@ -174,7 +174,7 @@ def with_grants(hosts: QuerySet[Host]) -> QuerySet[Any]:
 
 
 def host_result(host: Any) -> dict[str, Any]:
-    """Of a row of `with_grants`."""
+    """A computer as JSON, of a row of `with_grants`."""
     host.granted_credit = None if host.granted_micro is None else format_micro(int(host.granted_micro))
     return dict(HostResult(host).data)
 

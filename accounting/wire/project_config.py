@@ -81,7 +81,7 @@ class ProjectConfig:
     keywords: Mapping[int, float] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """As it is stored; `from_json` reads it back."""
+        """The configuration as it is stored; `from_json` reads it back."""
         document: dict[str, Any] = cattrs.unstructure(self)
         return document | {
             "versions": [list(version) for version in self.versions],

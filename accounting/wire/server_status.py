@@ -40,7 +40,7 @@ class ServerStatus:
     counts: Mapping[str, float] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """As it is stored; `status_from_json` reads it back."""
+        """The status as it is stored; `status_from_json` reads it back."""
         return {"stopped": list(self.stopped), "counts": dict(self.counts)}
 
 

@@ -229,7 +229,7 @@ def records(
 
 
 def _with_plain_line_ends(blocks: Iterable[bytes]) -> Iterator[bytes]:
-    """The same, with line ends of one byte."""
+    """Makes line ends of one byte."""
     held = b""
     for given in blocks:
         block = held + given

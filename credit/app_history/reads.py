@@ -33,7 +33,7 @@ class AppWork(NamedTuple):
         return self[2:]
 
 
-class Wanted(NamedTuple):
+class AppDays(NamedTuple):
     """Which tasks: a volunteer's, of an app, on the days from ``first`` to ``last``; on one computer if it is given."""
 
     user_id: int
@@ -47,14 +47,14 @@ class Wanted(NamedTuple):
         return {"user": self.user_id, "app": self.app_id, "host": self.host_id, "first": self.first, "last": self.last}
 
 
-def read_steps(wanted: Wanted, step: str) -> list[AppWork]:
+def read_steps(wanted: AppDays, step: str) -> list[AppWork]:
     """The sums of each ``step`` (day, week, month) and computer, in the order of time. One statement."""
     if step == "day":
         return read_days(wanted, None)
     return _read(sql.STEPS, {**wanted._params, "step": step})
 
 
-def read_days(wanted: Wanted, limit: int | None, after: tuple[dt.date, int] | None = None) -> list[AppWork]:
+def read_days(wanted: AppDays, limit: int | None, after: tuple[dt.date, int] | None = None) -> list[AppWork]:
     """The first ``limit`` days and computers (None: all) after one of them, in their order. One statement."""
     after_day, after_host = after or _BEFORE_ALL
     place = {"after_day": after_day, "after_host": after_host, "limit": limit}

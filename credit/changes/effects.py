@@ -127,7 +127,7 @@ def measure_recent(now: dt.datetime) -> int:
 
 
 def section(change: Change) -> Section | None:
-    """For the page of a change; None for one that changed no credit."""
+    """The part of a change's page that says what it did; None for one that changed no credit."""
     app = _app_of(change)
     if app is None or not credit_changes(app.pk).filter(pk=change.pk).exists():
         return None

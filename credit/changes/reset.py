@@ -54,7 +54,7 @@ def proposal(version: AppVersion) -> Proposal:
 
 
 def _proposed(proposal: Proposal) -> _Statistics:
-    """Of the snapshot to be put back; nothing for a reset."""
+    """The statistics of the snapshot to be put back; nothing for a reset."""
     if proposal.subject is None:
         return _Statistics()
     snapshot = StatisticsSnapshot.objects.get(pk=proposal.subject)
@@ -62,7 +62,7 @@ def _proposed(proposal: Proposal) -> _Statistics:
 
 
 def _records_with_statistics(version: AppVersion) -> QuerySet[HostAppVersion]:
-    """As `sql.KEEP_RECORDS` has them."""
+    """The records that `sql.KEEP_RECORDS` keeps."""
     return HostAppVersion.objects.filter(Q(pfc_n__gt=0) | Q(clean_pfc_n__gt=0) | Q(et_n__gt=0), app_version=version)
 
 

@@ -59,7 +59,7 @@ class Factor:
 
 
 def versions_that_count(versions: Iterable[ExportedVersion]) -> list[ExportedVersion]:
-    """Of one project: those above their sample threshold, of apps that have such ones for CPUs and for GPUs.
+    """One project's versions above their sample threshold, of apps that have such ones for CPUs and for GPUs.
 
     Only there a factor says how efficient a version is beside the other kind. One that was received says nothing new.
     """
@@ -76,7 +76,7 @@ def versions_that_count(versions: Iterable[ExportedVersion]) -> list[ExportedVer
 
 
 def average_factors(projects: Iterable[Sequence[ExportedVersion]], now: float) -> list[Factor]:
-    """For each type of processor, and for each of its plan classes, the mean factor weighted by recent average credit.
+    """The mean factor of each type of processor and of each of its plan classes, weighted by recent average credit.
 
     Versions without recent credit have no weight. What has none at all is left out. Of more than `MAX_FACTORS`, those
     of types as a whole are kept first, then those of plan classes that most projects have.

@@ -216,7 +216,7 @@ def _cross_project(
 
 
 def _deployed(versions: Sequence[VersionFacts], rules: Rules) -> Normalisation:
-    """As BOINC's feeder: one GPU version is enough, a CPU version needs a second one, the rest stays as it was."""
+    """BOINC's feeder does so: one GPU version is enough, a CPU version needs a second one, the rest stays as it was."""
     newest: dict[tuple[int, str], VersionFacts] = {}
     for version in versions:
         key = (version.platform_id, version.plan_class)

@@ -101,7 +101,7 @@ def write(path: Path, parts: Iterable[bytes], *, is_compressed: bool) -> int:
 
 
 def _blocks(parts: Iterable[bytes]) -> Iterator[bytes]:
-    """The same bytes in large pieces."""
+    """Joins small parts into large pieces."""
     waiting: list[bytes] = []
     nbytes = 0
     for part in parts:

@@ -61,7 +61,7 @@ class StatisticsSnapshot(_PfcAverages):
 
 
 class HostRecordSnapshot(_PfcAverages):
-    """The same of one computer's record of the version."""
+    """The averages of one computer's record of the version, as they were before a reset."""
 
     snapshot = models.ForeignKey(StatisticsSnapshot, models.CASCADE, related_name="host_records", db_index=False)
     # No constraint: joining two records of a computer deletes one by a statement of its own. It is not put back then.

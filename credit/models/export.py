@@ -42,7 +42,7 @@ class GoneUser(models.Model):
 
 
 class GoneHost(models.Model):
-    """The same for a computer."""
+    """A computer that was published and is gone."""
 
     host_id = models.BigIntegerField(primary_key=True)
     cpid = models.CharField(_("published cross-project id"), max_length=32)

@@ -331,10 +331,10 @@ class Result(StoredClaim):
         _("processor type"), max_length=16, choices=PROCESSOR_TYPES, default=ProcessorType.CPU
     )
     peak_flops = models.FloatField(_("peak FLOPS of the devices used"), null=True, blank=True)
-    # For the credit systems that count benchmark × CPU time; NULL: sent before it was kept
+    # For the credit systems that count benchmark × CPU time; NULL: not known of a job that another server sent
     p_fpops = models.FloatField(_("benchmark of the computer when sent (FLOPS)"), null=True, blank=True)
     projected_flops = models.FloatField(_("speed used to estimate the run time (FLOPS)"), null=True, blank=True)
-    # NULL: not sent yet, or sent before this was kept
+    # NULL: not sent yet, or sent by another server, before the project moved here
     ninstances = models.FloatField(_("processors of its type in use"), null=True, blank=True)
     # What its computer shares with others that may be the same person's: digests (scheduler.engine.choice.ties)
     ties = ArrayField(models.BigIntegerField(), null=True, blank=True, editable=False)

@@ -35,7 +35,7 @@ def group_name(stored: str) -> str:
 
 
 def spread_labels() -> list[str]:
-    """Of the changes between the edges, from the greatest loss to the greatest gain."""
+    """The words for changes between the edges, from the greatest loss to the greatest gain."""
     texts = [f"{edge:+.0%}".replace("-", "−").replace("%", " %") for edge in EDGES]
     between = [gettext("%(low)s to %(high)s") % {"low": low, "high": high} for low, high in pairwise(texts)]
     return [

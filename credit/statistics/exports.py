@@ -31,7 +31,7 @@ def granted_to_user(user: User) -> CreditTotals | None:
 
 
 def granted_to_host(host: Host) -> CreditTotals | None:
-    """The same for a computer."""
+    """What this site has granted a computer."""
     return _totals(HostCredit.objects.filter(host=host).first())
 
 
@@ -65,7 +65,7 @@ class CreditDifferences:
 
 
 def differences_of(of: User | Host) -> CreditDifferences:
-    """Of the latest finished jobs of a volunteer or a computer, at most `JOBS_EXPLAINED`; one statement."""
+    """What the latest finished jobs of a volunteer or a computer came to, at most `JOBS_EXPLAINED`; one statement."""
     theirs = Result.objects.filter(user=of) if isinstance(of, User) else Result.objects.filter(host=of)
     differences = CreditDifferences()
     finished = theirs.filter(server_state=ServerState.OVER, elapsed_secs__gt=0, peak_flops__gt=0).order_by("-id")

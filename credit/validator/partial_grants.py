@@ -122,7 +122,7 @@ def _shown_instances(result: Result) -> float:
 
 
 def _used(result: Result) -> float | None:
-    """How many instances the job was given; of one that was sent before this was kept, as its version says."""
+    """How many instances the job was given; if another server sent it, those that its version says."""
     if result.ninstances is not None or result.app_version is None:
         return result.ninstances
     is_cpu = result.processor_type == ProcessorType.CPU

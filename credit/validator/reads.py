@@ -166,7 +166,7 @@ def lock_users(ids: Column) -> Accounts:
 
 
 def lock_hosts(ids: Column) -> tuple[Accounts, Column]:
-    """Their credit, and the benchmark of each (FLOPS), for jobs that were sent before theirs was kept."""
+    """Their credit, and the benchmark of each (FLOPS), for jobs that have none of their own."""
     columns = sql.LOCK_HOSTS.read(ids)
     p_fpops = columns.pop("p_fpops")
     return Accounts(**columns), p_fpops

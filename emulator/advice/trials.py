@@ -179,7 +179,7 @@ def _figures(findings: Findings) -> list[str]:
 
 
 def advise(before: Measures, trials: Sequence[Trial], figures: Sequence[str]) -> tuple[Advice, ...]:
-    """For each of the figures, the trial that improves it most, if one does without spoiling another."""
+    """The trial that improves each of the figures most, if one does without spoiling another."""
     advice = []
     for figure in figures:
         good = [trial for trial in trials if _improves(before, trial.measures, figure)]

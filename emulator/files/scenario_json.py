@@ -178,7 +178,7 @@ def to_json(scenario: Scenario) -> dict[str, Any]:
 
 
 def part_to_json(part: Any) -> dict[str, Any]:
-    """The same of a part of a scenario, such as a project or an event."""
+    """A part of a scenario as JSON, such as a project or an event."""
     unstructured: dict[str, Any] = _converter.unstructure(part, Event if type(part) in get_args(Event) else type(part))
     return unstructured
 

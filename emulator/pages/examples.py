@@ -70,7 +70,7 @@ def offered() -> dict[str, list[dict[str, Any]]]:
 
 
 def _results(example: Preset) -> list[tuple[str, str]]:
-    """For a reported case: under which policy its runs came to what."""
+    """What the runs of a reported case came to, by policy."""
     if example.case is None:
         return []
     pairs = zip(variants_of(example), stored_runs(example.key), strict=True)

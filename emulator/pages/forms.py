@@ -290,7 +290,7 @@ class TrialForm(PlainForm):
         )
 
     def _peak_flops(self, number: int) -> float:
-        """As it was unless it was changed: GFLOPS and back may differ in the last digit."""
+        """The speed as it was unless it was changed: GFLOPS and back may differ in the last digit."""
         peak_flops = self.scenario.host.processors[number].peak_flops
         given: float = self.cleaned_data[f"gflops{number}"]
         return peak_flops if math.isclose(given, peak_flops / 1e9, rel_tol=1e-9) else given * 1e9

@@ -282,7 +282,7 @@ def project_fractions(run: Run, palette: Sequence[int]) -> list[ProjectFraction]
 
 
 def charts(experiment: Experiment, rows: Sequence[VariantRow]) -> list[dict[str, Any]]:
-    """For static/portal/bars.js, a chart of each figure: bars side by side, or a line of each policy over the sweep."""
+    """A chart of each figure for static/portal/bars.js: bars side by side, or a line of each policy over the sweep."""
     finished = [row for row in rows if row.figures]
     if len(finished) < 2:
         return []

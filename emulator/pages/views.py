@@ -140,7 +140,7 @@ def _create(request: HttpRequest, title: str, origin: str, scenario: Scenario, d
 @require_http_methods(["GET", "HEAD", "POST"])
 @login_required
 def experiment(request: HttpRequest, pk: int) -> HttpResponse:
-    """Before the start: the set-up. Afterwards: the results."""
+    """Shows the set-up before the start, and the results afterwards."""
     own = own_experiment(request, pk)
     if own.started_at is not None:
         return results_page(request, own, str(pk))

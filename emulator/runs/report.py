@@ -32,7 +32,7 @@ class ExperimentResults:
     outcomes: Sequence[Sequence[RunOutcome]]
 
     def names(self) -> list[str]:
-        """Of the figures that all runs have."""
+        """The names of the figures that all runs have."""
         runs = [run for _variant, _seed, run in self.rows()]
         return [name for name in FIGURES if all(run.figures[name] is not None for run in runs)]
 

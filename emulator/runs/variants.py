@@ -35,7 +35,7 @@ def swept(bases: Sequence[Variant], parameter: str, values: Sequence[float]) -> 
 
 
 def references(values: Sequence[float | None]) -> list[int | None]:
-    """For each variant, given the value it has in a sweep, the place of the one it is compared with.
+    """The place of the variant that each is compared with, given the value that each has in a sweep.
 
     That is the first of the same value (so policies are compared at each value); in a sweep of one policy, the first
     value. None for what others are compared with.

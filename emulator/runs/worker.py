@@ -148,8 +148,8 @@ def _keep(run_id: int, answer: ProcessAnswer) -> None:
 
 
 def requeue_lost(now: dt.datetime) -> None:
-    """Queue runs again whose worker has been silent for minutes, unless that happened too often; and what waits, but is
-    not in the queue. Say so of files that nobody could read. Safe to repeat.
+    """Queue runs again whose worker has been silent for minutes, unless that happened too often, and say which files
+    nobody could read. Safe to repeat.
 
     Locks the runs, then their rows of the queue.
     """
@@ -163,9 +163,6 @@ def requeue_lost(now: dt.datetime) -> None:
             state=RunState.FAILED, finished_at=now, fault=Message("run_worker_lost")
         )
         runs.filter(state=RunState.RUNNING).update(state=RunState.QUEUED)
-        queue.ask_missing(RUN, Run.objects.filter(state=RunState.QUEUED), "experiment__owner")
-        # An upload is there until it has been read.
-        queue.ask_missing(READ, Upload.objects.all(), "experiment__owner")
         not_read = RequestedWork.objects.filter(kind=READ, is_given_up=True).values("subject")
         Experiment.objects.filter(upload__in=not_read).update(fault=_NOT_READ)
         Upload.objects.filter(pk__in=not_read).delete()

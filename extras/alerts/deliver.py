@@ -31,7 +31,7 @@ from extras.alerts.rules import KEPT_TRYING, Try, Verdict, judge
 from extras.alerts.texts import answer_text, error_text
 from extras.alerts.wire import Alert, Request
 from portal.fetch.errors import AddressRefused, FetchError
-from portal.fetch.sender import SEND_LIMITS, Sent, send
+from portal.fetch.sender import SEND_LIMITS, PostOutcome, send
 from portal.languages.recipients import written_for
 from portal.models import User
 
@@ -138,7 +138,7 @@ def _try(request: Request, owner: User) -> _Answer:
     """Send it; what came of it is said in the language of the channel's owner."""
     with written_for(owner):
         try:
-            sent: Sent = send(request.url, request.body, request.headers, SEND_LIMITS)
+            sent: PostOutcome = send(request.url, request.body, request.headers, SEND_LIMITS)
         except FetchError as error:
             return _Answer(None, error_text(error), is_refused=isinstance(error, AddressRefused))
         except ValueError:

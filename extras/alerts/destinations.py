@@ -9,16 +9,14 @@ from dataclasses import asdict
 from django.conf import settings
 
 from extras.alerts.models import AlertChannel
-from extras.alerts.wire import (
-    Destination,
-)
+from extras.alerts.wire import Destination
 from portal.wire import sealing
 
 UnreadableDestination = sealing.UnsealableError
 
 
 def encrypt_destination(user_id: int, kind: str, destination: Destination) -> bytes:
-    """For a channel of this volunteer and kind; as the address is in it, it is bound to that too."""
+    """Seals a destination for a channel of this volunteer and kind; it is bound to its address too."""
     return sealing.seal(settings.ACCOUNT_KEY_SECRET, _place(user_id, kind), json.dumps(asdict(destination)))
 
 

@@ -13,7 +13,7 @@ MAX_PROBLEM: Final = 300
 MAX_URL: Final = 255
 
 
-class Asked(models.Model):
+class AskedServer(models.Model):
     """A server that is asked daily: when it was, when it last answered well, and what is wrong since then."""
 
     url = models.CharField(_("address"), max_length=MAX_URL, unique=True)
@@ -29,7 +29,7 @@ class Asked(models.Model):
         return self.url
 
 
-class CollectedExport(Asked):
+class CollectedExport(AskedServer):
     """Versions of a project, as it exported them last (`credit.engine.cross_project.ExportedVersion`)."""
 
     versions: models.JSONField[list[dict[str, Any]], list[dict[str, Any]]] = models.JSONField(
@@ -46,7 +46,7 @@ class CollectedExport(Asked):
         verbose_name_plural = _("exports of projects’ factors")
 
 
-class FactorList(Asked):
+class FactorList(AskedServer):
     """Average factors (`credit.engine.cross_project.Factor`): received from the central server at this address.
 
     The row with an empty address has those that were averaged here.

@@ -16,7 +16,7 @@ CACHED_SECS = 600
 
 @require_safe
 def version_factors(request: HttpRequest) -> HttpResponse:
-    """For each type of processor, and for each of its plan classes, the mean factor over projects."""
+    """The mean factor over projects of each type of processor, and of each of its plan classes."""
     made = FactorList.objects.filter(url=AVERAGED_HERE).first() if settings.CENTRAL_PROJECTS else None
     if made is None or made.read_at is None:
         raise Http404("this site averages no factors")

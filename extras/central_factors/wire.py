@@ -177,7 +177,7 @@ def _number(fields: Fields, name: bytes, low: float, high: float) -> float:
 
 
 def _processor_type(fields: Fields, plan_class: str) -> str:
-    """As it is named; BOINC's own exports do not, so it follows from the plan class as there."""
+    """The type that is named; BOINC's own exports name none, so it follows from the plan class as there."""
     if b"processor_type" in fields:
         name = _name(fields, b"processor_type")
         if name not in set(ProcessorType):

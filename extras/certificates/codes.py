@@ -29,5 +29,5 @@ def _is_between(char: str) -> bool:
 
 
 def grouped_code(code: str) -> str:
-    """As it is printed, in groups of four: 7KQ4-9XMZ-…"""
+    """A code as it is printed, in groups of four: 7KQ4-9XMZ-…"""
     return "-".join(code[place : place + 4] for place in range(0, len(code), 4))

@@ -97,7 +97,7 @@ def _own(request: HttpRequest, pk: int) -> Certificate:
 
 @require_safe
 def check_form(request: HttpRequest) -> HttpResponse:
-    """For whoever was shown a certificate: enter its code."""
+    """Is the certificate that I was shown genuine? The form for its code."""
     text = request.GET.get("code", "")
     code = read_code(text)
     if code is not None:

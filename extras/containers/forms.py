@@ -132,7 +132,7 @@ class RunForm(JobsForm):
         return cleaned
 
     def variant(self) -> Variant:
-        """Of the new image. Raises ImageError."""
+        """The variant with which a new image begins. Raises ImageError."""
         given = self.cleaned_data
         text = given["dockerfile"] if given["dockerfile"].strip() else ""
         return Variant(text or images.dockerfile_of(given["base"], given["command"]), given["settings"])

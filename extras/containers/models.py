@@ -41,7 +41,7 @@ class Image(models.Model):
         return self.name
 
     def program_files(self) -> list[dict[str, Any]]:
-        """As the field of a job (docs/how-to/jobs.md)."""
+        """The files as the field of a job has them (docs/how-to/jobs.md)."""
         files = self.files.select_related("file").order_by("plan_class", "cpu", "open_name")
         return [file.described() for file in files]
 
@@ -72,6 +72,6 @@ class ImageFile(models.Model):
         return f"{self.image}/{self.open_name}"
 
     def described(self) -> dict[str, Any]:
-        """As one of a job's files."""
+        """The file as one of a job's files."""
         properties = {"executable": self.is_executable, "plan_class": self.plan_class, "cpu": self.cpu or ANY}
         return {"open_name": self.open_name, "name": self.file.name, **{name: v for name, v in properties.items() if v}}

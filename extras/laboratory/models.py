@@ -14,7 +14,7 @@ from portal.models import User
 class CreditExperiment(models.Model):
     """Rules side by side on simulated populations. Only its owner and operators see it, unless it is shared.
 
-    ``settings``: ``Experiment.as_json`` of `trials.experiment`. ``results``: a list of ``Found.as_json``.
+    ``settings``: ``Experiment.as_json`` of `trials.experiment`. ``results``: a list of ``VariantGoals.as_json``.
     """
 
     owner = models.ForeignKey(User, models.CASCADE, related_name="credit_experiments", verbose_name=_("owner"))

@@ -98,7 +98,7 @@ def experiment(request: HttpRequest, pk: int) -> HttpResponse:
 
 @require_safe
 def shared(request: HttpRequest, key: str) -> HttpResponse:
-    """For whoever has the link."""
+    """An experiment as everybody sees it who has the link."""
     return _page(request, _shared(key), is_owner=False)
 
 

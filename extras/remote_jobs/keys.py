@@ -47,7 +47,7 @@ def issue(
 
 
 def find_caller(key: str, address: str, *, names_app: bool) -> Caller:
-    """Whose key this is. Raises KeyRefused, and counts wrong keys by address.
+    """Finds out whose key this is. Raises KeyRefused, and counts wrong keys by address.
 
     Requests with a valid key are not counted: programs take a refusal for the failure of a job.
     """

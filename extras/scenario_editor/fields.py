@@ -40,7 +40,7 @@ WHEN: Final = _("Day")
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class Entry:
     """One field: where its value is in the row's JSON, and how many of the JSON's units one of its own is."""
 
     name: str
@@ -135,10 +135,10 @@ def choice(label: Text) -> Callable[[], forms.Field]:
     return lambda: forms.ChoiceField(label=label)
 
 
-def _availability(name: str, percent: Text, hours: Text) -> list[Shown]:
+def _availability(name: str, percent: Text, hours: Text) -> list[Entry]:
     return [
-        Shown(f"{name}_percent", (name, "fraction"), number(Availability, "fraction", percent, 0.01), 0.01),
-        Shown(
+        Entry(f"{name}_percent", (name, "fraction"), number(Availability, "fraction", percent, 0.01), 0.01),
+        Entry(
             f"{name}_hours",
             (name, "mean_up_secs"),
             number(Availability, "mean_up_secs", hours, HOUR_SECS),
@@ -147,22 +147,22 @@ def _availability(name: str, percent: Text, hours: Text) -> list[Shown]:
     ]
 
 
-def _use(name: str, percent: Text, hours: Text) -> list[Shown]:
+def _use(name: str, percent: Text, hours: Text) -> list[Entry]:
     return [
-        Shown(f"{name}_percent", (name, "fraction"), number(Use, "fraction", percent, 0.01), 0.01),
-        Shown(f"{name}_hours", (name, "mean_secs"), number(Use, "mean_secs", hours, HOUR_SECS), HOUR_SECS),
+        Entry(f"{name}_percent", (name, "fraction"), number(Use, "fraction", percent, 0.01), 0.01),
+        Entry(f"{name}_hours", (name, "mean_secs"), number(Use, "mean_secs", hours, HOUR_SECS), HOUR_SECS),
     ]
 
 
 HOST: Final = [
-    Shown("name", ("name",), name(_("Name of the computer"), required=False)),
-    Shown("ram_gib", ("ram_bytes",), number(Host, "ram_bytes", _("Memory (GiB; 0: no limit)"), GIB), GIB),
+    Entry("name", ("name",), name(_("Name of the computer"), required=False)),
+    Entry("ram_gib", ("ram_bytes",), number(Host, "ram_bytes", _("Memory (GiB; 0: no limit)"), GIB), GIB),
     *_availability("on", _("Time on (%)"), _("Hours on at a time, on average")),
     *_availability("active", _("Of the time on, may compute (%)"), _("Hours of computing at a time")),
     *_availability("gpu_active", _("Of that, GPUs may compute (%)"), _("Hours of GPU computing at a time")),
     *_availability("connected", _("Of the time on, connected (%)"), _("Hours connected at a time")),
 ]
-USES: Final[dict[str, tuple[Text, list[Shown]]]] = {
+USES: Final[dict[str, tuple[Text, list[Entry]]]] = {
     "in_use": (
         _("The computer is in use"),
         _use("in_use", _("In use (% of these hours)"), _("In use: hours at a time")),
@@ -188,10 +188,10 @@ USES: Final[dict[str, tuple[Text, list[Shown]]]] = {
 }
 """What the owner does with the computer: its title, and its fields beside those of its hours."""
 PROCESSOR: Final = [
-    Shown("kind", ("kind",), choice(_("Type"))),
-    Shown("instances", ("instances",), whole(Processor, "instances", _("How many"))),
-    Shown("gflops", ("peak_flops",), number(Processor, "peak_flops", _("Peak GFLOPS each"), GIGA), GIGA),
-    Shown("efficiency", ("efficiency",), number(Processor, "efficiency", _("Counted part of the peak"))),
+    Entry("kind", ("kind",), choice(_("Type"))),
+    Entry("instances", ("instances",), whole(Processor, "instances", _("How many"))),
+    Entry("gflops", ("peak_flops",), number(Processor, "peak_flops", _("Peak GFLOPS each"), GIGA), GIGA),
+    Entry("efficiency", ("efficiency",), number(Processor, "efficiency", _("Counted part of the peak"))),
 ]
 # Field, preference, label, and the preference's units in one of the field's.
 _AMOUNTS: Final[tuple[tuple[str, str, Text, float], ...]] = (
@@ -212,9 +212,9 @@ _SWITCHES: Final[tuple[tuple[str, Text], ...]] = (
 )
 
 
-def _amounts(part: type, *, required: bool) -> list[Shown]:
+def _amounts(part: type, *, required: bool) -> list[Entry]:
     return [
-        Shown(
+        Entry(
             field,
             (key,),
             whole(part, key, label, required=required)
@@ -228,47 +228,47 @@ def _amounts(part: type, *, required: bool) -> list[Shown]:
 
 PREFERENCES: Final = [
     *_amounts(Preferences, required=True),
-    *(Shown(key, (key,), check(label)) for key, label in _SWITCHES),
+    *(Entry(key, (key,), check(label)) for key, label in _SWITCHES),
 ]
 PROJECT: Final = [
-    Shown("name", ("name",), name(_("Name"))),
-    Shown("share", ("share",), number(Project, "share", _("Share"))),
-    Shown(
+    Entry("name", ("name",), name(_("Name"))),
+    Entry("share", ("share",), number(Project, "share", _("Share"))),
+    Entry(
         "priority", ("priority",), whole(Project, "priority", _("Priority (higher comes first, whatever the shares)"))
     ),
-    Shown("attached", ("attached",), check(_("Attached from the start"))),
-    Shown("has_work", ("has_work",), check(_("Has work from the start"))),
-    Shown("suspended", ("suspended",), check(_("Suspended"))),
-    Shown("no_new_tasks", ("no_new_tasks",), check(_("No new tasks"))),
+    Entry("attached", ("attached",), check(_("Attached from the start"))),
+    Entry("has_work", ("has_work",), check(_("Has work from the start"))),
+    Entry("suspended", ("suspended",), check(_("Suspended"))),
+    Entry("no_new_tasks", ("no_new_tasks",), check(_("No new tasks"))),
     *_availability("available", _("Server up (%)"), _("Hours up at a time, on average")),
-    Shown(
+    Entry(
         "request_delay_secs",
         ("request_delay_secs",),
         number(Project, "request_delay_secs", _("Request delay (seconds)")),
     ),
-    Shown("reply_delay_secs", ("reply_delay_secs",), number(Project, "reply_delay_secs", _("Reply delay (seconds)"))),
-    Shown("max_concurrent", ("max_concurrent",), whole(Project, "max_concurrent", _("Tasks at once (0: no limit)"))),
-    Shown("workload_check", ("workload_check",), check(_("Its server checks the whole workload"))),
+    Entry("reply_delay_secs", ("reply_delay_secs",), number(Project, "reply_delay_secs", _("Reply delay (seconds)"))),
+    Entry("max_concurrent", ("max_concurrent",), whole(Project, "max_concurrent", _("Tasks at once (0: no limit)"))),
+    Entry("workload_check", ("workload_check",), check(_("Its server checks the whole workload"))),
 ]
 
 
-def _day(part: type) -> Shown:
-    return Shown("day", ("at_secs",), number(part, "at_secs", WHEN, DAY_SECS), DAY_SECS)
+def _day(part: type) -> Entry:
+    return Entry("day", ("at_secs",), number(part, "at_secs", WHEN, DAY_SECS), DAY_SECS)
 
 
-_PROJECT: Final = Shown("project", ("project",), choice(_("Project")))
+_PROJECT: Final = Entry("project", ("project",), choice(_("Project")))
 
 
-def _switch(name: str, label: Text) -> list[Shown]:
-    return [_day(Attach), _PROJECT, Shown(name, (name,), yes_no(label))]
+def _switch(name: str, label: Text) -> list[Entry]:
+    return [_day(Attach), _PROJECT, Entry(name, (name,), yes_no(label))]
 
 
-EVENTS: Final[dict[str, tuple[Text, list[Shown]]]] = {
+EVENTS: Final[dict[str, tuple[Text, list[Entry]]]] = {
     "Attach": (_("Project is attached"), [_day(Attach), _PROJECT]),
     "Detach": (_("Project is left"), [_day(Attach), _PROJECT]),
     "ChangeShare": (
         _("Share changes"),
-        [_day(ChangeShare), _PROJECT, Shown("share", ("share",), number(ChangeShare, "share", _("New share")))],
+        [_day(ChangeShare), _PROJECT, Entry("share", ("share",), number(ChangeShare, "share", _("New share")))],
     ),
     "Suspend": (_("Project is suspended or resumed"), _switch("suspended", _("Suspended"))),
     "NoNewTasks": (_("No new tasks"), _switch("no_new_tasks", _("No new tasks"))),
@@ -280,19 +280,19 @@ EVENTS: Final[dict[str, tuple[Text, list[Shown]]]] = {
         [
             _day(ChangePreferences),
             *_amounts(ChangePreferences, required=False),
-            *(Shown(key, (key,), unset_yes_no(label)) for key, label in _SWITCHES),
+            *(Entry(key, (key,), unset_yes_no(label)) for key, label in _SWITCHES),
         ],
     ),
     "ChangeBuffer": (
         _("Buffer changes"),
         [
             _day(ChangeBuffer),
-            Shown(
+            Entry(
                 "work_buf_min_days",
                 ("work_buf_min_days",),
                 number(ChangeBuffer, "work_buf_min_days", _("Minimum buffer (days)")),
             ),
-            Shown(
+            Entry(
                 "work_buf_additional_days",
                 ("work_buf_additional_days",),
                 number(ChangeBuffer, "work_buf_additional_days", _("Additional buffer (days)")),
@@ -303,9 +303,9 @@ EVENTS: Final[dict[str, tuple[Text, list[Shown]]]] = {
         _("Hardware changes"),
         [
             _day(ChangeProcessor),
-            Shown("kind", ("kind",), choice(_("Type"))),
-            Shown("instances", ("instances",), whole(ChangeProcessor, "instances", _("How many"), required=False)),
-            Shown(
+            Entry("kind", ("kind",), choice(_("Type"))),
+            Entry("instances", ("instances",), whole(ChangeProcessor, "instances", _("How many"), required=False)),
+            Entry(
                 "gflops",
                 ("peak_flops",),
                 number(ChangeProcessor, "peak_flops", _("Peak GFLOPS each"), GIGA, required=False),

@@ -28,7 +28,7 @@ from extras.scenario_editor.fields import (
     PROCESSOR,
     PROJECT,
     USES,
-    Shown,
+    Entry,
     as_text,
     choice,
     kinds_of,
@@ -43,7 +43,7 @@ MAX_LINES_CHARS: Final = 20_000
 class Row(PlainForm):
     """A row: ``base`` is its JSON, ``typed`` what was typed, None if nothing was yet."""
 
-    shown: Sequence[Shown] = ()
+    shown: Sequence[Entry] = ()
 
     def __init__(
         self,
@@ -175,7 +175,7 @@ class StartRow(Row):
     """When the run begins, which hours count from. Its JSON is what of a scenario has no rows."""
 
     shown = (
-        Shown(
+        Entry(
             "week_hours",
             ("week_secs",),
             number(Scenario, "week_secs", gettext_lazy("Local time at the start (hours since Sunday 0:00)"), HOUR_SECS),
@@ -275,23 +275,23 @@ class AppRow(Row):
     """An application: its first version's device and speed, and its jobs by their run time there."""
 
     shown = (
-        Shown("name", ("name",), name(gettext_lazy("App"))),
-        Shown(
+        Entry("name", ("name",), name(gettext_lazy("App"))),
+        Entry(
             "deadline_days",
             ("latency_bound_secs",),
             number(App, "latency_bound_secs", gettext_lazy("Deadline (days)"), DAY_SECS),
             DAY_SECS,
         ),
-        Shown(
+        Entry(
             "error_percent", ("error_rate",), number(App, "error_rate", gettext_lazy("Tasks that fail (%)"), 0.01), 0.01
         ),
-        Shown("weight", ("weight",), number(App, "weight", gettext_lazy("Weight among the project’s apps"))),
-        Shown(
+        Entry("weight", ("weight",), number(App, "weight", gettext_lazy("Weight among the project’s apps"))),
+        Entry(
             "max_concurrent",
             ("max_concurrent",),
             whole(App, "max_concurrent", gettext_lazy("Tasks at once (0: no limit)")),
         ),
-        Shown(
+        Entry(
             "memory_mib",
             ("working_set_bytes",),
             number(App, "working_set_bytes", gettext_lazy("Memory of a running task (MiB; 0: not counted)"), MIB),

@@ -239,7 +239,7 @@ def _numbers(workunit_id: int, batch_id: int | None) -> list[str]:
 
 
 def _file_name(result: Result, output: Output) -> str:
-    """As BOINC names it: the n-th output of a result."""
+    """The name that BOINC gives the n-th output of a result."""
     return f"{result.name}_{output.number}"
 
 

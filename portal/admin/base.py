@@ -42,7 +42,7 @@ def column(field: str, label: StrOrPromise, words: Callable[[Any], str]) -> Any:
 
 
 class SecretLookups(ModelAdmin):
-    """For other admins: conditions in a list's address find out nothing of what only the site knows.
+    """An admin in which conditions in a list's address find out nothing of what only the site knows.
 
     Django allows a condition on any column of the listed model, such as "?token__startswith=a". A search finds out no
     address either, for who does not see the list of people.

@@ -88,7 +88,7 @@ class ChangeAdmin(ReadOnlyAdmin):
         return changes
 
     def has_view_permission(self, request: HttpRequest, obj: Change | None = None) -> bool:
-        """Of volunteers' own rows, who sees the rows; of settings, also who sees all changes."""
+        """Who sees a volunteer's own row sees its changes; those of settings are also for who sees all changes."""
         kind = obj.content_type.natural_key() if obj is not None else None
         if kind in VOLUNTEERS_OWN:
             return bool(request.user.has_perm("{}.view_{}".format(*kind)))

@@ -89,7 +89,7 @@ def lock_for(model: type[Model]) -> None:
 
 
 def lock_before_deletion(sender: type[Model], **_: Any) -> None:
-    """Before rows are deleted, with those that go with them."""
+    """Locks before rows are deleted, with those that go with them."""
     lock_for(sender)
 
 

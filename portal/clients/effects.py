@@ -110,7 +110,7 @@ class Query(Effect[Value], ABC):
     @staticmethod
     @abstractmethod
     def results(several: Sequence[Any], rows: Sequence[Row]) -> Sequence[Any]:
-        """For each query of the batch, in the same order, its result from the last statement's rows, or `RUN_ALONE`."""
+        """The result of each query of the batch, in order, from the last statement's rows, or `RUN_ALONE`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,7 +49,7 @@ def above(limit: float, sentence: StrOrPromise) -> Trouble:
 
 
 def below(limit: float, sentence: StrOrPromise) -> Trouble:
-    """The same for values under the limit."""
+    """A rule for values under the limit."""
     return lambda course: _of(course, lambda value: value < limit, sentence)
 
 

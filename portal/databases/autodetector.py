@@ -23,7 +23,7 @@ class TextlessAutodetector(MigrationAutodetector):
 
 
 def without_texts(state: ProjectState) -> ProjectState:
-    """The same state, whose own fields and options have lost their texts."""
+    """Takes the texts from the state's own fields and options."""
     for model in state.models.values():
         _strip_model(model)
     return state

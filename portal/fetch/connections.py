@@ -26,7 +26,7 @@ from portal.fetch.errors import AddressRefused, FetchError, TimeIsUp
 MAX_ADDRESSES: Final = 8
 """Addresses of one name that are tried."""
 
-Found = tuple[socket.AddressFamily, tuple[Any, ...]]
+SocketAddress = tuple[socket.AddressFamily, tuple[Any, ...]]
 """An address as `socket.connect` takes it."""
 
 
@@ -48,9 +48,9 @@ class FetchDeadline:
         return TimeIsUp(host, "fetch_time_limit", secs=self.secs)
 
 
-def look_up(host: str, port: int, allowed: Sequence[Network], deadline: FetchDeadline) -> list[Found]:
+def look_up(host: str, port: int, allowed: Sequence[Network], deadline: FetchDeadline) -> list[SocketAddress]:
     """The addresses of a name, all of them checked: one that may not be used makes the name unusable."""
-    addresses: list[Found] = []
+    addresses: list[SocketAddress] = []
     for family, sockaddr in _resolve(host, port, deadline):
         address = ip_address(str(sockaddr[0]))
         if not is_allowed(address, allowed):
@@ -59,9 +59,9 @@ def look_up(host: str, port: int, allowed: Sequence[Network], deadline: FetchDea
     return addresses[:MAX_ADDRESSES]
 
 
-def _resolve(host: str, port: int, deadline: FetchDeadline) -> list[Found]:
+def _resolve(host: str, port: int, deadline: FetchDeadline) -> list[SocketAddress]:
     """In a thread, as the resolver has time limits of its own, which may be long."""
-    answers: queue.SimpleQueue[list[Found] | OSError | ValueError] = queue.SimpleQueue()
+    answers: queue.SimpleQueue[list[SocketAddress] | OSError | ValueError] = queue.SimpleQueue()
 
     def ask() -> None:
         try:
@@ -81,7 +81,9 @@ def _resolve(host: str, port: int, deadline: FetchDeadline) -> list[Found]:
     return answer
 
 
-def connect(host: str, addresses: Sequence[Found], connect_secs: float, deadline: FetchDeadline) -> socket.socket:
+def connect(
+    host: str, addresses: Sequence[SocketAddress], connect_secs: float, deadline: FetchDeadline
+) -> socket.socket:
     """A connection to the first of the addresses that answers."""
     problem: OSError | None = None
     for family, sockaddr in addresses:

@@ -28,7 +28,7 @@ _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class PostOutcome:
     """``status``: what the server answered. ``retry_secs``: its Retry-After, 0 if it said none."""
 
     status: int
@@ -39,7 +39,7 @@ class Sent:
         return 200 <= self.status < 300
 
 
-def send(url: str, body: bytes, headers: Mapping[str, str], limits: FetchLimits = SEND_LIMITS) -> Sent:
+def send(url: str, body: bytes, headers: Mapping[str, str], limits: FetchLimits = SEND_LIMITS) -> PostOutcome:
     """Post ``body``. Blocks, so call it in no transaction. Raises FetchError; any status is an answer, redirects too.
 
     Of the answer's body nothing is read.
@@ -51,10 +51,10 @@ def send(url: str, body: bytes, headers: Mapping[str, str], limits: FetchLimits 
     return over_connection(target, limits, deadline, partial(_post, target, body, {**headers, **own_headers()}))
 
 
-def _post(url: Url, body: bytes, headers: Mapping[str, str], connection: HTTPConnection) -> Sent:
+def _post(url: Url, body: bytes, headers: Mapping[str, str], connection: HTTPConnection) -> PostOutcome:
     connection.request("POST", url.request_uri, body=body, headers=headers, preload_content=False, decode_content=False)
     with closing(connection.getresponse()) as response:
-        return Sent(response.status, _retry_secs(response.headers.get("Retry-After", "")))
+        return PostOutcome(response.status, _retry_secs(response.headers.get("Retry-After", "")))
 
 
 def _retry_secs(text: str) -> int:

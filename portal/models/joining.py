@@ -10,7 +10,7 @@ from portal.models.people import User
 
 
 class JoinToken(models.Model):
-    """With it a limited number of computers make their first contact; they land in its group.
+    """A token with which a limited number of computers make their first contact; they land in its group.
 
     Clients send ``login`` and a hash of the token, as they do with an e-mail address and a password. Only a keyed hash
     of what they send is kept. A token is for the first contact of the account manager's clients, and for nothing else.

@@ -76,7 +76,7 @@ class ObjectStorage(S3Storage):
 
     @property
     def client(self) -> Any:
-        """Of boto3, for all threads."""
+        """The client of boto3, one for all threads."""
         return self._client(self.options.endpoint)
 
     def _client(self, endpoint: str) -> Any:

@@ -16,7 +16,7 @@ from portal.object_storage.options import BACKEND, Options
 
 
 def _options(name: str = "default") -> Options | None:
-    """Of this storage of the settings, if it is object storage."""
+    """The options of this storage of the settings, if it is object storage."""
     entry = settings.STORAGES[name]
     return entry["OPTIONS"]["options"] if entry["BACKEND"] == BACKEND else None
 

@@ -42,7 +42,7 @@ class ContentDigest(NamedTuple):
 
 
 def content_of(file: IO[bytes] | File[bytes]) -> ContentDigest:
-    """Of a file, which is read from its beginning."""
+    """The digest of a file, which is read from its beginning."""
     file.seek(0)
     digest = hashlib.md5(usedforsecurity=False)
     nbytes = 0
@@ -53,7 +53,7 @@ def content_of(file: IO[bytes] | File[bytes]) -> ContentDigest:
 
 
 def kept_content(path: str, where: Storage = default_storage) -> ContentDigest:
-    """Of what the storage has under this path; FileNotFoundError if it has nothing."""
+    """The digest of what the storage has under this path; FileNotFoundError if it has nothing."""
     with where.open(path, "rb") as file:
         return content_of(file)
 

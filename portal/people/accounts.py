@@ -340,7 +340,7 @@ def _check(user: User | None, password_hash: str) -> bool:
 
 
 def _check_name(user: User | None, password_hash: str) -> bool:
-    """The same for a login by user name, from which clients make another value."""
+    """Whether the hash is that of a login by user name, from which clients make another value."""
     if user is not None and user.login_name_password:
         return check_client_password(password_hash, user.login_name_password)
     make_password(password_hash)
@@ -363,18 +363,18 @@ def refuse_if_blocked(user_id: int) -> None:
 
 
 def refuse_key_if_blocked(hash_of_key: bytes) -> None:
-    """The same for the account that a client key belongs to, if it is one."""
+    """Refuse the account that a client key belongs to, if it is blocked."""
     owner = ClientKey.objects.filter(key_hash=hash_of_key, revoked_at=None).values_list("user", flat=True).first()
     if owner is not None:
         refuse_if_blocked(owner)
 
 
 def refuse_weak_key_if_blocked(user_id: int, key: str) -> None:
-    """The same for a weak key; who does not have one of the account's learns nothing."""
+    """Refuse a blocked account by a weak key; who does not have one of the account's learns nothing."""
     if AccountBlock.objects.filter(user=user_id).exists():
         stored = ClientKey.objects.filter(user=user_id, revoked_at=None).values_list("key_hash", flat=True)
-        hashes = [bytes(each) for each in stored]
-        if credentials.weak_key_hash(key) in hashes or any(weak_key(user_id, each) == key for each in hashes):
+        hashes = [bytes(value) for value in stored]
+        if credentials.weak_key_hash(key) in hashes or any(weak_key(user_id, hash_) == key for hash_ in hashes):
             refuse_if_blocked(user_id)
 
 

@@ -41,7 +41,7 @@ def usable_tokens(now: dt.datetime) -> QuerySet[JoinToken]:
 
 
 def joinable_hosts(user: User, now: dt.datetime) -> int:
-    """For how many computers the account may make join tokens now.
+    """The number of computers for which the account may make join tokens now.
 
     Within 30 days JOIN_TOKEN_HOSTS, or more if operators let it add more within a day; a token that has ended counts
     with the computers that joined.

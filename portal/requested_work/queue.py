@@ -69,16 +69,6 @@ def ask(user_id: int, kind: str, subjects: Iterable[int]) -> None:
     transaction.on_commit(partial(_tell_workers, min(len(rows), settings.REQUESTED_WORK_PER_PERSON)))
 
 
-def ask_missing(kind: str, waiting: QuerySet[Any], owner: str) -> None:
-    """Queue those of the rows that are not in the queue, such as those from a version of this site without it.
-
-    ``owner``: the lookup of the person who asked for a row. Safe to repeat.
-    """
-    subjects = RequestedWork.objects.filter(kind=kind).values("subject")
-    for user_id, subject in waiting.exclude(pk__in=subjects).values_list(owner, "pk"):
-        ask(user_id, kind, [subject])
-
-
 def withdraw(kind: str, subjects: Iterable[int]) -> None:
     """Take back what waits."""
     RequestedWork.objects.filter(kind=kind, subject__in=subjects, started_at=None).delete()

@@ -154,7 +154,7 @@ class ApiView(APIView):
 
     @property
     def volunteer(self) -> User:
-        """Whose data the request reads; `HasScope` has made sure that there is somebody."""
+        """The person whose data the request reads; `HasScope` has made sure that there is somebody."""
         user = self.request.user
         if not isinstance(user, User):
             raise NotAuthenticated
@@ -237,7 +237,7 @@ def unless_known(request: Request, etag: str, answer: Response | None = None) ->
 
 
 def _etag(answer: Response) -> str:
-    """Of the answer's content; weak, as it may be compressed on its way."""
+    """The tag of the answer's content; weak, as it may be compressed on its way."""
     answer.render()
     return f'W/"{hashlib.blake2b(answer.rendered_content, digest_size=16).hexdigest()}"'
 

@@ -33,7 +33,7 @@ def of_client(user: User | None, address: str, host_token: str) -> str:
 
 
 def of_browser(user: User | None, request: HttpRequest) -> str:
-    """The same for a browser: by its cookie, else by its address."""
+    """The name of the counter for a browser: by its cookie, else by its address."""
     if user is None:
         return ""
     try:

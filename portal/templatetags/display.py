@@ -216,7 +216,7 @@ def moment(value: dt.datetime | None) -> SafeString:
 
 @register.filter
 def moment_text(value: dt.datetime | None) -> str:
-    """The same as text alone, for attributes and sentences: with "UTC" unless the visitor's zone is known."""
+    """A moment as text alone, for attributes and sentences: with "UTC" unless the visitor's zone is known."""
     if value is None:
         return _NOTHING
     text = date_format(zones.local(value).replace(tzinfo=None), "DATETIME_FORMAT")

@@ -286,7 +286,7 @@ class JobQuery:
         return bool(self.lanes or self.sizes)
 
     def with_ties(self) -> JobQuery:
-        """The same query for any copies."""
+        """The query for any copies."""
         return replace(self, avoids_ties=False)
 
 

@@ -54,7 +54,7 @@ class ProjectPreferences:
         return self.other_apps or self.wants_app(app_id)
 
     def stored(self) -> dict[str, Any]:
-        """As JSON: only what differs from nothing chosen."""
+        """The preferences as JSON: only what differs from nothing chosen."""
         values = {field.name: (getattr(self, field.name), field.default) for field in fields(self)}
         return {
             name: list(value) if isinstance(value, tuple) else value

@@ -11,7 +11,7 @@ from scheduler.engine.facts import Version
 
 
 class ReleaseState(IntEnum):
-    """Whose computers get it. DRAFT and WITHDRAWN: nobody's; BETA: those of testers; RELEASED: all."""
+    """Which computers get a version. DRAFT and WITHDRAWN: none; BETA: those of testers; RELEASED: all."""
 
     DRAFT = 0
     BETA = 1
@@ -68,7 +68,7 @@ def allowed(state: ReleaseState) -> list[ReleaseAction]:
 
 
 def stored_state(*, is_withdrawn: bool, is_tested: bool) -> ReleaseState:
-    """Of a version that is stored: one that is withdrawn is sent to nobody, tested or not."""
+    """The state of a version that is stored: one that is withdrawn is sent to nobody, tested or not."""
     if is_withdrawn:
         return ReleaseState.WITHDRAWN
     return ReleaseState.BETA if is_tested else ReleaseState.RELEASED

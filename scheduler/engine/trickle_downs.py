@@ -103,7 +103,7 @@ def _has_had(job: RunningJob, message: Message) -> bool:
 
 
 def _written(deadline_at: float) -> float:
-    """As it stands in replies and requests, in whole seconds."""
+    """A deadline as it stands in replies and requests, in whole seconds."""
     return float(f"{deadline_at:.0f}")
 
 

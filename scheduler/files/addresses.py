@@ -39,5 +39,5 @@ def gui_urls() -> list[tuple[str, str, str]]:
 
 
 def download_url(name: str) -> str:
-    """Of a stored file, by its name."""
+    """The address of a stored file, by its name."""
     return f"{settings.PROJECT_URL}download/{quote(name)}"

@@ -44,7 +44,7 @@ class Failures:
 
     @property
     def share(self) -> float:
-        """Of those that were looked at, the part that was of no use."""
+        """The part of those that were looked at that was of no use."""
         return (self.ninvalid + self.nerrors) / (self.ninvalid + self.nerrors + self.nvalid)
 
 

@@ -15,7 +15,7 @@ from portal.models import Host, User
 
 
 def new_request_id() -> str:
-    """Of a submission from the browser: unique, and no secret."""
+    """The request id of a submission from the browser: unique, and no secret."""
     return f"web-{secrets.token_hex(16)}"
 
 

@@ -79,7 +79,7 @@ class KeyChain:
     steps: dict[str, KeyStep] = field(default_factory=dict)
 
     def step(self, held: str) -> KeyStep:
-        """For a client that holds this key; empty: none yet."""
+        """What a client is told that holds this key; empty: none yet."""
         if held == self.current:
             return _NOTHING_NEW
         if not held:

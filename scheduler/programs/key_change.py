@@ -4,7 +4,7 @@ Clients take a new key only with a signature by the key that they hold (BOINC pr
 changes of old keys are kept for ever: a computer that comes back after years is led from key to key
 (`scheduler.programs.code_signing.KeyChain`).
 
-The private keys may be on another machine. There `sign` makes a `Succession` of the site's list (`Wanted`), and `take`
+The private keys may be on another machine. There `sign` makes a `Succession` of the site's `SigningList`, and `take`
 checks it on the site. The list also says which key is in force, so nothing is signed with another key, and no key is
 adopted before its time.
 """
@@ -60,14 +60,14 @@ class SignedFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class SigningList:
     """The list to be signed: the public key in force, and the program files that computers may still fetch."""
 
     key_in_force: str
     files: Sequence[SignedFile]
 
     def text(self) -> str:
-        """As it is carried: a line `key HEX`, and one `NAME MD5 HEX` for each file."""
+        """The list as it is carried: a line `key HEX`, and one `NAME MD5 HEX` for each file."""
         lines = [f"key {_one_line(self.key_in_force)}\n"]
         lines += [f"{file.name} {file.md5} {_one_line(file.signature)}\n" for file in self.files]
         return "".join(lines)
@@ -78,15 +78,15 @@ def _one_line(text: str) -> str:
     return "".join(text.split()).rstrip(".")
 
 
-def wanted_now() -> Wanted:
-    """Of this site. FileNotFoundError if it has no key yet."""
+def signing_list() -> SigningList:
+    """What this site has to have signed. FileNotFoundError if it has no key yet."""
     files = StoredFile.objects.filter(deleted_at=None).exclude(signature="").order_by("name")
     rows = files.values_list("name", "md5", "signature")
-    return Wanted(code_signing.code_signing_key_text(), [SignedFile(*row) for row in rows])
+    return SigningList(code_signing.code_signing_key_text(), [SignedFile(*row) for row in rows])
 
 
-def parse_wanted(text: str) -> Wanted:
-    """Parse the text of `Wanted.text`. Raises KeyChangeError with the first invalid line."""
+def parse_signing_list(text: str) -> SigningList:
+    """Parse the text of `SigningList.text`. Raises KeyChangeError with the first invalid line."""
     first, *rows = [line.split() for line in text.splitlines() if line.strip()] or [[]]
     if len(first) != 2 or first[0] != "key":
         raise KeyChangeError(
@@ -96,10 +96,10 @@ def parse_wanted(text: str) -> Wanted:
         raise KeyChangeError(
             gettext("“%(line)s” is not a name, an MD5 and a signature.") % {"line": " ".join(wrong[0])[:80]}
         )
-    return Wanted(first[1], [SignedFile(*row) for row in rows])
+    return SigningList(first[1], [SignedFile(*row) for row in rows])
 
 
-def sign(wanted: Wanted) -> Succession:
+def sign(wanted: SigningList) -> Succession:
     """Make the next key pair, or take the one of a run that was cut off, and sign with old and new. Needs no database.
 
     Only if the old key is the one in force, and only what it has signed: anyone who broke into the site may have put
@@ -137,7 +137,7 @@ def _note_signed_key(md5: str) -> set[str]:
     return keys
 
 
-def _why_not_in_force(wanted: Wanted) -> str:
+def _why_not_in_force(wanted: SigningList) -> str:
     private, following = Path(settings.CODE_SIGNING_KEY), _next_path()
     if _is_of(following, wanted):
         return f"The site has taken the key {following} already: adopt it (--adopt) before you change the key again."
@@ -219,14 +219,14 @@ def change_here(now: dt.datetime) -> int:
             f"The private key {private} is not on this machine: see docs/how-to/jobs.md, “Change the key”, for two"
             " machines."
         )
-    wanted = wanted_now()
+    wanted = signing_list()
     # Else it was cut off between the two, and the site has the next key already.
     count = 0 if _is_of(_next_path(), wanted) else take(sign(wanted), now)
-    adopt(wanted_now())
+    adopt(signing_list())
     return count
 
 
-def adopt(wanted: Wanted) -> None:
+def adopt(wanted: SigningList) -> None:
     """Put the next key in the old one's place. The old one is kept under a name with the beginning of its MD5.
 
     Only once the site has taken it: else the next change would be signed with a key that no client has ever had. At no
@@ -306,7 +306,7 @@ def _read_private(path: Path) -> signing.PrivateKey:
     return signing.parse_private_key(path.read_text(encoding="ascii"))
 
 
-def _is_of(path: Path, wanted: Wanted) -> bool:
+def _is_of(path: Path, wanted: SigningList) -> bool:
     """Whether this private key is there, and belongs to the key in force."""
     return path.exists() and _one_line(_public(path)) == _one_line(wanted.key_in_force)
 

@@ -368,7 +368,7 @@ def release_version(release: Release, signatures: Mapping[str, str]) -> tuple[Ap
 
 
 def _logged(version: AppVersion, contents: Mapping[str, Content]) -> Statement:
-    """With SHA-256, although clients know MD5 alone: two files may be made to have one MD5."""
+    """A release for the signed log, with SHA-256, as two files may be made to have one MD5."""
     files = [{"name": name, "nbytes": content.nbytes, "sha256": content.sha256} for name, content in contents.items()]
     return {"version": str(version), "action": "stored", "files": files}
 

@@ -319,7 +319,7 @@ def _done(version: AppVersion | str, action: ReleaseAction) -> str:
 
 
 def _in_english(version: AppVersion, action: ReleaseAction) -> str:
-    """For the log, whoever reads it."""
+    """What was done with a version, in English for the log."""
     with override("en"):
         return _done(version, action)
 

@@ -139,7 +139,7 @@ def _containers(host: Host) -> Containers:
 
 
 def _gpus(coprocs: list[dict[str, Any]]) -> Iterator[Gpu]:
-    """As they are known of a computer that is not just asking (`_NOT_STORED`)."""
+    """The GPUs as they are known of a computer that is not just asking (`_NOT_STORED`)."""
     for coproc in coprocs:
         if coproc.get("type") in GPU_TYPES:
             yield Gpu(

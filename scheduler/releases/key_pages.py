@@ -167,7 +167,7 @@ class KeyPages(ReadOnlyAdmin):
         """What is to be signed."""
         _check(request)
         try:
-            text = key_change.wanted_now().text()
+            text = key_change.signing_list().text()
         except OSError as error:
             messages.error(request, _no_key(error))
             return redirect("admin:new_key")

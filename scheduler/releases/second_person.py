@@ -28,7 +28,7 @@ NEW_KEY: Final = "new_key"
 
 
 def payload_of_draft(draft: ReleaseDraft) -> Payload:
-    """With a digest of the draft as it is: another one is not what was confirmed."""
+    """What is to be confirmed, with a digest of the draft: another one is not what was confirmed."""
     return {"draft": draft.pk, "digest": _digest(draft)}
 
 

@@ -187,7 +187,7 @@ def _of_archive(archive: archives.Archive, open_name: str, *, checks: bool) -> J
 
 
 def _fault(error: JobError, places: list[str | Message]) -> Fault:
-    """The same error, by where it is in what was uploaded."""
+    """The fault that an error is, by where it is in what was uploaded."""
     match = _JOB.fullmatch(error.field)
     if match is None:
         return Fault("", error.field, error.message)

@@ -12,7 +12,7 @@ from django.core.cache import cache
 from django.db import connection
 
 from credit.models import Batch
-from scheduler.engine.submission.forecast import Forecast, Granted, Lately, Open, forecast
+from scheduler.engine.submission.forecast import Forecast, Granted, Open, RecentResults, forecast
 from scheduler.submission import sql
 from scheduler.wire.job_fields import SubmittedJob
 
@@ -44,7 +44,7 @@ def read_forecast(batch: Batch, now: dt.datetime) -> BatchForecast:
 
 
 def of_jobs(app_id: int, owner_id: int | None, jobs: Sequence[SubmittedJob], now: dt.datetime) -> BatchForecast:
-    """As if these jobs were submitted now: two statements."""
+    """When these jobs would be done if they were submitted now: two statements."""
     if not jobs:
         return BatchForecast(now)
     fields = [job.fields for job in jobs]
@@ -80,10 +80,10 @@ def _span_secs() -> float:
     return 86_400.0 * min(MOST_DAYS, settings.JOBS_KEPT_DAYS)
 
 
-def _lately(app_id: int, now: dt.datetime) -> Lately:
+def _lately(app_id: int, now: dt.datetime) -> RecentResults:
     values = {"app": app_id, "now": now, "span_secs": _span_secs(), "most": MOST_RESULTS}
     granted, span_secs, nlost = _row(sql.GRANTED_LATELY, values)
-    return Lately([Granted(*row) for row in granted or ()], span_secs or 0.0, nlost)
+    return RecentResults([Granted(*row) for row in granted or ()], span_secs or 0.0, nlost)
 
 
 def _left(batch: Batch, now: dt.datetime) -> Open:

@@ -136,7 +136,7 @@ class InputFile:
 
     @property
     def nbytes(self) -> int:
-        """Of a content, here or at another server; 0 for a file that is stored already."""
+        """The size of a content, here or at another server; 0 for a file that is stored already."""
         if self.remote is not None:
             return self.remote.nbytes
         if self.content is None:

@@ -17,17 +17,17 @@ OLD, NEW, PASSWORD = "Dora@Example.org", "dora@new.example.org", "seven green bo
 
 def key_of(answer: str) -> str:
     """The account key that boinccmd shows."""
-    found = re.search(r"account key: (\S+)", answer)
-    assert found, answer
-    return found[1]
+    match = re.search(r"account key: (\S+)", answer)
+    assert match, answer
+    return match[1]
 
 
 def path_in(mail: Message) -> str:
     payload = mail.get_payload(decode=True)
     assert isinstance(payload, bytes)
-    found = re.search(r"https?://\S+", payload.decode())
-    assert found
-    return urllib.parse.urlsplit(found[0]).path
+    match = re.search(r"https?://\S+", payload.decode())
+    assert match
+    return urllib.parse.urlsplit(match[0]).path
 
 
 def test_an_account_opened_by_the_client_goes_on_in_the_browser(

@@ -111,9 +111,9 @@ def nlines(program: Program, path: str) -> int:
 
 def words(location: str) -> str:
     """What nginx says in this location of its own."""
-    found = re.search(rf'location @{location} {{[^}}]*set \$words "(.*)";', (DEPLOY / "nginx.conf").read_text())
-    assert found
-    return found[1]
+    match = re.search(rf'location @{location} {{[^}}]*set \$words "(.*)";', (DEPLOY / "nginx.conf").read_text())
+    assert match
+    return match[1]
 
 
 def as_xml(path: str) -> str:

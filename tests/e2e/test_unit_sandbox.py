@@ -59,9 +59,9 @@ def state_folder(tmp_path: Path) -> Path:
 def sandboxed(unit: str, line: str, state_folder: Path, port: int = 0) -> list[str]:
     """The unit's own command, with this Python, port and folder."""
     path = CHECKOUT / "deploy" / f"{unit}.service"
-    found = re.search(rf"^{line}=(.*)$", path.read_text(), re.M)
-    assert found
-    text = re.sub(r"--port \d+", f"--port {port}", found[1].replace("%%", "%"))
+    match = re.search(rf"^{line}=(.*)$", path.read_text(), re.M)
+    assert match
+    text = re.sub(r"--port \d+", f"--port {port}", match[1].replace("%%", "%"))
     program, *arguments = shlex.split(text.replace("/var/lib/cobblestone", str(state_folder)))
     name = program.removeprefix(BIN)
     module = [] if name == "python" else ["-m", name]

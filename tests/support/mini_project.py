@@ -101,8 +101,8 @@ class Job:
         """Whether the client reported success and the uploaded count is the true number of primes."""
         if self.report is None or self.output is None:
             return False
-        found = re.fullmatch(rb"(\d+) primes below (\d+)\n", self.output)
-        right = found is not None and int(found[1]) == count_primes(int(found[2]))
+        match = re.fullmatch(rb"(\d+) primes below (\d+)\n", self.output)
+        right = match is not None and int(match[1]) == count_primes(int(match[2]))
         return right and (self.report.state, self.report.exit_status) == (5, 0)
 
 
@@ -118,8 +118,8 @@ def count_primes(limit: int) -> int:
 
 def _first(text: str, tag: str) -> str:
     """The text of the first element of that name, stripped; empty when there is none."""
-    found = re.search(rf"<{tag}>(.*?)</{tag}>", text, re.DOTALL)
-    return found[1].strip() if found else ""
+    match = re.search(rf"<{tag}>(.*?)</{tag}>", text, re.DOTALL)
+    return match[1].strip() if match else ""
 
 
 @dataclass

@@ -151,7 +151,7 @@ def write_configuration(
 def unit_command(unit: str, port: int) -> list[str]:
     """How the unit of a checkout starts its server, with this Python and on this port."""
     text = (CHECKOUT / "deploy" / f"{unit}.service").read_text()
-    found = re.search(r"^ExecStart=\S+/granian (.*)$", text, re.M)
-    assert found
-    options = re.sub(r"--port \d+", f"--port {port}", found[1])
+    match = re.search(r"^ExecStart=\S+/granian (.*)$", text, re.M)
+    assert match
+    options = re.sub(r"--port \d+", f"--port {port}", match[1])
     return [sys.executable, "-m", "granian", *options.split()]

@@ -69,8 +69,8 @@ def records(content: bytes, root: str, record: str) -> Iterator[dict[str, str]]:
         elif line == f"</{record}>" and present is not None:
             yield present
             present = None
-        elif present is not None and (found := _ELEMENT.match(line)) and found[1] not in present:
-            present[found[1]] = found[2]
+        elif present is not None and (match := _ELEMENT.match(line)) and match[1] not in present:
+            present[match[1]] = match[2]
         else:
             raise Unreadable(f"a line that readers do not understand: {line!r}")
     if present is not None:
@@ -79,8 +79,8 @@ def records(content: bytes, root: str, record: str) -> Iterator[dict[str, str]]:
 
 def misc(record: Mapping[str, str]) -> dict[str, object]:
     """The JSON of a computer's <misc>."""
-    found = re.fullmatch(r"<!\[CDATA\[(.*)\]\]>", record["misc"])
-    if found is None:
+    match = re.fullmatch(r"<!\[CDATA\[(.*)\]\]>", record["misc"])
+    if match is None:
         raise Unreadable(f"no CDATA section: {record['misc']}")
-    content: dict[str, object] = json.loads(found[1])
+    content: dict[str, object] = json.loads(match[1])
     return content

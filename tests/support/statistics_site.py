@@ -106,8 +106,8 @@ class StatisticsSite(RawServer):
         if self.has_etags and f"If-None-Match: {etag}".encode() in request:
             connection.sendall(reply(b"", *headers, status="304 Not Modified"))
             return
-        found = re.search(rb"Range: bytes=(\d+)-\r\nIf-Range: ([^\r]+)|$", request)
-        begin = int(found[1]) if found and found[1] and found[2].decode() == etag else 0
+        match = re.search(rb"Range: bytes=(\d+)-\r\nIf-Range: ([^\r]+)|$", request)
+        begin = int(match[1]) if match and match[1] and match[2].decode() == etag else 0
         status = "206 Partial Content" if begin else "200 OK"
         if begin:
             headers.append(f"Content-Range: bytes {begin}-{len(content) - 1}/{len(content)}")

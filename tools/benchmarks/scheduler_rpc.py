@@ -29,7 +29,7 @@ WAITING: Final = (1_000, 100_000, 1_000_000)
 
 
 def measure() -> dict[str, Any]:
-    """For each length of the queue the site and the floor in turns; medians of the rounds."""
+    """Measures the site and the floor in turns for each length of the queue; medians of the rounds."""
     app, members = queue.create()
     report: dict[str, Any] = {"hosts": queue.HOSTS, "jobs_per_rpc": queue.JOBS_PER_RPC}
     with server() as port:
@@ -46,7 +46,7 @@ def measure() -> dict[str, Any]:
 
 
 def _measured(port: int, app: App, members: list[queue.QueueMember], njobs: int) -> dict[str, float]:
-    """With this many jobs waiting. A short queue lasts a moment: new jobs come as others are sent, of the floor too."""
+    """Measures with this many jobs waiting. A short queue lasts a moment: new jobs come as others are sent."""
 
     def ours() -> Measured:
         queue.take_back(members)

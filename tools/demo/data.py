@@ -60,14 +60,14 @@ def create_projects() -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class DemoPeople:
     """The requests of the demo volunteer's computers, and what these did for this site's own project, by their ids."""
 
     calls: int
     own_work: dict[int, list[fleet.ProjectWork]]
 
 
-def create_people(now: dt.datetime) -> Told:
+def create_people(now: dt.datetime) -> DemoPeople:
     """An operator, and the demo volunteer, whose computers have reported for ninety days.
 
     At first the volunteer's subjects decide; for the last three weeks the computers work for projects that were chosen
@@ -95,7 +95,9 @@ def create_people(now: dt.datetime) -> Told:
     rollup.roll_up(now, since=(now - HISTORY).date())
     standings.refresh(now)
     url = own.master_url if own is not None else ""
-    return Told(len(calls), {hosts[machine.computer.name]: machine.stretches.get(url, []) for machine in machines})
+    return DemoPeople(
+        len(calls), {hosts[machine.computer.name]: machine.stretches.get(url, []) for machine in machines}
+    )
 
 
 def _play(machines: Sequence[fleet.SimulatedHost], calls: Sequence[fleet.Call], statistics: DemoStatistics) -> None:

@@ -47,7 +47,7 @@ def ntfy_request(alert: Alert, to: Destination) -> Request:
 
 
 def _header(text: str) -> str:
-    """As it is, or as RFC 2047 has it, which ntfy reads."""
+    """A text as a header: as it is, or encoded by RFC 2047, which ntfy reads."""
     if text.isascii():
         return text
     charset = Charset("utf-8")

@@ -18,7 +18,7 @@ from credit.engine.rules import RulesError, RuleSet
 from extras.laboratory.management.commands import credit_report
 from extras.laboratory.messages import CPU_TIME, GPU_TIME
 from extras.laboratory.trials import goals as document
-from extras.laboratory.trials.experiment import Experiment, ExperimentError, Found, Variant, measure, setup_of
+from extras.laboratory.trials.experiment import Experiment, ExperimentError, Variant, VariantGoals, measure, setup_of
 from extras.laboratory.trials.figures import credit_per_flop, device_neutrality, drift, host_spread, wingman_variance
 from extras.laboratory.trials.goals import ADAPTIVE, PAIRS, Goal
 from extras.laboratory.trials.parameters import PARAMETERS
@@ -30,7 +30,7 @@ NEUTRAL = "device neutrality: versions' mean grants apart"
 COLLUDING = "gain of those who collude in pairs, per FLOP"
 
 
-def goals_of(found: Found) -> dict[str, Goal]:
+def goals_of(found: VariantGoals) -> dict[str, Goal]:
     return {goal.name: goal for goal in found.goals}
 
 

@@ -210,15 +210,15 @@ def _pairs(results: Sequence[Sequence[int]], colluders: range, nhosts: int, nday
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
-    """Of ``nlists`` lists of honest pairs: how many pairs they had in all, and how many were believed no more."""
+class HonestPairs:
+    """What ``nlists`` lists of honest pairs had: how many pairs in all, and how many were believed no more."""
 
     nlists: int
     nlisted: int
     nbelow: int
 
 
-def honest_pairs(nhosts: int, ndays: int, seed: int) -> Listed:
+def honest_pairs(nhosts: int, ndays: int, seed: int) -> HonestPairs:
     """Honest computers that differ much in their jobs a day, and ask at the same time each day: the worst case."""
     draw = random.Random(seed)
     rates = [max(1, round(draw.lognormvariate(2.5, 1.0))) for _ in range(nhosts)]
@@ -240,7 +240,7 @@ def honest_pairs(nhosts: int, ndays: int, seed: int) -> Listed:
             for pair, n in together.items()
         ]
         chances += [suspicion.chance for suspicion in suspicions(meetings, sum(nresults.values()), nhosts)]
-    return Listed(ndays, len(chances), sum(chance < PAIR_CHANCE for chance in chances))
+    return HonestPairs(ndays, len(chances), sum(chance < PAIR_CHANCE for chance in chances))
 
 
 def bound(group: Group) -> float:

@@ -169,7 +169,7 @@ def _not_one_of(name: str, choices: Sequence[str]) -> ExperimentError:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class VariantGoals:
     """What was measured of a variant."""
 
     label: Message
@@ -186,7 +186,7 @@ def goal_json(goal: Goal) -> dict[str, Any]:
     return {"name": goal.name, **goal.message.to_json(), **figures, "is_met": goal.is_met}
 
 
-def measure(experiment: Experiment, report: Callable[[float], None] = lambda _: None) -> list[Found]:
+def measure(experiment: Experiment, report: Callable[[float], None] = lambda _: None) -> list[VariantGoals]:
     """Measure each variant on each population; ``report`` is told how far it is, from 0 to 1."""
     variants = []
     number = len(experiment.variants)
@@ -196,7 +196,7 @@ def measure(experiment: Experiment, report: Callable[[float], None] = lambda _: 
             report((place + part) / number)
 
         measured = _document if experiment.is_document else _described
-        variants.append(Found(variant.label, measured(experiment, variant, done)))
+        variants.append(VariantGoals(variant.label, measured(experiment, variant, done)))
     return variants
 
 

@@ -74,9 +74,9 @@ def exchange(client: Client, part: str, known: dict[str, str]) -> None:
         text = reply.content.decode("iso-8859-1")
         assert (reply.status_code, reply.headers["Content-Type"]) == (200, "text/xml")
         assert text.startswith(DECLARATION)
-        found = re.fullmatch(expected(each.reply, known), "".join(text.removeprefix(DECLARATION).split()))
-        assert found, f"{each.request}\nis answered\n{text}\ninstead of\n{each.reply}"
-        known |= found.groupdict()
+        match = re.fullmatch(expected(each.reply, known), "".join(text.removeprefix(DECLARATION).split()))
+        assert match, f"{each.request}\nis answered\n{text}\ninstead of\n{each.reply}"
+        known |= match.groupdict()
 
 
 def test_programs_are_answered_as_by_boincs_server(client: Client, app: App, key: str, studio: Host) -> None:

@@ -51,7 +51,7 @@ class Element:
         return (child for child in self.children if child.tag == tag)
 
     def first(self, tag: str) -> Element | None:
-        """Of several, the first counts."""
+        """The first element of that name."""
         return next(self.all(tag), None)
 
     def text_of(self, tag: str) -> str:

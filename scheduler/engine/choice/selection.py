@@ -167,7 +167,7 @@ class Selection:
         return None
 
     def _files_for(self, inputs: Sequence[Mapping[str, Any]], choice: Choice) -> Sequence[variants.File] | None:
-        """As `variants.files_for`."""
+        """The files that `variants.files_for` finds for this computer."""
         what = choice.version or choice.client_version
         assert what is not None  # one or the other
         main = self.computer.platform

@@ -19,7 +19,7 @@ File = Mapping[str, Any]
 
 
 def cpu_kind(platform: str) -> str:
-    """Of a platform's name; empty for others than BOINC knows variants of."""
+    """The kind of CPU that a platform's name says; empty for others than BOINC knows variants of."""
     if "x86_64" in platform:
         return INTEL
     return ARM if "arm" in platform or "aarch64" in platform else ""

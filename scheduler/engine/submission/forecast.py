@@ -35,7 +35,7 @@ class Granted(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Lately:
+class RecentResults:
     """What was granted to an app in the last ``span_secs``; ``nlost``: results that were sent and came to nothing."""
 
     granted: Sequence[Granted]
@@ -66,7 +66,7 @@ class Forecast(NamedTuple):
     latest_secs: float
 
 
-def forecast(lately: Lately, left: Open) -> Forecast | None:
+def forecast(lately: RecentResults, left: Open) -> Forecast | None:
     """None: too little was granted lately to say."""
     njobs = left.nunsent + len(left.out_secs)
     if len(lately.granted) < MIN_GRANTED or lately.span_secs <= 0 or not njobs:
@@ -99,7 +99,7 @@ def _losses(turnarounds: Sequence[float], nlost: int, left: Open) -> tuple[float
     return lost_share, expected
 
 
-def _paces(lately: Lately, fpops: float) -> tuple[float, float]:
+def _paces(lately: RecentResults, fpops: float) -> tuple[float, float]:
     """FLOPS of the queue at best and at worst, as long as it needs for so much: over a long time they even out."""
     slice_secs = lately.span_secs / NSLICES
     sums = [0.0] * NSLICES

@@ -9,7 +9,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 
 from scheduler.programs import key_change
-from scheduler.programs.key_change import KeyChangeError, Wanted
+from scheduler.programs.key_change import KeyChangeError, SigningList
 
 
 class Command(BaseCommand):
@@ -42,7 +42,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         try:
             if options["list"]:
-                self.stdout.write(key_change.wanted_now().text(), ending="")
+                self.stdout.write(key_change.signing_list().text(), ending="")
             elif options["sign"]:
                 self._sign(*options["sign"])
             elif options["take"]:
@@ -64,8 +64,8 @@ class Command(BaseCommand):
         self.stdout.write(f"The key is changed; programs signed with it: {count}. Clients follow as they ask.")
 
 
-def _read_list(path: Path) -> Wanted:
+def _read_list(path: Path) -> SigningList:
     try:
-        return key_change.parse_wanted(path.read_text(encoding="ascii"))
+        return key_change.parse_signing_list(path.read_text(encoding="ascii"))
     except KeyChangeError as error:
         raise CommandError(f"{path}: {error}") from error

@@ -230,22 +230,6 @@ def test_a_copy_that_is_made_twice_makes_one_file(alice: User) -> None:
     copies.make_copy(copy.pk + 1)
 
 
-@pytest.mark.parametrize("state", ["waiting", "working"])
-def test_a_copy_that_an_older_version_did_not_finish_is_made(alice: User, state: str) -> None:
-    copy, _ = copies.ask_copy(alice)
-    DataCopy.objects.update(state=state, percent=42)
-    RequestedWork.objects.all().delete()
-    for _ in range(2):
-        tasks.look_after_copies()
-    assert queue.carry_out_next() and not queue.carry_out_next()
-    copy.refresh_from_db()
-    assert copy.state == DataCopy.State.READY
-    # What was made is not made again.
-    RequestedWork.objects.all().delete()
-    tasks.look_after_copies()
-    assert not queue.carry_out_next()
-
-
 def test_a_copy_whose_worker_was_killed_is_made_by_another(alice: User, browser: Client) -> None:
     copy, _ = copies.ask_copy(alice)
     # What a worker leaves that is killed at work:

@@ -7,10 +7,8 @@ import time
 from dataclasses import replace
 
 import pytest
-from django.db import connection
 from django.db.models import F
 from django.test import Client
-from django.test.utils import CaptureQueriesContext
 from django.utils import translation
 from pytest_django import Settings
 
@@ -21,6 +19,7 @@ from accounting.rpc import catalogue
 from portal.models import Host, User
 from tests.support.am_rpc import attach, host_of, hours_pass, post, sync
 from tests.support.page_reader import page_of
+from tools.benchmarks.harness.statements import statements
 from tools.simulation.client import SimulatedComputer
 
 pytestmark = pytest.mark.django_db
@@ -153,14 +152,10 @@ def test_the_page_costs_the_same_whatever_there_is_to_tell(
     computer = attach(alice)
     client.force_login(alice)
 
-    def cost() -> int:
-        with CaptureQueriesContext(connection) as queries:
-            client.get(f"/computers/{host_of(computer).pk}/")
-        return len(queries)
-
-    before = cost()
+    address = f"/computers/{host_of(computer).pk}/"
+    before = statements(lambda: client.get(address))
     for wanted in (True, False) * 10:
         HostProject.objects.filter(project=projects[0]).update(no_new_work=wanted)
         sync(computer)
     assert Answer.objects.count() > 20
-    assert cost() == before
+    assert statements(lambda: client.get(address)) == before

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import datetime as dt
 import time
+from functools import partial
 
 import pytest
-from django.db import connection
 from django.test import Client
-from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from accounting.models import HostLedger, HostProject, Project
 from portal.models import ClientKey, Host, User
 from tests.support.accounting_factories import make_host
 from tests.support.am_rpc import attach, host_of, post, sync
-from tests.support.page_reader import Page
+from tests.support.page_reader import Page, page_of
 from tests.support.page_text import text_of
+from tools.benchmarks.harness.statements import statements
 
 CHANGE = "/computers/change/"
 
@@ -168,20 +168,16 @@ def test_each_group_shows_its_state(signed_in: Client, alice: User) -> None:
 def test_a_thousand_computers_cost_the_statements_of_ten(
     signed_in: Client, alice: User, projects: list[Project]
 ) -> None:
-    def cost(address: str, data: dict[str, str] | None = None) -> int:
-        with CaptureQueriesContext(connection) as seen:
-            response = signed_in.get(address) if data is None else signed_in.post(address, data)
-        assert response.status_code in (200, 302)
-        return len(seen)
-
     def costs() -> list[int]:
         # It shows the messages of the changes before.
         signed_in.get("/computers/")
         one = {"project": str(projects[0].pk)}
         changes = [{"action": "suspend"}, {"action": "suspend", **one}, {"action": "resume"}, {"action": "retire"},
                    {"action": "restore", "status": "retired"}, {"action": "join", "name": "lab"}]  # fmt: skip
-        return [cost("/computers/"), cost("/computers/?sort=name&status=trouble")] + [
-            cost(CHANGE, {"scope": "all", **data}) for data in changes
+        return [
+            statements(lambda: page_of(signed_in, "/computers/")),
+            statements(lambda: page_of(signed_in, "/computers/?sort=name&status=trouble")),
+            *(statements(partial(signed_in.post, CHANGE, {"scope": "all", **data})) for data in changes),
         ]
 
     def add(first: int, last: int) -> None:

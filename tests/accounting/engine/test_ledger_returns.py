@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from accounting.engine.amounts import NO_WORK, Totals
 from accounting.engine.machine import Machine
 from accounting.engine.returns import EARLIER_KEPT
-from accounting.engine.states import ProjectState
 from tests.support.ledger_books import DAY, HOUR, MICRO, ONE_CPU, WITH_GPU, Books, totals
 
 LARGE = Machine(64, ONE_CPU.p_fpops)
@@ -507,15 +506,3 @@ def test_whatever_comes_after_a_reset_at_most_the_old_totals_are_lost(
     lost = before.plus(run(done)).minus(books.credited)
     assert 0 <= lost.cpu_time <= max(older) * MICRO
     assert 0 <= lost.njobs <= run(max(older)).njobs
-
-
-def test_a_row_from_before_the_place_of_the_reset_was_kept_counts_from_zero() -> None:
-    books = Books(LARGE)
-    books.attach(1)
-    books.rpc(HOUR, {1: totals(cpu_secs=2_000)})
-    books.rows[1] = ProjectState(
-        1, totals(cpu_secs=1_200), (totals(cpu_secs=2_000),), books.row(1).credited, listed=True, restart=NO_WORK
-    )
-    books.rpc(2 * HOUR, {1: totals(cpu_secs=2_100)})
-    # It lacks 800 s and did 1,200 s: 900 s are new.
-    assert books.credited == totals(cpu_secs=2_900)

@@ -5,14 +5,13 @@ from __future__ import annotations
 import datetime as dt
 
 import pytest
-from django.db import connection
-from django.test.utils import CaptureQueriesContext
 
 from accounting.history.periods import Period, Step
 from accounting.history.reads import By, History, Show, read_history
 from accounting.models import Project, ProjectVersion
 from portal.models import Host, User
 from tests.support.accounting_factories import credit, make_host, make_project
+from tools.benchmarks.harness.statements import statements
 
 pytestmark = pytest.mark.django_db
 
@@ -94,13 +93,8 @@ def test_every_step_has_the_same_sums(alice: User, alpha: Project, step: Step) -
 
 
 def test_three_statements_however_many_computers_and_kinds(alice: User, alpha: Project) -> None:
-    def cost() -> int:
-        with CaptureQueriesContext(connection) as queries:
-            history(alice)
-        return len(queries)
-
-    assert cost() == 2
+    assert statements(lambda: history(alice)) == 2
     for number in range(10):
         host = with_gpus(alice, f"node-{number}", "NVIDIA", *(["ATI"] if number % 2 else []))
         credit(host, alpha, "2026-03-02", (0, CREDIT, 0, 0, 0, 0))
-    assert cost() == 3
+    assert statements(lambda: history(alice)) == 3

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+from functools import partial
 
 import pytest
-from django.db import connection
 from django.test import Client
-from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
@@ -20,6 +19,7 @@ from tests.support.accounting_factories import credit, granted, make_host, make_
 from tests.support.page_reader import page_of
 from tests.support.page_text import text_of
 from tests.support.roles import make_person
+from tools.benchmarks.harness.statements import statements
 
 pytestmark = pytest.mark.django_db
 
@@ -137,12 +137,6 @@ def test_what_is_granted_to_others_stays_theirs(signed_in: Client, settled: Sett
     assert "Granted" not in text_of(signed_in.get("/home/"))
 
 
-def _statements(client: Client, address: str) -> int:
-    with CaptureQueriesContext(connection) as seen:
-        assert client.get(address).status_code == 200
-    return len(seen)
-
-
 def test_many_computers_projects_and_days_cost_no_more_statements(
     signed_in: Client, settled: Settlement, alice: User
 ) -> None:
@@ -150,7 +144,7 @@ def test_many_computers_projects_and_days_cost_no_more_statements(
     pages = ["/home/", "/history/", "/computers/", host, project]
     for address in pages:
         signed_in.get(address)
-    few = [_statements(signed_in, address) for address in pages]
+    few = [statements(partial(page_of, signed_in, address)) for address in pages]
     for number in range(12):
         computer, place = make_host(alice, f"node {number}"), make_project()
         for back in (2, 5, 20):
@@ -160,4 +154,4 @@ def test_many_computers_projects_and_days_cost_no_more_statements(
         StatisticsImport.objects.create(project=place, update_time=now, first_update_time=now)
     tasks.reconcile()
     assert Settlement.objects.count() == 13
-    assert [_statements(signed_in, address) for address in pages] == few
+    assert [statements(partial(page_of, signed_in, address)) for address in pages] == few

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import time
 
-from accounting.choosing.choices import choose_projects
-from accounting.computers.wishes import save_wishes
-from accounting.engine.host_wishes import HostWishes
 from accounting.models import Project
 from portal.computers.host_changes import rename_host, retire_host, set_venue
 from portal.models import Host, User
@@ -22,37 +19,6 @@ def attached(owner: User) -> SimulatedComputer:
     call(computer, START)
     call(computer, START + HOUR)
     return computer
-
-
-def test_the_next_reply_follows_the_choice(alice: User, projects: list[Project]) -> None:
-    alpha, beta, gamma = projects
-    computer = attached(alice)
-    choose_projects(alice, {beta.pk: 30, gamma.pk: None})
-    reply = call(computer, START + 6 * HOUR)
-    assert float(reply.account(beta).findtext("resource_share", "")) == 30
-    assert float(reply.account(gamma).findtext("resource_share", "")) == 100
-    assert reply.account(alpha).find("detach_when_done") is not None
-
-
-def test_the_next_reply_carries_the_wishes_and_asks_for_a_contact_once(alice: User, projects: list[Project]) -> None:
-    alpha, beta, gamma = projects
-    computer = attached(alice)
-    save_wishes(
-        host_of(computer),
-        {
-            alpha.pk: HostWishes(suspended=True, no_new_work=True, no_rsc=("NVIDIA",), update_asked=True),
-            beta.pk: HostWishes(excluded=True),
-            gamma.pk: HostWishes(),
-        },
-    )
-    reply = call(computer, START + 6 * HOUR)
-    told = reply.account(alpha)
-    assert (told.findtext("suspend"), told.findtext("no_rsc")) == ("1", "NVIDIA")
-    assert told.find("dont_request_more_work") is not None and told.find("update") is not None
-    assert reply.account(beta).find("detach_when_done") is not None
-    assert reply.account(gamma).find("dont_request_more_work") is None
-    again = call(computer, START + 7 * HOUR).account(alpha)
-    assert again.findtext("suspend") == "1" and again.find("update") is None
 
 
 def test_a_retired_computer_comes_back_by_itself_when_it_reports(alice: User, projects: list[Project]) -> None:

@@ -322,19 +322,6 @@ def test_work_before_a_login_by_password_counts(alice: User, projects: list[Proj
     assert kinds_noted(computer) == []
 
 
-def test_an_old_total_that_comes_back_is_credited_once(alice: User, projects: list[Project]) -> None:
-    alpha = projects[0]
-    computer = attach(alice, ncpus=64)
-    replies = []
-    for secs in (2_000, 10, 2_000, 2_060):
-        hours_pass(computer, 1)
-        computer.projects[alpha.master_url].totals = [0, 0, secs * MICRO, 0, 0, 0]
-        replies.append(sync(computer))
-    # 2,000 s once, and 60 s more
-    assert credited(computer, alpha)[2] == 2_060 * MICRO
-    assert kinds_noted(computer) == ["reset", "returned"]
-
-
 def test_two_copies_that_take_turns_below_older_totals_are_credited_once(alice: User, projects: list[Project]) -> None:
     alpha = projects[0]
     computer = attach(alice, ncpus=64)

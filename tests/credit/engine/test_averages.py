@@ -41,38 +41,28 @@ def test_the_first_samples_count_evenly() -> None:
 
 
 @pytest.mark.parametrize(
-    ("n", "expected"),
+    ("rules", "n", "expected"),
     [
-        (9, 1 + 1 / 10),  # the tenth sample still counts evenly: 1 + (2 - 1) / 10
-        (10, 1.01),  # the eleventh has the weight: 1 + 0.01 × (2 - 1)
-        (11, 1.01),
+        (HOST, 9, 1 + 1 / 10),  # the tenth sample still counts evenly: 1 + (2 - 1) / 10
+        (HOST, 10, 1.01),  # the eleventh has the weight: 1 + 0.01 × (2 - 1)
+        (HOST, 11, 1.01),
+        (VERSION, 99, 1 + 1 / 100),
+        (VERSION, 100, 1.001),
+        (VERSION, 101, 1.001),
+        # Deployed, the twentieth and the hundredth have the weight already.
+        (Rules.deployed().host_average, 18, 1 + 1 / 19),
+        (Rules.deployed().host_average, 19, 1.01),
+        (Rules.deployed().host_average, 20, 1.01),
+        (Rules.deployed().version_average, 98, 1 + 1 / 99),
+        (Rules.deployed().version_average, 99, 1.001),
     ],
 )
-def test_a_host_averages_ten_samples_evenly(n: int, expected: float) -> None:
+def test_the_first_samples_count_evenly_and_later_ones_have_a_weight(
+    rules: AverageRules, n: int, expected: float
+) -> None:
     average = Average(n, 1.0)
-    average.add(2.0, HOST)
+    average.add(2.0, rules)
     assert average == Average(n + 1, about(expected, rel=1e-15))
-
-
-@pytest.mark.parametrize(("n", "expected"), [(99, 1 + 1 / 100), (100, 1.001), (101, 1.001)])
-def test_a_version_averages_a_hundred_samples_evenly(n: int, expected: float) -> None:
-    average = Average(n, 1.0)
-    average.add(2.0, VERSION)
-    assert average == Average(n + 1, about(expected, rel=1e-15))
-
-
-@pytest.mark.parametrize(("n", "expected"), [(18, 1 + 1 / 19), (19, 1.01), (20, 1.01)])
-def test_deployed_hosts_weight_the_twentieth_sample_already(n: int, expected: float) -> None:
-    average = Average(n, 1.0)
-    average.add(2.0, Rules.deployed().host_average)
-    assert average.avg == about(expected, rel=1e-15)
-
-
-@pytest.mark.parametrize(("n", "expected"), [(98, 1 + 1 / 99), (99, 1.001)])
-def test_deployed_versions_weight_the_hundredth_sample_already(n: int, expected: float) -> None:
-    average = Average(n, 1.0)
-    average.add(2.0, Rules.deployed().version_average)
-    assert average.avg == about(expected, rel=1e-15)
 
 
 def test_the_first_sample_is_taken_as_it_is() -> None:

@@ -27,8 +27,8 @@ APPS = Path(__file__).parents[2] / "data" / "apps"
 def held_key(client: BoincClient) -> str:
     """The code-signing key that the client keeps; empty if it has none yet."""
     state = (client.directory / "client_state.xml").read_text(errors="replace")
-    found = re.search(r"<code_sign_key>\s*(.*?)\s*</code_sign_key>", state, re.DOTALL)
-    return found[1] if found else ""
+    match = re.search(r"<code_sign_key>\s*(.*?)\s*</code_sign_key>", state, re.DOTALL)
+    return match[1] if match else ""
 
 
 def test_two_computers_compute_a_replicated_job_and_are_granted_equal_credit(

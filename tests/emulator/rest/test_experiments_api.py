@@ -151,9 +151,9 @@ def test_the_documented_requests_are_answered_as_shown(
     assert (len(JSON_EXAMPLES), len(PROGRAMS)) == (3, 3)
     tmp_path.joinpath("scenario.json").write_text(json.dumps(SMALL))
     # What the program jq adds is in the text; it need not be installed.
-    found = re.search(r"jq '\. \+ (\{.*?\})' ", PROGRAMS[0], re.DOTALL)
-    assert found is not None
-    added = json.loads(found[1])
+    match = re.search(r"jq '\. \+ (\{.*?\})' ", PROGRAMS[0], re.DOTALL)
+    assert match is not None
+    added = json.loads(match[1])
     tmp_path.joinpath("request.json").write_text(json.dumps(SMALL | added))
     token = bearer(alice)["Authorization"].removeprefix("Bearer ")
     env = {"SITE": live_server.url, "TOKEN": token, "ID": "", "PATH": "/usr/bin:/bin"}

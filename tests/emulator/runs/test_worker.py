@@ -108,28 +108,6 @@ def test_a_run_that_failed_by_a_fault_of_the_machine_waits_for_the_next_worker(
     assert Run.objects.get().state == RunState.DONE
 
 
-def test_a_run_that_an_older_version_queued_is_done(signed_in: Client) -> None:
-    experiment = begin(signed_in)
-    signed_in.post(reverse("experiment", args=[experiment.pk]), trial(experiment))
-    RequestedWork.objects.all().delete()
-    worker.requeue_lost(timezone.now())
-    assert carry_out() == 1
-
-
-def test_an_upload_that_an_older_version_queued_is_read(signed_in: Client) -> None:
-    file = SimpleUploadedFile("client_state.xml", (FOLDER / "s1_two_equal_cpu" / "client_state.xml").read_bytes())
-    signed_in.post(reverse("emulate_files"), {"client_state": file})
-    RequestedWork.objects.all().delete()
-    for _ in range(2):
-        worker.requeue_lost(timezone.now())
-    assert carry_out() == 1
-    assert Experiment.objects.get().scenario is not None
-    # What was read is not read again.
-    RequestedWork.objects.all().delete()
-    worker.requeue_lost(timezone.now())
-    assert carry_out() == 0
-
-
 def test_files_that_could_not_be_read_three_times_are_given_up(
     signed_in: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -226,7 +226,7 @@ def test_a_roll_back_by_one_brings_nothing_back_that_was_withdrawn(settings: Set
 
 def test_a_new_code_signing_key_waits(tmp_path: Path) -> None:
     first, second = superuser("first"), superuser("second")
-    (tmp_path / "list").write_text(key_change.wanted_now().text())
+    (tmp_path / "list").write_text(key_change.signing_list().text())
     call_command("change_code_signing_key", "--sign", tmp_path / "list", tmp_path / "carried")
     before = code_signing.code_signing_key_text()
     packed = io.BytesIO()

@@ -11,7 +11,7 @@ from pytest_django import Settings
 
 from portal.fetch.errors import AddressRefused, FetchError, TimeIsUp
 from portal.fetch.fetcher import FetchLimits
-from portal.fetch.sender import MAX_BODY_BYTES, MAX_RETRY_SECS, Sent, check_address, send
+from portal.fetch.sender import MAX_BODY_BYTES, MAX_RETRY_SECS, PostOutcome, check_address, send
 from tests.support.raw_server import RawServer, reply
 
 SOON = FetchLimits(total_secs=0.5)
@@ -42,7 +42,7 @@ def test_a_redirect_is_not_followed(own_machine: None) -> None:
     with RawServer(answering(status="200 OK")) as other:
         with RawServer(answering(f"Location: {other.url}", status="307 Temporary Redirect")) as server:
             sent = send(server.url, b"x", {"X-Secret": "s"})
-        assert sent == Sent(307) and not sent.is_taken and other.requests == []
+        assert sent == PostOutcome(307) and not sent.is_taken and other.requests == []
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_a_redirect_is_not_followed(own_machine: None) -> None:
 )
 def test_when_to_try_again_is_understood_within_limits(own_machine: None, said: str, secs: int) -> None:
     with RawServer(answering(f"Retry-After: {said}", status="429 Too Many Requests")) as server:
-        assert send(server.url, b"x", {}) == Sent(429, secs)
+        assert send(server.url, b"x", {}) == PostOutcome(429, secs)
 
 
 def test_a_server_that_never_answers_is_left_at_the_deadline(own_machine: None) -> None:

@@ -163,10 +163,10 @@ def test_only_what_the_image_copies_is_sent_to_its_build() -> None:
 @pytest.mark.system
 def test_the_image_installs_by_the_lock_and_leaves_out_only_the_servers_of_make_run(tmp_path: Path) -> None:
     assert "pip install --no-cache-dir --no-compile --require-hashes -r requirements-emulator.txt" in CONTAINERFILE
-    found = re.search(r"awk '(.*?)' requirements-emulator\.txt", CONTAINERFILE)
-    assert found
+    match = re.search(r"awk '(.*?)' requirements-emulator\.txt", CONTAINERFILE)
+    assert match
     done = subprocess.run(
-        ["awk", found[1], ROOT / "requirements-emulator.txt"], capture_output=True, text=True, check=True
+        ["awk", match[1], ROOT / "requirements-emulator.txt"], capture_output=True, text=True, check=True
     )
     pin = re.compile(r"^([\w-]+)(?:\[\w+\])?==", re.M)
     left_out = set(pin.findall((ROOT / "requirements-emulator.txt").read_text())) - set(pin.findall(done.stdout))

@@ -30,9 +30,9 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def documented() -> list[str]:
     """The commands of the section, but for those of systemd."""
     text = (CHECKOUT / "docs" / "how-to" / "deploy.md").read_text()
-    found = re.search(r"^### Restore$.*?^```$(.*?)^```$", text, re.M | re.S)
-    assert found
-    return [line.partition(" #")[0] for line in found[1].strip().splitlines() if not line.startswith("systemctl ")]
+    match = re.search(r"^### Restore$.*?^```$(.*?)^```$", text, re.M | re.S)
+    assert match
+    return [line.partition(" #")[0] for line in match[1].strip().splitlines() if not line.startswith("systemctl ")]
 
 
 class Installation:

@@ -76,12 +76,12 @@ def test_systemd_finds_little_to_complain_about(unit: Path) -> None:
 @pytest.mark.parametrize("section", ["## Upgrades", "### Restore"])
 def test_all_services_are_stopped_and_started(section: str) -> None:
     text = (DEPLOY.parent / "docs" / "how-to" / "deploy.md").read_text()
-    found = re.search(rf"^{section}$.*?^```$(.*?)^```$", text, re.M | re.S)
-    assert found
+    match = re.search(rf"^{section}$.*?^```$(.*?)^```$", text, re.M | re.S)
+    assert match
     services = {unit.stem for unit in UNITS if "[Install]" in unit.read_text()} - BACKUP_UNITS
     assert "cobblestone-requested" in services
     for verb in ("stop", "start|enable --now"):
-        command = re.search(rf"^systemctl (?:{verb}) (.*)$", found[1], re.M)
+        command = re.search(rf"^systemctl (?:{verb}) (.*)$", match[1], re.M)
         assert command and services <= set(command[1].split()), verb
 
 

@@ -45,9 +45,9 @@ def is_signed_in(browser: Client) -> bool:
 
 
 def link_in_last_mail() -> str:
-    found = re.search(r"https?://[^/\s]+(/\S+)", str(mail.outbox[-1].body))
-    assert found, mail.outbox[-1].body
-    return found[1]
+    match = re.search(r"https?://[^/\s]+(/\S+)", str(mail.outbox[-1].body))
+    assert match, mail.outbox[-1].body
+    return match[1]
 
 
 def set_password_by_mail(email: str, password: str) -> None:

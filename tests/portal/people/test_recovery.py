@@ -35,9 +35,9 @@ def sign_in(login: str, password: str) -> Client:
 def link_to(address: str) -> str:
     """The link in the last mail to this address."""
     [*_, last] = [sent for sent in mail.outbox if sent.to == [address]]
-    found = re.search(r"https?://[^/\s]+(/\S+)", str(last.body))
-    assert found
-    return found[1]
+    match = re.search(r"https?://[^/\s]+(/\S+)", str(last.body))
+    assert match
+    return match[1]
 
 
 def reset_by_mail(email: str, browser: Client | None = None) -> None:

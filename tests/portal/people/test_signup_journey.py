@@ -38,9 +38,9 @@ def is_signed_in(browser: Client) -> bool:
 
 
 def link_in_last_mail() -> str:
-    found = re.search(r"https?://[^/\s]+(/\S+)", str(mail.outbox[-1].body))
-    assert found
-    return found[1]
+    match = re.search(r"https?://[^/\s]+(/\S+)", str(mail.outbox[-1].body))
+    assert match
+    return match[1]
 
 
 def text_of(response: Any) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from scheduler.engine.submission.fair_queue import Queue, window
-from scheduler.engine.submission.forecast import MIN_GRANTED, Forecast, Granted, Lately, Open, forecast
+from scheduler.engine.submission.forecast import MIN_GRANTED, Forecast, Granted, Open, RecentResults, forecast
 
 HOUR, DAY = 3600.0, 86_400.0
 DEADLINE = 3 * DAY
@@ -113,7 +113,7 @@ class Project:
         own = [(rank, place) for rank, place, _, its in self.queue if its is batch]
         ahead = sum(its.fpops for rank, place, _, its in self.queue if own and (rank, place) <= max(own))
         since = self.now - SPAN
-        lately = Lately(
+        lately = RecentResults(
             [Granted(self.now - at, fpops, secs) for at, fpops, secs in self.granted if at > since],
             SPAN,
             sum(at > since for at in self.lost),
@@ -160,7 +160,7 @@ def test_batches_are_done_within_the_range_that_was_told() -> None:
     assert statistics.median((latest - earliest) / after for earliest, after, latest in told) < 1.5
 
 
-STEADY = Lately([Granted(n * 60.0, 1e13, 1000.0 + n) for n in range(1000)], 60_000.0, 0)
+STEADY = RecentResults([Granted(n * 60.0, 1e13, 1000.0 + n) for n in range(1000)], 60_000.0, 0)
 WAITING = Open(1e14, 1e15, 1.0, 10, (), 2 * DAY)
 
 
@@ -199,5 +199,5 @@ def test_what_is_out_for_too_long_comes_after_its_deadline() -> None:
         (STEADY, replace(WAITING, nunsent=0)),
     ],
 )
-def test_without_results_or_without_jobs_there_is_no_forecast(lately: Lately, left: Open) -> None:
+def test_without_results_or_without_jobs_there_is_no_forecast(lately: RecentResults, left: Open) -> None:
     assert forecast(lately, left) is None

@@ -83,8 +83,8 @@ def test_a_researchers_output_has_an_address_for_a_minute_and_nobody_else_gets_o
         client.force_login(user)
         replies[user.name] = client.get(address)
     assert replies["Alice"].status_code == 302
-    found = re.search(r"X-Amz-Expires=(\d+)", replies["Alice"].url)
-    assert found and int(found[1]) == PRIVATE_URL_SECS
+    match = re.search(r"X-Amz-Expires=(\d+)", replies["Alice"].url)
+    assert match and int(match[1]) == PRIVATE_URL_SECS
     assert replies["Bob"].status_code in (403, 404)
 
 

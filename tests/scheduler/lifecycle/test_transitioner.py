@@ -152,9 +152,7 @@ def test_statements_do_not_depend_on_the_number_of_workunits(app: App, studio: H
         for _ in range(nworkunits):
             make_result(due(app), studio)
             make_success(due(app, max_error_results=1), studio)
-        with CaptureQueriesContext(
-            connection,
-        ) as captured:
+        with CaptureQueriesContext(connection) as captured:
             assert transitioner.run_pass(WEEK_LATER).nworkunits == 2 * nworkunits
         counts.append(len([query for query in captured if "SAVEPOINT" not in query["sql"]]))
     # Lock workunits, count and lock results, change results, hosts, make results, change workunits, none is queued.

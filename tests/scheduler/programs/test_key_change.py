@@ -68,8 +68,8 @@ def change(*options: Any) -> str:
 
 
 def key_in(reply: str) -> str:
-    found = re.search(r"<code_sign_key>\n(.*?)\n</code_sign_key>", reply, re.DOTALL)
-    return found[1] if found else ""
+    match = re.search(r"<code_sign_key>\n(.*?)\n</code_sign_key>", reply, re.DOTALL)
+    return match[1] if match else ""
 
 
 class Client(Computer):

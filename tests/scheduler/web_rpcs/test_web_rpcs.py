@@ -298,10 +298,10 @@ def test_a_client_finds_project_account_and_token_in_its_installers_name(
     settings.BOINC_LIST_ID = 123
     sign_in_lately(client, alice)
     page = client.post("/account/login-token/").content.decode()
-    found = re.search(r"__(\d+)_(\d+)_([0-9a-f]+)<", page)
-    assert found is not None and found[1] == "123"
-    reply = ask("login_token_lookup", user_id=found[2], token=found[3])
-    assert reply.tag == "login_token_reply" and found[2] == str(alice.pk)
+    match = re.search(r"__(\d+)_(\d+)_([0-9a-f]+)<", page)
+    assert match is not None and match[1] == "123"
+    reply = ask("login_token_lookup", user_id=match[2], token=match[3])
+    assert reply.tag == "login_token_reply" and match[2] == str(alice.pk)
 
 
 def test_an_installers_name_needs_the_number_of_the_project_in_boincs_list(client: Client, alice: User) -> None:

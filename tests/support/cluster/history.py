@@ -177,8 +177,8 @@ def without_credit(session: psycopg.Connection[Any]) -> set[int]:
 
 
 def _sentence(reply: bytes) -> str:
-    found = re.search(rb"<(?:error_msg|message)[^>]*>([^<]*)<", reply)
-    return found[1].decode(errors="replace") if found else reply[:100].decode(errors="replace")
+    match = re.search(rb"<(?:error_msg|message)[^>]*>([^<]*)<", reply)
+    return match[1].decode(errors="replace") if match else reply[:100].decode(errors="replace")
 
 
 class Writer(Protocol):

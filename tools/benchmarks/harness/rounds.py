@@ -44,7 +44,7 @@ def median_ratio(rounds: Sequence[Measured], others: Sequence[Measured]) -> floa
 
 
 def percentile(times: Sequence[float], percent: int) -> float:
-    """Of times in ascending order."""
+    """A percentile of times in ascending order."""
     return times[min(len(times) - 1, len(times) * percent // 100)]
 
 
