@@ -22,7 +22,7 @@ from scheduler.engine.facts import AppFacts, PlanClassRules, Version
 from scheduler.engine.hr_classes import Redundancy
 from scheduler.engine.lanes import FIRST_TARGETED, MAX_TARGETED_LANES, Lane, LaneIndex, LaneKind
 from scheduler.files import addresses
-from scheduler.models import AppKeyword, BetaTester, Generation, WorkBlock
+from scheduler.models import AppKeyword, BetaTester, Generation, TrickleDown, WorkBlock
 from scheduler.models import PlanClass as PlanClassRow
 from scheduler.programs import code_signing
 from scheduler.programs.sql import READ_LANES, READ_QUEUES, READ_SIZES
@@ -57,6 +57,8 @@ class Catalogue:
     ``lanes``: of each app, those in which jobs wait; ``teams``: of the members of teams that jobs wait for, by person.
     ``blocked_hosts``, ``blocked_users``: who gets no new jobs, and why.
 
+    ``has_trickle_downs``: whether any message to a running job waits; without, none is looked for.
+
     ``generation``: the mark of names since the last restore of the database, and when that was; None: it never was.
 
     ``read_at``: by the process's own clock; of two catalogues the newer one counts.
@@ -78,6 +80,7 @@ class Catalogue:
     teams: dict[int, int] = field(default_factory=dict)
     blocked_hosts: dict[int, str] = field(default_factory=dict)
     blocked_users: dict[int, str] = field(default_factory=dict)
+    has_trickle_downs: bool = False
     code_keys: code_signing.KeyChain = field(default_factory=code_signing.KeyChain)
     generation: tuple[str, float] | None = None
     gui_urls_xml: str = ""
@@ -120,6 +123,7 @@ def _read() -> Catalogue:
     catalogue = Catalogue(
         code_keys=code_signing.chain(),
         gui_urls_xml=render_gui_urls(addresses.gui_urls()),
+        has_trickle_downs=TrickleDown.objects.filter(acknowledged_at=None).exists(),
         generation=None if generation is None else (generation.mark, generation.begun_at.timestamp()),
     )
     with connection.cursor() as cursor:

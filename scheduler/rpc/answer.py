@@ -130,7 +130,9 @@ async def _serve(
     None, and nothing is stored, if the computer has to be locked for that, or was written since it was read.
     """
     request, known, now = attempt.request, attempt.catalogue, attempt.now
-    identified = await identify.find_account(request, host_id, locks=attempt.is_locked, is_enrolled=is_enrolled)
+    identified = await identify.find_account(
+        request, host_id, locks=attempt.is_locked, trickle_downs=known.has_trickle_downs, is_enrolled=is_enrolled
+    )
     if not isinstance(identified, identify.Identified):
         return identified
     account, host = identified

@@ -77,17 +77,25 @@ def refuse(unknown: UnknownKey) -> NoReturn:
 
 
 async def find_account(
-    request: SchedulerRequest, host_id: int, *, locks: bool, is_enrolled: bool = False
+    request: SchedulerRequest, host_id: int, *, locks: bool, trickle_downs: bool, is_enrolled: bool = False
 ) -> Identified | UnknownHost | UnknownKey:
     """Find the account and the computer; with ``locks`` it is locked.
 
-    ``is_enrolled``: `enrol` has just found ``host_id`` for this request.
+    ``trickle_downs``: whether any message to a running job waits. ``is_enrolled``: `enrol` has just found ``host_id``
+    for this request.
     """
     reported = [result.name for result in request.results]
     names = {message.result_name for message in request.trickles} | (request.other_results or frozenset())
     key = _key(request.authenticator)
     account = await store.read(
-        key, host_id, names, reported, request.preferences_at, sorted(request.held_files), locks=locks
+        key,
+        host_id,
+        names,
+        reported,
+        request.preferences_at,
+        sorted(request.held_files),
+        locks=locks,
+        trickle_downs=trickle_downs,
     )
     if account is None:
         return UnknownKey(request.authenticator)

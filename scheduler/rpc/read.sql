@@ -8,7 +8,9 @@
 -- Joins by "= ANY (ARRAY[key])" look each row up by its key when it is wanted. With "=" small tables would be hashed as
 -- a whole. "+ 0" is always true, and makes the planner expect one row where it would expect a hundred of a list, and
 -- makes it look a computer up by its number, not through all of its owner's.
--- There are no more joins than needed, each by a key: most of a statement's cost is in starting and ending it.
+-- There are no more joins than needed, each by a key: most of a statement's cost is in starting and ending it. So the
+-- parts for reported results (REPORTED), files that computers keep (HELD_FILES) and messages to running jobs
+-- (TRICKLE_DOWNS) are there only if there are some.
 SELECT row_to_json(reading)::text
   FROM (
     SELECT q.n, u.id AS user_id, u.name AS user_name, u.email, u.cross_project_id,
@@ -24,13 +26,6 @@ SELECT row_to_json(reading)::text
            date_part('epoch', s.work_asked_at) AS work_asked_at,
            p.mod_time AS preferences_at, CASE WHEN p.mod_time > q.preferences_at THEN p.text END AS preferences,
            coalesce(p.of_project -> h.venue, p.of_project -> '') AS project_preferences,
-           -- A file that the computer keeps is needed as long as it is stored here, as a batch has open jobs of it, or as
-           -- the task is here whose output it is.
-           (SELECT json_agg(held.name) FROM unnest(q.held_files) AS held(name)
-             WHERE NOT EXISTS (SELECT FROM scheduler_storedfile f WHERE f.name = held.name AND f.deleted_at IS NULL)
-               AND NOT EXISTS (SELECT FROM scheduler_stickyfile f WHERE f.name = held.name)
-               AND NOT EXISTS (SELECT FROM credit_result r
-                                WHERE r.name = regexp_replace(held.name, '_[0-9]{1,3}$', ''))) AS unneeded_files,
            (SELECT json_agg(record) FROM (
               SELECT v.id, v.app_id, coalesce(v.app_version_id, 0) AS version_id, v.processor_type, v.et_n, v.et_avg,
                      v.scale_probation, date_part('epoch', v.host_scale_at) AS host_scale_at, v.error_rate,
@@ -48,27 +43,40 @@ SELECT row_to_json(reading)::text
                        'disk_bytes', w.disk_bound_bytes, 'delay_bound_secs', w.delay_bound_secs,
                        'min_quorum', w.min_quorum, 'details', json_build_object(
                          'workunit_name', w.name, 'command_line', w.command_line, 'input_files', w.input_files,
-                         'output_files', w.output_files)) END AS job,
-                     CASE WHEN r.name = ANY (q.reported) THEN w.output_files ELSE '[]' END AS output_files,
+                         'output_files', w.output_files)) END AS job
+\if :REPORTED
+                     , CASE WHEN r.name = ANY (q.reported) THEN w.output_files ELSE '[]' END AS output_files,
                      CASE WHEN r.name = ANY (q.reported) THEN coalesce((
                        SELECT json_agg(upload) FROM (
                          SELECT f.name, f.path, f.nbytes, f.md5, f.sent_md5 FROM scheduler_upload f
                           WHERE f.result_id = r.id AND f.completed_at IS NOT NULL) upload), '[]') ELSE '[]' END
                        AS uploads
+\endif
                 FROM credit_result r JOIN credit_workunit w ON w.id = ANY (ARRAY[r.workunit_id])
                -- As one array, so that each part is looked up in its own index, whatever statistics say.
                WHERE r.id = ANY (ARRAY(
                        SELECT i.id FROM credit_result i
                         WHERE i.host_id = q.host_id AND i.server_state = :IN_PROGRESS
                         UNION ALL
-                       SELECT i.id FROM credit_result i WHERE i.name = ANY (q.names)))) result) AS results,
-           (SELECT json_agg(message ORDER BY message.id) FROM (
+                       SELECT i.id FROM credit_result i WHERE i.name = ANY (q.names)))) result) AS results
+\if :HELD_FILES
+           -- A file that the computer keeps is needed as long as it is stored here, as a batch has open jobs of it, or as
+           -- the task is here whose output it is.
+           , (SELECT json_agg(held.name) FROM unnest(q.held_files) AS held(name)
+             WHERE NOT EXISTS (SELECT FROM scheduler_storedfile f WHERE f.name = held.name AND f.deleted_at IS NULL)
+               AND NOT EXISTS (SELECT FROM scheduler_stickyfile f WHERE f.name = held.name)
+               AND NOT EXISTS (SELECT FROM credit_result r
+                                WHERE r.name = regexp_replace(held.name, '_[0-9]{1,3}$', ''))) AS unneeded_files
+\endif
+\if :TRICKLE_DOWNS
+           , (SELECT json_agg(message ORDER BY message.id) FROM (
               SELECT d.id, d.result_id, d.text, date_part('epoch', d.told_deadline_at) AS told_deadline_at,
                      EXISTS (SELECT FROM scheduler_trickle t WHERE t.result_id = d.result_id) AS has_begun
                 FROM scheduler_trickledown d
                WHERE d.acknowledged_at IS NULL AND d.result_id = ANY (ARRAY(
                        SELECT i.id FROM credit_result i
                         WHERE i.host_id = q.host_id AND i.server_state = :IN_PROGRESS))) message) AS trickle_downs
+\endif
       FROM jsonb_to_recordset(%(askers)s::jsonb) AS q(n integer, key_hash bytea, weak_user bigint, weak_digest text,
            pepper text, host_id bigint, names text[], reported text[], preferences_at float8, held_files text[])
       JOIN portal_clientkey k ON k.id = ANY (

@@ -50,8 +50,8 @@ class KnownResult(JsonRow):
     is_decided: bool
     delay_bound_secs: int
     job: Job | None
-    output_files: list[dict[str, Any]]
-    uploads: list[UploadRow]
+    output_files: list[dict[str, Any]] = []
+    uploads: list[UploadRow] = []
 
     @property
     def key(self) -> RecordKey:
@@ -132,10 +132,11 @@ class ReadRow(JsonRow):
     preferences_at: float | None
     preferences: str | None
     project_preferences: ProjectPreferences | None
-    unneeded_files: list[str] | None
     records: list[RecordRow] | None
     results: list[KnownResult] | None
-    trickle_downs: list[Message] | None
+    # Of statements that read them
+    unneeded_files: list[str] | None = None
+    trickle_downs: list[Message] | None = None
 
 
 class ReportRow(JsonRow):

@@ -34,7 +34,14 @@ _STATES: Final = {
 }
 
 LOCK: Final = Statement("SELECT id FROM portal_host WHERE id = %(host_id)s::bigint FOR NO KEY UPDATE")
-READ: Final = statement(__file__, "read", **_STATES)
+
+
+@cache
+def read(*parts: str) -> Statement:
+    """Read what a request needs, and these parts: "reported", "held_files", "trickle_downs"."""
+    wanted = {part.upper(): part in parts for part in ("reported", "held_files", "trickle_downs")}
+    return statement(__file__, "read", **wanted, **_STATES)
+
 
 LOCK_WORKUNITS: Final = Statement("""
 SELECT id FROM credit_workunit WHERE id = ANY (%(workunits)s::bigint[]) ORDER BY id FOR NO KEY UPDATE

@@ -120,14 +120,20 @@ FEW_NAMES: Final = 200
 
 @dataclass(slots=True, eq=False)
 class ReadQuery(Query["ReadRow | None"]):
-    """The read of one request; ``asker``: its row of the statement's list. Locks nothing."""
+    """The read of one request; ``asker``: its row of the statement's list. Locks nothing.
+
+    ``trickle_downs``: whether any message to a running job waits.
+    """
 
     asker: Mapping[str, Any]
+    trickle_downs: bool
     is_write = False
 
     @property
-    def kind(self) -> str:
-        return "read"
+    def kind(self) -> tuple[str, ...]:
+        """The parts of the statement that are needed (`scheduler.rpc.sql.read`)."""
+        listed = tuple(part for part in ("reported", "held_files") if self.asker[part])
+        return (*listed, "trickle_downs") if self.trickle_downs else listed
 
     @property
     def is_slow(self) -> bool:
@@ -136,7 +142,7 @@ class ReadQuery(Query["ReadRow | None"]):
     @staticmethod
     def steps(several: Sequence[ReadQuery], *, alone: bool) -> list[Step]:
         askers = [{"n": number, **reading.asker} for number, reading in enumerate(several)]
-        return [Step(rpc_sql.READ, {"askers": orjson.dumps(askers).decode()})]
+        return [Step(rpc_sql.read(*several[0].kind), {"askers": orjson.dumps(askers).decode()})]
 
     @staticmethod
     def results(several: Sequence[ReadQuery], rows: Sequence[Row]) -> list[ReadRow | None]:
@@ -154,12 +160,12 @@ async def read(
     held_files: Sequence[str] = (),
     *,
     locks: bool,
+    trickle_downs: bool = False,
 ) -> Account | None:
     """Read the data of the key's account for the request; None if the key is not valid.
 
-    ``held_files``: names of files that the computer keeps.
-
-    With ``locks`` the computer is locked before, so that no other request of it is answered until the transaction ends.
+    ``held_files``: names of files that the computer keeps. ``trickle_downs``: whether any message to a job waits. With
+    ``locks`` the computer is locked before, so that no other request of it is answered until the transaction ends.
 
     ``key``: {"key_hash"} or, in its weak form, {"weak_user", "weak_digest", "pepper"} (`portal.wire.credentials`).
     """
@@ -171,7 +177,8 @@ async def read(
             "reported": reported,
             "preferences_at": preferences_at,
             "held_files": held_files,
-        }
+        },
+        trickle_downs,
     )
     if locks and host_id:
         # A separate statement, so that the next one sees the writes of the previous holder of the lock.

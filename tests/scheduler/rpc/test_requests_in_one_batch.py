@@ -251,7 +251,7 @@ def test_a_fault_is_its_own_requests_alone(fleet: list[Computer]) -> None:
 
     asker = {"key_hash": "0" * 64, "host_id": 1, "reported": [], "held_files": [], "preferences_at": 0.0}
     # No JSON can say the first name, and PostgreSQL takes the second for no text.
-    readings = [store.ReadQuery(asker | {"names": names}) for names in (["\ud800"], [], ["\0"])]
+    readings = [store.ReadQuery(asker | {"names": names}, trickle_downs=False) for names in (["\ud800"], [], ["\0"])]
     unsaid, found, refused, reply = at_once(*map(wanted, readings), fleet[0].asks(0, 2))
     assert isinstance(unsaid, TypeError)
     assert found is None  # nobody has this key

@@ -29,7 +29,7 @@ def computer(alice: User) -> Computer:
 
 
 def account(computer: Computer, statement: Statement, monkeypatch: pytest.MonkeyPatch) -> store.Account:
-    monkeypatch.setattr(rpc_sql, "READ", statement)
+    monkeypatch.setattr(rpc_sql, "read", lambda: statement)
     key = {"key_hash": f"\\x{key_hash(computer.key).hex()}"}
     found = sync_driver.run(store.read(key, computer.hostid, (), (), 0.0, locks=False))
     assert found is not None
@@ -37,7 +37,7 @@ def account(computer: Computer, statement: Statement, monkeypatch: pytest.Monkey
 
 
 def changed(old: str, new: str) -> Statement:
-    text = rpc_sql.READ.text.decode().replace("$1", "%(askers)s")
+    text = rpc_sql.read().text.decode().replace("$1", "%(askers)s")
     swapped, nplaces = re.subn(old, new, text)
     assert nplaces == 1
     return Statement(swapped)
@@ -56,7 +56,7 @@ def changed(old: str, new: str) -> Statement:
 def test_the_order_of_columns_does_not_matter(
     computer: Computer, monkeypatch: pytest.MonkeyPatch, old: str, new: str
 ) -> None:
-    before = account(computer, rpc_sql.READ, monkeypatch)
+    before = account(computer, rpc_sql.read(), monkeypatch)
     assert before.records.ids and [result.job is not None for result in before.results.values()] == [True]
     assert account(computer, changed(old, new), monkeypatch) == before
 

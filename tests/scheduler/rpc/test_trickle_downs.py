@@ -77,6 +77,7 @@ class Running:
                 f"<report_deadline>{self.deadline}</report_deadline></ip_result></in_progress_results>"
             )
         )
+        catalogue.forget()  # as it would be after hours
         reply = self.computer.ask(extra=extra + named, now=at(hours))
         if not is_lost:
             said = re.findall(r"<trickle_down>\n<result_name>.*\n<time>(\d+)</time>\n(.*)\n</trickle_down>", reply)
@@ -223,6 +224,8 @@ def test_a_message_costs_no_statement(app: App, alice: User) -> None:
     computer.ask(extra=trickle_up(result))
     computer.ask()
     send_down(result.pk, "go on", NOON)
+    catalogue.forget()
+    catalogue.cache.current()
     # read; lock the computer, write
     assert statements(lambda: computer.ask()) == 3
     assert TrickleDown.objects.get().told_deadline_at is not None

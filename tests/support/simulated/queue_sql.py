@@ -45,7 +45,7 @@ class Queue:
 
     async def handle(self, transaction: Transaction, step: Step) -> list[SqlRow]:
         statement, params = step.statement, dict(step.params)
-        if statement is rpc_sql.READ:
+        if statement in (rpc_sql.read(), rpc_sql.read("reported")):
             return self._read(transaction, json.loads(params["askers"]))
         if statement is rpc_sql.LOCK:
             await transaction.lock("host", int(params["host_id"]))
