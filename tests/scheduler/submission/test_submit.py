@@ -341,6 +341,22 @@ def test_operators_say_from_which_servers_inputs_come(allowed: list[str], host: 
     assert is_host_allowed(host_of(f"http://{host.upper()}.:8000/a"), allowed) is is_allowed
 
 
+@pytest.mark.parametrize("name", ["sky_0_0", "sky_12_3", "sky_0_r0065fd1a_1"])
+def test_no_input_is_called_as_an_output_of_a_job_is(app: App, name: str) -> None:
+    """A client would take one for the other, and deliver the input as what it computed."""
+    stored = store_file(name, ContentFile(b"1"))
+    job = {"name": "sky"}
+    with pytest.raises(JobError, match=rf"jobs\[1\].name: {name}: outputs of the job sky are called so"):
+        send(app, [{}, job], exact_names=True)
+    StoredFile.objects.filter(pk=stored.pk).update(deleted_at=NOON)
+    send(app, [job], exact_names=True)
+    StoredFile.objects.update(deleted_at=None)
+    with pytest.raises(JobError, match=f"input_files: {name}: outputs of the job sky are called so"):
+        send(app, [{"input_files": [{"open_name": "in", "name": name}]}])
+    store_file("sky_2026_map", ContentFile(b"1"))
+    send(app, [{"input_files": [{"open_name": "in", "name": "sky_2026_map"}]}])
+
+
 def test_the_inputs_of_a_job_fit_into_its_disk_space(app: App) -> None:
     store_file("big.bin", ContentFile(b"x" * 1000))
     far = {"open_name": "far", "url": "https://data.example.org/m1", "nbytes": 2**27, "md5": "a" * 32}
