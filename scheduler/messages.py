@@ -137,6 +137,7 @@ MESSAGES: Final = declare(
             "computers may not fetch files from %(host)s; an operator can add it to REMOTE_INPUT_HOSTS"
         ),
         "open_name_twice": _("%(name)s: the job has the file %(other)s, and only one of them could be there"),
+        "named_as_output": _("%(name)s: outputs of the job %(job)s are called so, and computers would mix them up"),
         "open_name_taken": _("%(name)s: BOINC has a file of this name there itself"),
         "disk_bound_limit": _("%(nbytes)s bytes, but the input files alone have %(inputs_nbytes)s"),
         "no_md5": _("not 32 lower-case hexadecimal digits"),

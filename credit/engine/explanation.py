@@ -74,6 +74,7 @@ class GrantRule(IntEnum):
     SINGLE_AHEAD = 11  # not replicated, and more than the record's claims may exceed usual ones
     UNCONFIRMED_PAIR = 12  # of pairs that nobody else confirmed in time: the least
     UNCONFIRMED_SINGLE = 13  # another was to confirm it, and none did in time: no more than the default
+    OWN = 15  # for its submitter's own computers: nothing
     CARRIED_OVER = 14  # by the server that the project moved from; opening balances have it
     MEAN_OF_SCALED = 9  # no claim but approximate ones: the mean of those with both factors
 

@@ -143,6 +143,7 @@ class WorkunitFacts:
 
     ``given_credit``: set when it was submitted (Cobblestones); NaN: none was. ``is_unconfirmed``: another result
     had to confirm its only one, or those that agree, of a pair that does so too often, and did not come in time.
+    ``is_own``: it is for its submitter's own computers, so nobody who has nothing of it confirms it.
     """
 
     fpops_est: float
@@ -152,6 +153,7 @@ class WorkunitFacts:
     delay_bound_secs: float = 0.0
     given_credit: float = nan
     is_unconfirmed: bool = field(default=False, kw_only=True)
+    is_own: bool = field(default=False, kw_only=True)
 
 
 @dataclass(slots=True)

@@ -20,6 +20,8 @@ def grant(app: AppFacts, workunit: WorkunitFacts, claims: Sequence[Explanation])
     factors do, whose hosts are on probation. If there are none, the default is granted: in an app where most hosts are
     on probation it would pay a host that picks its jobs.
     """
+    if workunit.is_own:
+        return Grant(0.0, GrantRule.OWN)
     if app.credit_system is CreditSystem.FIXED:
         return _at_most(app, claims[0].claimed_credit or 0.0, GrantRule.FIXED)
     if app.credit_system is CreditSystem.GIVEN:

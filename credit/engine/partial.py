@@ -87,7 +87,7 @@ def claim_partial(
     ``result`` is the job in progress with what was credited already; its run time is not read. Only for the third
     credit system: the others count what is known at the end.
     """
-    if app.credit_system is not CreditSystem.CREDITNEW or not MIN_ELAPSED_SECS <= elapsed_secs < inf:
+    if workunit.is_own or app.credit_system is not CreditSystem.CREDITNEW or not MIN_ELAPSED_SECS <= elapsed_secs < inf:
         return None
     peak, _ = effective_peak_flops(result, app.rules)
     if not 0 < peak < inf:

@@ -121,7 +121,7 @@ def decide_batch(
 
 def _waits(app: AppFacts, workunit: ComparedWorkunit, results: Sequence[ResultFacts], now: float) -> bool:
     """Whether its only result is valid, but another one has to confirm it, as jobs of the app usually have several."""
-    if workunit.min_quorum > 1 or len(workunit.states) != 1 or workunit.states[0] != _VALID:
+    if workunit.is_own or workunit.min_quorum > 1 or len(workunit.states) != 1 or workunit.states[0] != _VALID:
         return False
     result = results[workunit.places[0]]
     version = result.version

@@ -1680,6 +1680,7 @@ class Migration(migrations.Migration):
                 ("transition_at", models.DateTimeField(blank=True, null=True)),
                 ("canonical_credit", models.FloatField(blank=True, null=True)),
                 ("lane", models.BigIntegerField(db_default=0, default=0, editable=False)),
+                ("is_own", models.BooleanField(db_default=False, default=False, editable=False)),
                 ("app_version_num", models.PositiveIntegerField(db_default=0, default=0)),
                 ("size_class", models.PositiveSmallIntegerField(blank=True, null=True)),
                 ("hr_class", models.PositiveSmallIntegerField(db_default=0, default=0, editable=False)),

@@ -107,6 +107,10 @@ GRANT_SENTENCES: Final = {
         "Another computer had to confirm this result, and none has done so in time. It gets its claim, but no more "
         "than that of an average task of this size."
     ),
+    GrantRule.OWN: _(
+        "The person who submitted this workunit reserved it for themself, a computer of theirs or their team. Nobody "
+        "else can confirm what it brings, so it brings no credit."
+    ),
     GrantRule.GIVEN: _("Every valid result gets the amount that the project set for this workunit."),
     GrantRule.FIXED: _("Every valid result of this app gets a fixed amount."),
     GrantRule.MEAN_OF_SCALED: _(

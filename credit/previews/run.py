@@ -220,7 +220,7 @@ class ReplayedPass:
         A first decision may be older than what was replayed; then it is as it was logged.
         """
         for number, row in enumerate(self.workunits):
-            id_, est, bound, quorum, target, delay_bound, is_late, earlier, given, is_unconfirmed = row
+            id_, est, bound, quorum, target, delay_bound, is_late, earlier, given, is_unconfirmed, is_own = row
             places = range(self.bounds[number], self.bounds[number + 1])
             states = [_VALID if self.is_valid[place] else _INVALID for place in places]
             credit = credits.get(id_, earlier) if is_late else None
@@ -228,6 +228,7 @@ class ReplayedPass:
                 *(est, bound, quorum, target, delay_bound, given, id_, places, states),
                 earlier_credit=credit,
                 is_unconfirmed=bool(is_unconfirmed),
+                is_own=bool(is_own),
             )
 
     def facts(self, records: Sequence[HostVersionFacts], versions: Mapping[int, VersionFacts]) -> list[ResultFacts]:

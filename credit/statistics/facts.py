@@ -79,4 +79,5 @@ def workunit_facts(workunit: Workunit) -> WorkunitFacts:
         workunit.target_nresults,
         workunit.delay_bound_secs,
         nan if workunit.credit is None else workunit.credit,
+        is_own=workunit.is_own,
     )

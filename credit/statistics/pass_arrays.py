@@ -45,10 +45,11 @@ WORKUNITS: Final = np.dtype(
         ("canonical_credit", "<f8"),
         ("given_credit", "<f8"),
         ("is_unconfirmed", "u1"),
+        ("is_own", "u1"),
     ]
 )
 """Workunits that were decided; ``is_late``: before this pass, with this credit. ``is_unconfirmed``: another result
-was to confirm it, and did not come in time."""
+was to confirm it, and did not come in time; ``is_own``: it is for its submitter's own computers."""
 RESULTS: Final = np.dtype(
     [
         ("id", "<i8"),

@@ -317,6 +317,7 @@ class _Pass:
             workunits.given_credit,
             workunits.confirm_until != NO_TIME,
             workunits.have_waited(self.now_us),
+            workunits.is_own != 0,
             workunits.canonical_id,
             workunits.canonical_credit,
         )
@@ -333,6 +334,7 @@ class _Pass:
             given,
             waits,
             waited,
+            is_own,
             canonical_id,
             credit,
         ) in rows:
@@ -341,7 +343,7 @@ class _Pass:
             states = verdict.states
             places = range(begin, begin + len(states))
             workunit = ComparedWorkunit(est, bound, quorum, target, delay_bound_secs, given, id_, places, states)
-            workunit.is_waiting, workunit.has_waited = waits, waited
+            workunit.is_waiting, workunit.has_waited, workunit.is_own = waits, waited, is_own
             if self.app_facts.pairs:
                 workunit.holders = results.user_id[begin : begin + len(states)].tolist()
             if canonical_id:

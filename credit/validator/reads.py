@@ -38,6 +38,7 @@ class Workunits:
     delay_bound_secs: Column
     given_credit: Column
     confirm_until: Column
+    is_own: Column
 
     def have_waited(self, now_us: int) -> Column:
         """Which of them have waited for another result long enough."""

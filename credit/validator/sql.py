@@ -23,7 +23,7 @@ _TYPE_NUMBER: Final = f"array_position(ARRAY{list(PROCESSOR_TYPES)}::varchar[], 
 LOCK_WORKUNITS: Final = Statement(
     """WITH batch AS (
   SELECT id, fpops_est, fpops_bound, min_quorum, target_nresults, canonical_result_id, canonical_credit,
-         delay_bound_secs, credit, confirm_until
+         delay_bound_secs, credit, confirm_until, is_own
     FROM credit_workunit
    WHERE app_id >= $1 AND app_id <= $1 AND need_validate AND (validate_after IS NULL OR validate_after <= $3)
    ORDER BY app_id, id LIMIT $2 FOR NO KEY UPDATE SKIP LOCKED)
@@ -32,7 +32,7 @@ SELECT array_agg(id) AS id, array_agg(fpops_est) AS fpops_est, array_agg(fpops_b
        array_agg(coalesce(canonical_result_id, 0)) AS canonical_id,
        array_agg(coalesce(canonical_credit, 'NaN')) AS canonical_credit,
        array_agg(delay_bound_secs::int8) AS delay_bound_secs, array_agg(coalesce(credit, 'NaN')) AS given_credit,
-       array_agg(coalesce(confirm_until, '-infinity')) AS confirm_until
+       array_agg(coalesce(confirm_until, '-infinity')) AS confirm_until, array_agg(is_own) AS is_own
   FROM batch""",
     "int8 int8 timestamptz",
 )

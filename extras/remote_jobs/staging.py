@@ -22,9 +22,9 @@ from credit.models import Batch
 from extras.remote_jobs.models import StagedFile
 from portal.models import User
 from portal.object_storage.errors import StorageUnreachable
-from scheduler.engine.limits import is_job_name, is_made_up
+from scheduler.engine.limits import is_job_name
 from scheduler.files import sql
-from scheduler.files.inputs import is_referred_to
+from scheduler.files.inputs import is_referred_to, reserved
 from scheduler.files.store import StoringError, store_file
 from scheduler.models import StoredFile
 
@@ -47,7 +47,7 @@ class StagingError(Exception):
 def check_names(names: Sequence[str]) -> None:
     if len(names) > MAX_NAMES:
         raise StagingError(f"{len(names)} files; the limit is {MAX_NAMES}")
-    if any(not is_job_name(name) or is_made_up(name) for name in names):
+    if not all(map(is_job_name, names)) or reserved(names):
         raise StagingError("bad filename")
 
 

@@ -21,6 +21,7 @@ MAX_FORMER_NAME_CHARS: Final = 254
 """Of a job or an output file of BOINC's own server."""
 _JOB_NAME: Final = re.compile(r"[A-Za-z0-9_.#@][A-Za-z0-9_.#@-]*")
 _MADE_UP: Final = re.compile(r"(?:image_.+_[0-9a-f]{32}_[fx]|.+_[0-9]+_in(?:_[0-9]+)?_[0-9a-f]{32})(?:\.gz)?")
+_OUTPUT: Final = re.compile(r"(.+)_[0-9]{1,2}(?:_r[0-9a-f]{8})?_[0-9]{1,2}")
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 
@@ -40,6 +41,16 @@ def is_job_name(text: str, max_chars: int = MAX_NAME_CHARS) -> bool:
 def is_made_up(name: str) -> bool:
     """Whether the site itself names files of batches and of container images so: nobody else may take such a name."""
     return _MADE_UP.fullmatch(name) is not None
+
+
+def job_of_output(name: str) -> str | None:
+    """The job of whose results clients would take a file of this name for an output; None: of none.
+
+    A client knows the files of a project by their names alone: one that is downloaded under an output's name would be
+    uploaded in its stead.
+    """
+    match = _OUTPUT.fullmatch(name)
+    return None if match is None else match[1]
 
 
 def is_open_name(text: str) -> bool:

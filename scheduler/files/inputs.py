@@ -17,7 +17,7 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from io import FileIO
 from pathlib import Path
@@ -30,9 +30,10 @@ from django.db.models import PROTECT, Sum
 from django.db.models.fields.reverse_related import ForeignObjectRel
 from django.utils import timezone
 
+from credit.models import App, Workunit
 from portal.models import User
 from portal.object_storage import storage
-from scheduler.engine.limits import is_made_up
+from scheduler.engine.limits import is_made_up, job_of_output
 from scheduler.files import incoming, sql, uploads
 from scheduler.files.uploads import UploadError
 from scheduler.models import InputUpload, PendingFile, StoredFile
@@ -66,7 +67,7 @@ def announce(owner: User, name: str, nbytes: int, md5: str, now: dt.datetime) ->
     if nbytes > settings.INPUT_FILE_MAX_BYTES:
         raise InputError("nbytes", f"{nbytes} bytes; the limit is {settings.INPUT_FILE_MAX_BYTES}.")
     remote = _REMOTE.fullmatch(name)
-    if is_made_up(name) or (remote is not None and remote[1] != md5):
+    if reserved([name]) or (remote is not None and remote[1] != md5):
         raise InputError("name", "Only files of this site itself are called so. Choose another name.")
     User.objects.select_for_update(no_key=True).get(pk=owner.pk)
     kept = dt.timedelta(days=settings.UPLOADS_KEPT_DAYS)
@@ -86,6 +87,16 @@ def announce(owner: User, name: str, nbytes: int, md5: str, now: dt.datetime) ->
         _path(found).unlink(missing_ok=True)  # would not count as the owner's any more
     values = {"owner": owner, "nbytes": nbytes, "md5": md5, "continued_at": now}
     return InputUpload.objects.update_or_create(name=name, defaults=values)
+
+
+def reserved(names: Collection[str]) -> set[str]:
+    """Those of these by which the site itself calls files: what it makes of batches and images, and outputs of jobs."""
+    jobs = {name: job for name in names if (job := job_of_output(name)) is not None}
+    apps = "|".join(map(re.escape, App.objects.values_list("name", flat=True))) if jobs else ""
+    used = set(Workunit.objects.filter(name__in=jobs.values()).values_list("name", flat=True)) if jobs else set()
+    of_apps = re.compile(rf"(?:{apps})_[0-9]+_")
+    outputs = {name for name, job in jobs.items() if job in used or of_apps.match(job)}
+    return outputs.union(filter(is_made_up, names))
 
 
 def _check_quota(owner: User, nbytes: int, before: InputUpload | None) -> None:

@@ -25,7 +25,7 @@ SELECT id, app_version_num, size_class FROM credit_workunit WHERE id IN (
 FREE: Final = """
 WITH freed AS (
   UPDATE credit_workunit w
-     SET hr_class = 0, bound_version_id = NULL, app_version_num = n.version_num, lane = n.lane
+     SET hr_class = 0, bound_version_id = NULL, is_own = false, app_version_num = n.version_num, lane = n.lane
     FROM unnest(%(ids)s::bigint[], %(version_nums)s::int[], %(lanes)s::bigint[]) AS n(id, version_num, lane)
    WHERE w.id = n.id RETURNING w.id, w.lane)
 UPDATE credit_result r SET lane = freed.lane FROM freed WHERE r.workunit_id = freed.id

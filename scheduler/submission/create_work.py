@@ -28,7 +28,7 @@ _FROM_WORKUNIT = {
 }
 
 
-_SUBMITTED = ("lane", "app_version_num")
+_SUBMITTED = ("lane", "app_version_num", "is_own")
 
 
 def create_results(

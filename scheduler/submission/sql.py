@@ -86,6 +86,11 @@ NAMED_FILES: Final = """
 SELECT * FROM scheduler_storedfile
  WHERE name = ANY(%s) AND deleted_at IS NULL AND batch_id IS NULL ORDER BY id FOR KEY SHARE
 """
+# The files that begin with the name of a job and "_"; by the index for LIKE, whatever the order of letters is here.
+FILES_NAMED_AFTER: Final = """
+SELECT f.* FROM unnest(%s::varchar[]) AS n(name)
+  JOIN scheduler_storedfile f ON f.name ~>=~ (n.name || '_') AND f.name ~<~ (n.name || '`') AND f.deleted_at IS NULL
+"""
 _SEQUENCE: Final = "pg_get_serial_sequence('credit_result', 'id')"
 _NEWEST: Final = f"(SELECT coalesce(pg_sequence_last_value({_SEQUENCE}::regclass), 0) AS id)"
 MARK: Final = "coalesce((SELECT '_r' || mark FROM scheduler_generation ORDER BY id DESC LIMIT 1), '')"

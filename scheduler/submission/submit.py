@@ -25,6 +25,7 @@ from credit.models import App, Batch, Workunit
 from portal.languages.messages import Message
 from portal.models import User
 from portal.object_storage.storage import sync
+from scheduler.engine.limits import job_of_output
 from scheduler.engine.submission.fair_queue import QueueOf, Window
 from scheduler.files.store import removed_on_failure, save_content
 from scheduler.models import ArchivedWorkunit, StickyFile, StoredFile
@@ -82,7 +83,7 @@ def submit(
     if faults:
         raise faults[0]
     targets.check(app, parsed, owner)
-    parsed = targets.one_for_each_computer(parsed, now)
+    parsed = targets.marked(targets.one_for_each_computer(parsed, now), owner)
     with transaction.atomic():
         fields = {"app": app, "name": name or f"{app.name}, {now:%Y-%m-%d %H:%M}", "nworkunits": len(parsed)}
         if into is not None:
@@ -191,6 +192,10 @@ def _refuse_used_names(jobs: Sequence[SubmittedJob]) -> None:
         if used is not None:
             number = next(number for number, job in enumerate(jobs) if job.name == used and job.is_whole_name)
             raise _name_used(f"jobs[{number}].name", used)
+    places = {job.name: number for number, job in enumerate(jobs) if job.is_whole_name}
+    for file in StoredFile.objects.raw(sql.FILES_NAMED_AFTER, [names]):
+        if (name := job_of_output(file.name)) is not None and name in places:
+            raise JobError(f"jobs[{places[name]}].name", Message("named_as_output", name=file.name, job=name))
 
 
 def _name_used(where: str, name: str) -> JobError:
@@ -261,6 +266,9 @@ def _stored_before(jobs: Sequence[SubmittedJob]) -> dict[str, StoredFile]:
     stored = {file.name: file for file in StoredFile.objects.raw(sql.NAMED_FILES, [list(names)])} if names else {}
     if missing := sorted(names - set(stored)):
         raise JobError("input_files", Message("no_stored_file", name=missing[0]))
+    outputs = {job: name for name in names if (job := job_of_output(name)) is not None}
+    if outputs and (job := Workunit.objects.filter(name__in=outputs).values_list("name", flat=True).first()):
+        raise JobError("input_files", Message("named_as_output", name=outputs[job], job=job))
     return stored
 
 

@@ -117,6 +117,21 @@ def one_for_each_computer(jobs: Sequence[SubmittedJob], now: dt.datetime) -> lis
     return made
 
 
+def marked(jobs: list[SubmittedJob], owner: User | None) -> list[SubmittedJob]:
+    """The jobs, with those for the owner, their computers or their team marked as such: they bring no credit.
+
+    One statement for each kind of target that is used.
+    """
+    ids: defaultdict[LaneKind, set[int]] = defaultdict(set)
+    for job in jobs:
+        ids[job.target.kind].add(job.target.target_id)
+    ids.pop(LaneKind.SHARED, None)
+    if owner is None or not ids:
+        return jobs
+    own = {Lane(kind, id_) for kind in ids for id_ in _existing(kind, list(ids[kind]), owner)}
+    return [replace(job, fields={**job.fields, "is_own": True}) if job.target in own else job for job in jobs]
+
+
 def _computers(target: Lane, now: dt.datetime) -> QuerySet[Host, int]:
     is_meant = {
         LaneKind.COMPUTER: Q(pk=target.target_id),

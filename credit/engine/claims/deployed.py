@@ -110,7 +110,7 @@ def add_deployed_samples(app: AppFacts, workunit: WorkunitFacts, result: ResultF
     A sample of PFC has to be within limits; run time and turnaround have none.
     """
     record = result.host_version
-    if record is None or claim.claim_rule in (ClaimRule.LEFT_OUT, ClaimRule.IMPOSSIBLE):
+    if workunit.is_own or record is None or claim.claim_rule in (ClaimRule.LEFT_OUT, ClaimRule.IMPOSSIBLE):
         return
     rules = app.rules
     peak, is_substitute = effective_peak_flops(result, rules)

@@ -250,9 +250,11 @@ def add_published_samples(app: AppFacts, workunit: WorkunitFacts, result: Result
     """Updates the host's averages and collects the version's sample, after the claim: nothing scales itself.
 
     The sample is of the whole job, partial credit or not. There is none if the numbers are not believed: the sanity
-    check failed, they are impossible or zero, or the run time was cut; nor if the project calls it an outlier. A job of
-    devices of unknown speed gives samples of its times only.
+    check failed, they are impossible or zero, or the run time was cut; nor if the project calls it an outlier, or if it
+    is for its submitter's own computers. A job of devices of unknown speed gives samples of its times only.
     """
+    if workunit.is_own:
+        return
     if result.host_version is not None:
         count_lead(result.host_version, claim, workunit, app.rules)
     if result.is_runtime_outlier and app.rules.skips_runtime_outliers:

@@ -109,9 +109,10 @@ def test_a_file_that_a_version_has_stays(plain: App, submitter: User) -> None:
     assert is_here(file)
 
 
-def test_names_that_the_site_makes_up_are_not_taken() -> None:
+@pytest.mark.parametrize("end", [f"in_{'a' * 32}", "first_0_0"])
+def test_names_that_the_site_makes_up_are_not_taken(plain: App, end: str) -> None:
     with pytest.raises(staging.StagingError, match="bad filename"):
-        staging.check_names([f"plain_7_in_{'a' * 32}"])
+        staging.check_names(["in.dat", f"{plain.name}_7_{end}"])
 
 
 def test_a_file_that_the_reaper_has_deleted_meanwhile_is_stored_again(submitter: User) -> None:

@@ -31,7 +31,7 @@ def logged(number: int, version_n: int, version_avg: float, record_n: int = 0, *
         **{"scale_probation": 1.0, **record},
     }.items():
         records[name] = value
-    workunits = np.array([(number, EST, 1e15, 1, 1, 86400.0, 0, nan, nan, 0)], WORKUNITS)
+    workunits = np.array([(number, EST, 1e15, 1, 1, 86400.0, 0, nan, nan, 0, 0)], WORKUNITS)
     numbers = (SECS, PEAK, 0.0, 9000.0, SECS, 4e9, nan, nan, 0.0, 0.0, 27.8, nan)
     results = np.array([(number, 0, 0, 7, 1, 0, 0, *numbers)], RESULTS)
     return PassFacts(10_000.0 + number, False, None, versions, records, workunits, results)

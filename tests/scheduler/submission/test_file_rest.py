@@ -25,7 +25,7 @@ from scheduler.files import inputs
 from scheduler.files.store import store_file
 from scheduler.models import InputUpload, PendingFile, StoredFile, VersionFile
 from scheduler.submission.submit import submit
-from tests.support.credit_factories import NOON, make_app, make_version
+from tests.support.credit_factories import NOON, make_app, make_version, make_workunit
 from tests.support.rest_api import bearer, call, errors_of
 
 pytestmark = pytest.mark.django_db
@@ -47,6 +47,14 @@ def token_of(user: User) -> dict[str, str]:
 
 def announce(token: dict[str, str], name: str = "map.bin", status: int = 201, **changes: Any) -> Any:
     return call("PUT", f"{API}{name}/", token, {"nbytes": len(CONTENT), "md5": MD5} | changes, status)
+
+
+def test_no_file_takes_the_name_of_an_output_that_is_there_or_may_come(token: dict[str, str]) -> None:
+    make_workunit(make_app("alpine"), name="sky")
+    for name in ("alpine_57_0_0_0", "alpine_57_a_b_0_r0065fd1a_12", "sky_0_0"):
+        announce(token, name, 400)
+    for name in ("sky_2026_11", "sky_0_0.txt", "alpine_57_map", "moon_26_11"):
+        announce(token, name)
 
 
 def send(

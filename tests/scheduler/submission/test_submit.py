@@ -281,7 +281,7 @@ def test_who_does_not_see_all_tasks_reaches_only_what_is_theirs(app: App, alice:
     Membership.objects.create(user=alice, team=own_team)
     Membership.objects.create(user=bob, team=other_team)
     allowed = [{"target_host": theirs.pk}, {"target_user": alice.pk}, {"target_team": own_team.pk}]
-    assert send(app, allowed, owner=alice).nworkunits == 3
+    assert set(send(app, allowed, owner=alice).workunits.values_list("is_own", flat=True)) == {True}
     for name, number in (("host", others.pk), ("user", bob.pk), ("team", other_team.pk), ("host", 98765)):
         job = {f"target_{name}": number}
         with pytest.raises(JobError, match=rf"jobs\[0\].target_{name}: there is no .* of the number {number}"):
@@ -289,7 +289,10 @@ def test_who_does_not_see_all_tasks_reaches_only_what_is_theirs(app: App, alice:
         assert [fault.field for fault in check(app, DEFAULTS, [job], owner=alice)[1]] == [f"jobs[0].target_{name}"]
     alice.user_permissions.add(Permission.objects.get(codename="view_result"))
     again = User.objects.get(pk=alice.pk)
-    assert send(app, [{"target_host": others.pk}, {"target_user": bob.pk}], owner=again).nworkunits == 2
+    batch = send(
+        app, [{"target_host": others.pk}, {"target_user": bob.pk}, {"target_host": theirs.pk}, {}], owner=again
+    )
+    assert list(batch.workunits.order_by("pk").values_list("is_own", flat=True)) == [False, False, True, False]
 
 
 def test_a_broadcast_is_a_job_for_each_active_computer_whose_name_does_not_say_which(app: App, alice: User) -> None:
@@ -300,6 +303,17 @@ def test_a_broadcast_is_a_job_for_each_active_computer_whose_name_does_not_say_w
     lanes = {Lane(LaneKind.COMPUTER, host.pk).number for host in hosts[:2]}
     assert set(batch.workunits.values_list("lane", flat=True)) == lanes
     assert {name.rpartition("_")[2] for name in batch.workunits.values_list("name", flat=True)} == {"c1", "c2"}
+
+
+def test_of_a_broadcast_only_jobs_for_the_submitters_own_computers_bring_nothing(
+    app: App, alice: User, bob: User
+) -> None:
+    hosts = [Host.objects.create(owner=owner) for owner in (alice, bob)]
+    HostRecord.objects.bulk_create(HostRecord(host=host, last_rpc_at=NOON) for host in hosts)
+    workunits = send(app, [{"broadcast": True}], owner=alice).workunits
+    assert {w.lane: w.is_own for w in workunits.all()} == {
+        Lane(LaneKind.COMPUTER, host.pk).number: host.owner == alice for host in hosts
+    }
 
 
 def test_failed_jobs_for_who_is_gone_are_not_submitted_again(app: App, alice: User, bob: User) -> None:
@@ -325,6 +339,22 @@ def test_failed_jobs_for_who_is_gone_are_not_submitted_again(app: App, alice: Us
 )
 def test_operators_say_from_which_servers_inputs_come(allowed: list[str], host: str, is_allowed: bool) -> None:
     assert is_host_allowed(host_of(f"http://{host.upper()}.:8000/a"), allowed) is is_allowed
+
+
+@pytest.mark.parametrize("name", ["sky_0_0", "sky_12_3", "sky_0_r0065fd1a_1"])
+def test_no_input_is_called_as_an_output_of_a_job_is(app: App, name: str) -> None:
+    """A client would take one for the other, and deliver the input as what it computed."""
+    stored = store_file(name, ContentFile(b"1"))
+    job = {"name": "sky"}
+    with pytest.raises(JobError, match=rf"jobs\[1\].name: {name}: outputs of the job sky are called so"):
+        send(app, [{}, job], exact_names=True)
+    StoredFile.objects.filter(pk=stored.pk).update(deleted_at=NOON)
+    send(app, [job], exact_names=True)
+    StoredFile.objects.update(deleted_at=None)
+    with pytest.raises(JobError, match=f"input_files: {name}: outputs of the job sky are called so"):
+        send(app, [{"input_files": [{"open_name": "in", "name": name}]}])
+    store_file("sky_2026_map", ContentFile(b"1"))
+    send(app, [{"input_files": [{"open_name": "in", "name": "sky_2026_map"}]}])
 
 
 def test_the_inputs_of_a_job_fit_into_its_disk_space(app: App) -> None:
