@@ -4,10 +4,13 @@ from django.conf import settings
 from django.urls import URLPattern, URLResolver, path, re_path
 from django.views.generic import RedirectView
 
+from scheduler.blocks import rest as block_rest
 from scheduler.files.views import download
+from scheduler.lanes.rest import ReservedJobsView
 from scheduler.lifecycle import views as lifecycle_views
 from scheduler.project_preferences import views as preference_views
 from scheduler.project_preferences.rest import PreferencesView
+from scheduler.releases import rest as release_rest
 from scheduler.releases import views as release_views
 from scheduler.rpc import master_page
 from scheduler.submission import draft_views, file_rest, rest
@@ -44,6 +47,23 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/batches/<int:pk>/retire/", rest.RetireView.as_view(), name="api_retire_batch"),
     path("api/v1/batches/<int:pk>/outputs/", rest.OutputsView.as_view(), name="api_outputs"),
     path("api/v1/batches/<int:pk>/outputs/<int:output>/", rest.OutputView.as_view(), name="api_output"),
+    path("api/v1/blocks/", block_rest.BlocksView.as_view(), name="api_blocks"),
+    path("api/v1/blocks/<int:pk>/", block_rest.BlockView.as_view(), name="api_block"),
+    path("api/v1/reserved-jobs/", ReservedJobsView.as_view(), name="api_reserved_jobs"),
+    path("api/v1/app-versions/", release_rest.VersionsView.as_view(), name="api_app_versions"),
+    path("api/v1/app-versions/<int:pk>/steps/", release_rest.VersionStepsView.as_view(), name="api_app_version_steps"),
+    path("api/v1/app-version-drafts/", release_rest.DraftsView.as_view(), name="api_drafts"),
+    path("api/v1/app-version-drafts/<int:pk>/", release_rest.DraftView.as_view(), name="api_draft"),
+    path(
+        "api/v1/app-version-drafts/<int:pk>/release/",
+        release_rest.DraftReleaseView.as_view(),
+        name="api_release_draft",
+    ),
+    path(
+        "api/v1/app-version-drafts/<int:pk>/files/<str:name>/",
+        release_rest.DraftFileView.as_view(),
+        name="api_draft_file",
+    ),
     path("api/v1/files/", file_rest.FilesView.as_view(), name="api_files"),
     path("api/v1/files/<str:name>/", file_rest.FileView.as_view(), name="api_file"),
 ]

@@ -20,7 +20,7 @@ from extras.scripts.models import MAX_SOURCE_CHARS, Script
 from portal.audit import two_persons
 from portal.audit.who import changes_by
 from portal.models import ApiToken
-from portal.rest.views import ApiView, ListQuery, TokenAuthentication, page_of
+from portal.rest.views import ListQuery, OperatorView, page_of
 
 # Of a script, by what they are called here: a serializer has a "source" of its own.
 _FIELDS: Final = {
@@ -71,19 +71,12 @@ class UsedBy(serializers.Serializer[Any]):
     reason = serializers.CharField(max_length=500, default="", allow_blank=True, help_text="Kept with the change.")
 
 
-class ScriptApiView(ApiView):
-    """The base: by token alone, as a session may be older than what the admin wants for this. A token needs the scope,
-    and its owner the right.
-    """
+class ScriptApiView(OperatorView):
+    """The base of the views of scripts."""
 
     scope = ApiToken.Scope.SCRIPTS
-    authentication_classes = (TokenAuthentication,)
     # Two programs, each character of which may be six in JSON
     max_body_nbytes = 16 * MAX_SOURCE_CHARS
-
-    def need(self, *rights: str) -> None:
-        if not all(self.volunteer.has_perm(right) for right in rights):
-            raise PermissionDenied("Your role does not cover this. Ask the operators of this site.")
 
 
 class ScriptsView(ScriptApiView):

@@ -55,6 +55,7 @@ class ApiToken(models.Model):
         NOTES = "read:notes", _("notes on reports")
         JOBS = "write:jobs", _("submitting, following and cancelling jobs")
         EMULATOR = "write:emulator", _("running, reading and deleting emulations")
+        PROJECT = "write:project", _("versions of programs, blocks, and jobs that find no computer")
         SCRIPTS = "write:scripts", _("storing the project’s scripts, and choosing them for apps")
 
     user = models.ForeignKey(User, models.CASCADE, related_name="api_tokens", verbose_name=_("volunteer"))

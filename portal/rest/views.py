@@ -226,6 +226,19 @@ class ApiView(APIView):
         return Response({"next": following, "results": [represent(row) for row in rows]})
 
 
+class OperatorView(ApiView):
+    """The base of what operators do: by token alone, as a session may be older than what the admin wants for this.
+
+    A token needs the scope, and its owner the right.
+    """
+
+    authentication_classes = (TokenAuthentication,)
+
+    def need(self, *rights: str) -> None:
+        if not all(self.volunteer.has_perm(right) for right in rights):
+            raise PermissionDenied("Your role does not cover this. Ask the operators of this site.")
+
+
 def unless_known(request: Request, etag: str, answer: Response | None = None) -> HttpResponseBase | None:
     """The answer, or 304 or 412, as the request's conditions say; None for no answer yet, where it has to be made."""
     conditional = get_conditional_response(request._request, etag=etag, response=answer)

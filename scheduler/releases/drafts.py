@@ -135,10 +135,29 @@ def unpacked(draft: ReleaseDraft, *, whole: bool = True) -> Iterator[Release]:
                     shutil.copyfileobj(source, copy)
             else:
                 target.touch()
-        try:
+        with _without_folder(folder):
             yield release.read_release(folder)
-        except ReleaseError as error:
-            raise ReleaseError(str(error).replace(f"{folder}/version.json, ", "").replace(str(folder), "")) from error
+
+
+@contextmanager
+def _without_folder(folder: Path) -> Iterator[None]:
+    """Errors name the field, and not a temporary folder."""
+    try:
+        yield
+    except ReleaseError as error:
+        raise ReleaseError(str(error).replace(f"{folder}/version.json, ", "").replace(str(folder), "")) from error
+
+
+def check_fields(fields: Mapping[str, Any]) -> None:
+    """Whether a draft may have these fields, whatever its files will be. Raises ReleaseError."""
+    if "files" in fields:
+        raise ReleaseError(gettext("files: they are uploaded one by one."))
+    with TemporaryDirectory(prefix="release") as name, _without_folder(Path(name)):
+        folder = Path(name)
+        (folder / "program").touch()
+        files = [{"path": "program", "main_program": True}]
+        (folder / "version.json").write_text(json.dumps({**fields, "files": files}), encoding="utf-8")
+        release.check_plan_class(release.read_release(folder))
 
 
 def fault(draft: ReleaseDraft) -> str:

@@ -2,7 +2,9 @@
 
 Columns are the fields of a job (`scheduler.wire.job_fields`), in any order. An empty cell says nothing, so the default
 counts. Files in a cell are divided by blanks: ``open_name=file`` or ``file`` of the inputs, where ``file`` is in the
-archive or was stored before; ``open_name:bytes`` or ``open_name:bytes:optional`` of the outputs.
+archive, was stored before, or is an address; ``open_name:bytes`` or ``open_name:bytes:optional`` of the outputs. What
+else a job says of a file follows by its name: ``in=https://…|nbytes=9|md5=…``, ``map=map.bin|gzip|sticky``,
+``out:1000:gzip_when_done:sticky``.
 """
 
 from __future__ import annotations
@@ -18,12 +20,14 @@ from typing import Any, Final
 
 from portal.languages.messages import Message, at_place
 from scheduler.engine.limits import MAX_JOBS_PER_SUBMISSION
-from scheduler.wire.job_fields import FIELDS, KeptContent
+from scheduler.wire.job_fields import FIELDS, OUTPUT_FLAGS, KeptContent
 
 MAX_TABLE_NBYTES: Final = 16 * 1024 * 1024
 MAX_FAULTS: Final = 100
 """No more of a table is read after this many."""
 _TEXTS: Final = ("name", "command_line")
+_SCHEMES: Final = ("https://", "http://")
+_SIZES: Final = ("nbytes", "gzipped_nbytes")
 _WHOLE: Final = re.compile(r"[+-]?[0-9]{1,30}")
 _DECIMAL: Final = re.compile(r"[+-]?([0-9]{1,30}\.?[0-9]{0,30}|\.[0-9]{1,30})([eE][+-]?[0-9]{1,3})?")
 
@@ -125,19 +129,34 @@ def field_value(name: str, text: str, files: Mapping[str, KeptContent]) -> Any:
 
 
 def _input(item: str, files: Mapping[str, KeptContent]) -> dict[str, Any]:
-    open_name, is_named, file = item.partition("=")
+    # No address has a "|" in it.
+    source, *more = item.split("|")
+    open_name, is_named, file = ("", "", source) if source.startswith(_SCHEMES) else source.partition("=")
     if not is_named:
-        file = open_name
+        file = source
         open_name = file.rsplit("/", 1)[-1]
+    made: dict[str, Any] = {"open_name": open_name}
     if file in files:
-        return {"open_name": open_name, "content": files[file]}
-    return {"open_name": open_name, "name": file}
+        made["content"] = files[file]
+    else:
+        made["url" if file.startswith(_SCHEMES) else "name"] = file
+    for said in more:
+        name, has_value, text = said.partition("=")
+        value: Any = True if not has_value else int(text) if _WHOLE.fullmatch(text) and name in _SIZES else text
+        made[name] = [*_several(made[name]), value] if name in made else value
+    return made
+
+
+def _several(value: Any) -> list[Any]:
+    """What was said once before: of addresses there may be more, of other things not, which is refused elsewhere."""
+    return value if isinstance(value, list) else [value]
 
 
 def _output(item: str) -> dict[str, Any]:
     open_name, _, rest = item.partition(":")
-    most, _, optional = rest.partition(":")
+    most, *flags = rest.split(":")
     made: dict[str, Any] = {"open_name": open_name, "max_nbytes": int(most) if _WHOLE.fullmatch(most) else most}
-    if optional:
-        made["optional"] = True if optional == "optional" else optional
+    for flag in filter(None, flags):
+        known = flag in ("optional", *OUTPUT_FLAGS)
+        made[flag if known else "optional"] = True if known else flag
     return made

@@ -249,7 +249,9 @@ ADDRESSES = """
 days/ sums/ hosts/ hosts/{id}/ tasks/ tasks/{id}/ projects/ projects/{id}/ notes/
 batches/ batches/{id}/ batches/{id}/cancel/ batches/{id}/retire/ batches/{id}/outputs/ batches/{id}/outputs/{output}/
 batches/{id}/forecast/ batches/{id}/messages/ project-preferences/ files/ files/{name}/
-scripts/ scripts/{name}/ scripts/{name}/use/
+scripts/ scripts/{name}/ scripts/{name}/use/ blocks/ blocks/{id}/ reserved-jobs/
+app-versions/ app-versions/{id}/steps/ app-version-drafts/ app-version-drafts/{id}/ app-version-drafts/{id}/release/
+app-version-drafts/{id}/files/{name}/
 experiments/ experiments/{id}/ experiments/{id}/runs/{number}/
 """
 

@@ -95,7 +95,9 @@ NONE_NEEDED: Final = {
         api/v1/experiments/ api/v1/experiments/<int:pk>/ api/v1/batches/ api/v1/batches/<int:pk>/cancel/
         api/v1/batches/<int:pk>/messages/
         api/v1/batches/<int:pk>/retire/ api/v1/files/<str:name>/ api/v1/scripts/<slug:name>/
-        api/v1/scripts/<slug:name>/use/""",
+        api/v1/scripts/<slug:name>/use/ api/v1/blocks/ api/v1/blocks/<int:pk>/ api/v1/reserved-jobs/
+        api/v1/app-versions/<int:pk>/steps/ api/v1/app-version-drafts/ api/v1/app-version-drafts/<int:pk>/
+        api/v1/app-version-drafts/<int:pk>/release/ api/v1/app-version-drafts/<int:pk>/files/<str:name>/""",
     "Anybody may, without a login.": """
         language/ look-around/ look-around/leave/ mails/end/<str:token>/ healthz readyz metrics notices.rss
         notices.php

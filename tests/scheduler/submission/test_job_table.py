@@ -47,6 +47,62 @@ def test_a_line_is_a_job_and_an_empty_cell_says_nothing() -> None:
     ]
 
 
+MD5 = "900150983cd24fb0d6963f7d28e17f72"
+
+
+def test_what_else_a_job_says_of_a_file_follows_it_by_its_name() -> None:
+    remote = f"https://data.example.org/m?v=1|nbytes=9|md5={MD5}"
+    table = read_table(
+        "input_files,program_files,output_files\n"
+        f"in={remote}|url=https://b.example.org/m|gzipped_url=https://b.example.org/m.gz|gzipped_nbytes=5|sticky,"
+        f"run=tool.bin|gzip|executable|cpu=arm https://data.example.org/t.dat|nbytes=1|md5={MD5},"
+        "out:10:gzip_when_done:sticky log:9:optional:no_validate\n",
+        {},
+    )
+    assert table.faults == []
+    [job] = table.jobs
+    assert job == {
+        "input_files": [
+            {
+                "open_name": "in",
+                "url": ["https://data.example.org/m?v=1", "https://b.example.org/m"],
+                "nbytes": 9,
+                "md5": MD5,
+                "gzipped_url": "https://b.example.org/m.gz",
+                "gzipped_nbytes": 5,
+                "sticky": True,
+            }
+        ],
+        "program_files": [
+            {"open_name": "run", "name": "tool.bin", "gzip": True, "executable": True, "cpu": "arm"},
+            {"open_name": "t.dat", "url": "https://data.example.org/t.dat", "nbytes": 1, "md5": MD5},
+        ],
+        "output_files": [
+            {"open_name": "out", "max_nbytes": 10, "gzip_when_done": True, "sticky": True},
+            {"open_name": "log", "max_nbytes": 9, "optional": True, "no_validate": True},
+        ],
+    }
+    jobs, faults = read_jobs({}, [job], BASE, remote_hosts=["*.example.org"])
+    assert faults == [] and jobs[0].inputs[0].remote is not None and jobs[0].inputs[1].is_gzipped
+
+
+@pytest.mark.parametrize(
+    ("cell", "field"),
+    [
+        ("in=a|gzip=1", ".gzip"),
+        ("in=a|wings", ""),
+        (f"in=https://data.example.org/m|nbytes=9|nbytes=8|md5={MD5}", ".nbytes"),
+        (f"in=https://data.example.org/m|nbytes=x|md5={MD5}", ".nbytes"),
+        (f"in=a|md5={MD5}", ".md5"),
+        (f"in=https://elsewhere.example.com/m|nbytes=9|md5={MD5}", ".url"),
+    ],
+)
+def test_what_cannot_be_said_of_a_file_is_refused_by_its_field(cell: str, field: str) -> None:
+    table = read_table(f"input_files\n{cell}\n", {})
+    [fault] = read_jobs({}, table.jobs, BASE, remote_hosts=["*.example.org"])[1]
+    assert fault.field == f"jobs[0].input_files[0]{field}"
+
+
 @pytest.mark.parametrize("delimiter", [",", ";", "\t"])
 def test_spreadsheets_of_all_countries_are_read(delimiter: str) -> None:
     table = read_table(f"Name{delimiter}Command_Line\r\na{delimiter}--x 1\r\n", {})

@@ -1,0 +1,1 @@
+"""Blocks: computers and volunteers that get no new jobs."""
