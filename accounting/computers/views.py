@@ -69,7 +69,7 @@ def _list_controls(hosts: reads.HostList) -> dict[str, object]:
             (Status.USED, _("all in use")),
             (Status.ACTIVE, _("active")),
             (Status.SILENT, _("silent")),
-            (Status.TROUBLE, _("with problems")),
+            (Status.TROUBLE, _("that need attention")),
             (Status.RETIRED, _("retired")),
         ],
         "sorts": {

@@ -67,7 +67,7 @@ def _connect_steps(request: HttpRequest) -> dict[str, object]:
 
 
 def _contact_since(request: HttpRequest) -> dict[str, object]:
-    """The computers that reported since the page was first opened."""
+    """The computers that were attached since the page was first opened: each got a key then, and reported with it."""
     now = timezone.now()
     try:
         since = parse_datetime(request.GET.get("since", "").replace(" ", "+"))
@@ -77,8 +77,10 @@ def _contact_since(request: HttpRequest) -> dict[str, object]:
         since = now
     # A page that was left open for days asks about the last day only.
     since = max(since, now - dt.timedelta(days=1))
-    arrived = own_hosts(signed_in(request)).filter(last_contact_at__gte=since).order_by("-last_contact_at")[:5]
-    return {"section": "connect", "since": since.isoformat(), "arrived": list(arrived)}
+    hosts = own_hosts(signed_in(request))
+    arrived = hosts.filter(client_keys__created_at__gte=since).distinct().order_by("-last_contact_at")[:5]
+    context = {"section": "connect", "since": since.isoformat(), "arrived": list(arrived)}
+    return context if arrived else context | {"is_first": not hosts.exists()}
 
 
 @require_safe

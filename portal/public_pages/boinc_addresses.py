@@ -65,7 +65,7 @@ _NO_PUBLIC_PAGE: Final = _(
 _NOT_HERE: Final = _("This part of the software is not in use here.")
 _COMPUTER_READY: Final = _(
     "Your computer is attached. If you are asked, sign in with the e-mail address and the password that you gave to "
-    "BOINC; then choose the name that others may see."
+    "BOINC; then choose the name by which this site and BOINC call you."
 )
 _MAIL_CHOICE: Final = Moved("mail_preferences")
 _SIGN_UP: Final = Moved("account_signup")

@@ -1,4 +1,4 @@
-"""A readable name for a browser, made from its User-Agent: "Firefox 128 on Windows". Pure.
+"""A readable name for a browser, made from its User-Agent: "Firefox 128 (Windows)", the same in all languages. Pure.
 
 A User-Agent also names the browsers that its own imitates, so the rarer names are looked for first.
 """
@@ -37,4 +37,4 @@ def browser_name(user_agent: str) -> str:
         text = user_agent.strip()
         return f"{text[:_SHOWN_CHARS]}…" if len(text) > _SHOWN_CHARS else text or "an unknown program"
     system = next((name for token, name in _SYSTEMS if token in user_agent), "")
-    return f"{browser} on {system}" if system else browser
+    return f"{browser} ({system})" if system else browser

@@ -150,8 +150,13 @@ def speed(flops: float | None) -> str:
 @register.filter
 def browser(user_agent: str) -> SafeString:
     """A browser's name, version and system; all that it says of itself on hover."""
-    name = browser_name(user_agent) if user_agent.strip() else _("an unknown program")
-    return format_html('<span title="{}">{}</span>', user_agent, name)
+    return format_html('<span title="{}">{}</span>', user_agent, browser_text(user_agent))
+
+
+@register.filter
+def browser_text(user_agent: str) -> str:
+    """A browser's name, version and system, as for mails."""
+    return browser_name(user_agent) if user_agent.strip() else _("an unknown program")
 
 
 @register.filter

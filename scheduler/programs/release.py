@@ -144,7 +144,9 @@ def read_release(folder: Path) -> Release:
         raise ReleaseError(f"{path}, file_prefix: " + gettext("at most 16 letters (A to Z, a to z), digits, _ and -."))
     files = tuple(_read_file(file, folder, given, f"{path}, files[{n}]") for n, file in enumerate(given["files"]))
     if sum(file.is_main_program for file in files) != 1:
-        raise ReleaseError(f"{path}, files: " + gettext("exactly one of them must have main_program = true."))
+        raise ReleaseError(
+            f"{path}, files: " + gettext("exactly one of them must be the main program (main_program = true).")
+        )
     return Release(
         app=given["app"],
         version_num=given["version_num"],

@@ -114,7 +114,7 @@ def test_who_signs_in_is_told_and_wrong_passwords_are_not(alice: User, channel: 
     for _ in range(50):
         record(alice, Kind.LOGIN_FAILED, browser)
     ((title, (line,)),) = told(alice, timezone.now())
-    assert title.startswith("Your account at ") and line.endswith("UTC: signed in, in Firefox 128 on Linux.")
+    assert title.startswith("Your account at ") and line.endswith("UTC: signed in, in Firefox 128 (Linux).")
 
 
 def test_an_event_that_was_written_late_is_told_and_none_twice(alice: User, channel: AlertChannel) -> None:

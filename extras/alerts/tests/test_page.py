@@ -75,7 +75,7 @@ def test_a_browser_is_added_under_its_name(signed_in: Client, own_machine: None)
     data = {"subscription": PushBrowser().subscription(f"https://{HOST}/push")}
     for _ in range(2):
         signed_in.post(f"{ALERTS}browser/", data, headers={"User-Agent": agent})
-    assert [channel.name for channel in AlertChannel.objects.all()] == ["Firefox 128 on Linux"]
+    assert [channel.name for channel in AlertChannel.objects.all()] == ["Firefox 128 (Linux)"]
 
 
 def test_a_browser_that_two_people_use_alerts_who_added_it_last(alice: User, bob: User) -> None:

@@ -19,7 +19,7 @@ from accounting.home.first_run import attach_command
 from accounting.home.reads import read_overview
 from accounting.models import Project, ProjectDay
 from accounting.projects import public
-from portal.models import Host, User
+from portal.models import ClientKey, Host, User
 from tests.support.accounting_factories import credit, make_host, make_note, make_project
 from tests.support.page_reader import page_of
 
@@ -139,18 +139,20 @@ def test_a_new_volunteer_is_led_through_three_steps(signed_in: Client, alice: Us
 
 def test_the_wait_goes_on_until_a_computer_reports(signed_in: Client, studio: Host) -> None:
     now = timezone.now()
-    seen(studio, dt.timedelta(hours=1), now)
     address = f"/connect/status/?since={quote(now.isoformat())}"
-    waiting = signed_in.get(address).content.decode()
-    assert "make contact for the first time" in waiting and "hx-get" in waiting
+    # A computer that was there before goes on reporting.
     seen(studio, dt.timedelta(seconds=-1), now)
+    waiting = signed_in.get(address).content.decode()
+    assert "Waiting for another computer" in waiting and "hx-get" in waiting
+    ClientKey.objects.create(user=studio.owner, host=studio, origin=ClientKey.Origin.ATTACH, key_hash=b"k" * 32)
     over = signed_in.get(address).content.decode()
     assert "studio" in over and "hx-get" not in over
 
 
 def test_another_users_computer_does_not_end_the_wait(signed_in: Client, bob: User) -> None:
     since = timezone.now() - dt.timedelta(minutes=1)
-    seen(make_host(bob, "bobs"), dt.timedelta(0), timezone.now())
+    host = make_host(bob, "bobs")
+    ClientKey.objects.create(user=bob, host=host, origin=ClientKey.Origin.ATTACH, key_hash=b"k" * 32)
     text = signed_in.get(f"/connect/status/?since={quote(since.isoformat())}").content.decode()
     assert "Waiting" in text and "bobs" not in text
 

@@ -155,3 +155,16 @@ def _has(catalog: Any, key: object) -> bool:
         return bool(catalog[key])
     except KeyError:
         return False
+
+
+@pytest.mark.django_db
+def test_what_libraries_say_on_forms_addresses_people_as_the_site_does(client: Client) -> None:
+    """In Spanish, Django and allauth say “usted”."""
+    client.cookies[settings.LANGUAGE_COOKIE_NAME] = "es"
+    sign_up = text_of(client.post("/account/signup/", {"email": "x", "password1": "a"}))
+    assert "Debe tener al menos 8 caracteres." in sign_up and "Escribe una dirección de correo válida." in sign_up
+    log_in = text_of(client.post("/account/login/", {"login": "nobody@example.org", "password": "wrong"}))
+    assert "La dirección de correo o la contraseña no son correctas." in log_in
+    assert not re.search(
+        r"\b[Ss]us? (?:contraseña|otra)|Introduzca|Asegúrese|ha indicado|Ha olvidado", sign_up + log_in
+    )

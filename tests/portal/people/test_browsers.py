@@ -12,22 +12,22 @@ KHTML = "AppleWebKit/537.36 (KHTML, like Gecko)"
 @pytest.mark.parametrize(
     ("user_agent", "name"),
     [
-        ("Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0", "Firefox 128 on Linux"),
-        (f"Mozilla/5.0 (Windows NT 10.0; Win64; x64) {KHTML} Chrome/142.0.0.0 Safari/537.36", "Chrome 142 on Windows"),
+        ("Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0", "Firefox 128 (Linux)"),
+        (f"Mozilla/5.0 (Windows NT 10.0; Win64; x64) {KHTML} Chrome/142.0.0.0 Safari/537.36", "Chrome 142 (Windows)"),
         (
             f"Mozilla/5.0 (Windows NT 10.0; Win64; x64) {KHTML} Chrome/142.0.0.0 Safari/537.36 Edg/142.0.1.2",
-            "Edge 142 on Windows",
+            "Edge 142 (Windows)",
         ),
-        (f"Mozilla/5.0 (Linux; Android 14) {KHTML} Chrome/142.0.0.0 Mobile Safari/537.36", "Chrome 142 on Android"),
+        (f"Mozilla/5.0 (Linux; Android 14) {KHTML} Chrome/142.0.0.0 Mobile Safari/537.36", "Chrome 142 (Android)"),
         (
             "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.1"
             " Safari/605.1.15",
-            "Safari 18 on macOS",
+            "Safari 18 (macOS)",
         ),
         (
             "Mozilla/5.0 (iPhone; CPU iPhone OS 18_1 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko)"
             " Version/18.1 Mobile/15E148 Safari/604.1",
-            "Safari 18 on iPhone",
+            "Safari 18 (iPhone)",
         ),
         ("curl/8.5.0", "curl/8.5.0"),
         ("", "an unknown program"),

@@ -83,7 +83,7 @@ def test_the_page_shows_ones_own_events_and_failures_apart(alice: User, bob: Use
     changes, _, failures = page.partition("<h2>Failed logins</h2>")
     assert "Signed in" in changes and "A wrong password" not in changes
     assert failures.count("A wrong password") == 3
-    assert "Firefox 128 on Linux" in page
+    assert "Firefox 128 (Linux)" in page
     assert "203.0.113.99" not in page
 
 

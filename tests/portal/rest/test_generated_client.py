@@ -34,7 +34,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "schema.json").write_bytes(schema)
     # Ruff would only make it prettier.
     (folder / "config.yml").write_text("post_hooks: []\n")
-    (command,) = re.findall(r"^client/bin/(openapi-python-client .*)$", TUTORIAL, re.M)
+    (command,) = re.findall(r"^(openapi-python-client .*)$", TUTORIAL, re.M)
     words = command.split()[1:]
     generate = [sys.executable, "-m", "openapi_python_client", *words, "--config", "config.yml", "--fail-on-warning"]
     subprocess.run(generate, cwd=folder, check=True, timeout=120, capture_output=True)

@@ -252,7 +252,7 @@ def test_a_wrong_or_missing_signature_is_refused(folder: Path, tmp_path: Path) -
         ({"file_prefix": "a\n"}, "file_prefix: at most 16 letters"),
         ({"color": "red"}, "color: unknown"),
         ({"files": []}, "files: 1 to 100"),
-        ({"files": [{"path": "main.sh"}]}, "exactly one of them must have main_program"),
+        ({"files": [{"path": "main.sh"}]}, "exactly one of them must be the main program"),
         (
             {"files": [{"path": "../release/main.sh/../../secret", "main_program": True}]},
             "is not a file of this folder",

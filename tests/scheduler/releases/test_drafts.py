@@ -203,7 +203,7 @@ def test_what_is_still_missing_is_said(browser: Client) -> None:
     draft = begin(browser)
     assert "files: 1 to 100 of them" in said(browser.get(f"{BASE}{draft.pk}/change/"))
     add_file(browser, draft)
-    assert "exactly one of them must have main_program" in said(browser.get(f"{BASE}{draft.pk}/change/"))
+    assert "exactly one of them must be the main program" in said(browser.get(f"{BASE}{draft.pk}/change/"))
     add_file(browser, draft, is_main_program="on")
     assert "Still missing" not in said(browser.get(f"{BASE}{draft.pk}/change/"))
     browser.post(f"{BASE}{draft.pk}/change/", {**FIELDS, "gpu_usage": "1"})
