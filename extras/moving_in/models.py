@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from django.db import models
-from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from portal.models import User
@@ -34,10 +33,10 @@ class ImportStep(models.Model):
     last_key = models.BigIntegerField(default=0)
     # `engine.tally.Tally`
     tally = models.JSONField(default=dict)
-    started_at = models.DateTimeField(default=timezone.now)
+    # `Source.as_of` when this run began, and when the last one did that came to its end
+    as_of = models.DateTimeField(null=True)
+    since = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)
-    # When the last run that came to its end began
-    previous_at = models.DateTimeField(null=True)
 
     class Meta:
         verbose_name = _("step of an import")

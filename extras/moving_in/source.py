@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import datetime as dt
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -17,6 +18,10 @@ Row = dict[str, Any]
 
 READ_SECS: Final = 600
 _COLUMNS: Final = "SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = database()"
+_NEWEST: Final = """
+SELECT unix_timestamp(max(n.at))
+  FROM (SELECT t.`{column}` AS at FROM `{name}` AS t ORDER BY t.`{key}` DESC LIMIT 10000) n"""
+_ALLOWANCE_SECS: Final = 3600
 _BOUND: Final = "SELECT {key} FROM {table} AS t WHERE {key} > %s ORDER BY {key} LIMIT 1 OFFSET %s"
 
 
@@ -84,6 +89,28 @@ class Source:
             table.name,
         )
         return int(found[0][0] or 0) if found else 0
+
+    def nbelow(self, table: Table) -> int:
+        """How many rows have no key that can be one here: negative ones, and 0."""
+        where = f" AND ({table.where})" if table.where else ""
+        return int(self.all(f"SELECT count(*) FROM `{table.name}` AS t WHERE t.`{table.key}` <= 0{where}")[0][0])
+
+    def as_of(self, tables: Iterable[Table]) -> dt.datetime | None:
+        """When the newest rows were changed, at most the server's now; None: nobody knows.
+
+        What is changed after this is read has a later time, also in a copy or a replica, which is behind. So has, by
+        the allowance, what a transaction has changed that is not over.
+        """
+        newest = [
+            self.all(_NEWEST.format(name=table.name, column=table.changed_at, key=table.key))[0][0]
+            for table in tables
+            if table.changed_at and self.has(table.name, table.changed_at)
+        ]
+        known = [int(secs) for secs in newest if secs]
+        if not known:
+            return None
+        ((now,),) = self.all("SELECT unix_timestamp()")
+        return dt.datetime.fromtimestamp(min(max(known), int(now)) - _ALLOWANCE_SECS, dt.UTC)
 
     def bound(self, table: Table, above: int, nrows: int) -> int | None:
         """The key of the last of the ``nrows`` rows that follow the key ``above``; None if fewer follow."""

@@ -56,6 +56,7 @@ class Gone:
 
 _NO_BOARDS: Final = Gone(_("This site has no message boards."))
 _NO_LETTERS: Final = Gone(_("This site has no private messages and no lists of friends."))
+_NO_PROFILES: Final = Gone(_("This site has no public pages of volunteers, and no search for them."))
 _NO_HOST_LISTS: Final = Gone(
     _("This site has no lists and no statistics of everybody’s computers. Each volunteer sees their own.")
 )
@@ -119,6 +120,7 @@ BOINC_PAGES: Final[Mapping[str, Moved | Gone]] = {
     "host_edit_form": _HOST,
     "host_delete": _HOST,
     "merge_by_name": Moved("computers"),
+    "explain_state": Moved("tasks"),
     "result": Moved("task", number="resultid", otherwise="tasks"),
     "workunit": Moved("workunit", number="wuid", otherwise="tasks"),
     # Teams and lists
@@ -127,6 +129,9 @@ BOINC_PAGES: Final[Mapping[str, Moved | Gone]] = {
     "team_join_form": _TEAM,
     "team_edit_form": _TEAM,
     "team_manage": _TEAM,
+    "team_admins": _TEAM,
+    "team_quit_form": _TEAM,
+    "team_change_founder_form": _TEAM,
     "team_search": Moved("teams"),
     "team_create_form": Moved("new_team"),
     "top_users": Moved("top_volunteers"),
@@ -146,12 +151,16 @@ BOINC_PAGES: Final[Mapping[str, Moved | Gone]] = {
     "notify_rss": Moved("notices"),
     "all_news": Moved("news"),
     "old_news": Moved("news"),
+    # Those who submit jobs
+    "sandbox": Moved("batches"),
+    "submit": Moved("batches"),
     # What this site has no counterpart of
     **dict.fromkeys(
         ("forum_index", "forum_forum", "forum_thread", "forum_help_desk", "forum_user_posts", "forum_search"),
         _NO_BOARDS,
     ),
     **dict.fromkeys(("forum_rss", "forum_post", "forum_reply", "forum_subscribe", "team_forum"), _NO_BOARDS),
+    **dict.fromkeys(("create_profile", "profile_menu", "uotd", "user_search"), _NO_PROFILES),
     "pm": _NO_LETTERS,
     "friend": _NO_LETTERS,
     # Science United

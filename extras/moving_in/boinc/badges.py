@@ -9,7 +9,7 @@ from django.apps import apps
 from extras.moving_in.boinc.values import line
 from extras.moving_in.engine.tally import Tally
 from extras.moving_in.engine.values import FIRST_SECS, BrokenRow, secs
-from extras.moving_in.machinery.steps import Context, RowStep, Translate, Translated
+from extras.moving_in.machinery.steps import Context, RowStep, Translate, Translated, refers_to
 from extras.moving_in.source import Row, Table
 
 _KIND: Final = "before_move"
@@ -68,4 +68,5 @@ SELECT m.user_id, b.id, (to_timestamp(m.at_secs) AT TIME ZONE 'UTC')::date, '{_R
  ORDER BY m.user_id, b.id
     ON CONFLICT (user_id, badge_id) DO NOTHING""",
     ),
+    (refers_to("credit_useropening", "user_id", "user_id", "of an account that is not here"),),
 )

@@ -7,6 +7,7 @@ from typing import Final
 from credit.engine.rules import MAX_STATISTIC
 from extras.moving_in.engine.tally import Tally
 from extras.moving_in.engine.values import finite, secs
+from extras.moving_in.machinery.steps import updated
 from extras.moving_in.source import Row
 
 COLUMNS: Final = {"total_credit": "float8", "expavg_credit": "float8", "expavg_secs": "float8"}
@@ -16,6 +17,15 @@ _SMALLEST: Final = 1e-40
 
 _DECAYED: Final = """coalesce({of}.expavg_credit * exp(greatest(-600,
     -ln(2) * greatest(0, extract(epoch FROM {at} - {of}.expavg_at))::float8 / 604800)), 0)"""
+
+
+def opening(owner: str) -> str:
+    """The statement that keeps the balances of ``owner``, which is user, host or team, from `moving_rows`."""
+    return f"""
+INSERT INTO credit_{owner}opening AS o ({owner}_id, total_credit, expavg_credit, expavg_at)
+SELECT m.id, m.total_credit, m.expavg_credit, to_timestamp(m.expavg_secs)
+  FROM moving_rows m JOIN {"credit" if owner == "team" else "portal"}_{owner} p ON p.id = m.id ORDER BY m.id
+    ON CONFLICT ({owner}_id) DO UPDATE {updated(("total_credit", "expavg_credit", "expavg_at"))}"""
 
 
 def statements(owner: str) -> list[str]:
@@ -34,14 +44,7 @@ SELECT DISTINCT {into}, 0, 0 FROM moving_rows m JOIN portal_{owner} p ON p.id = 
         f"""
   WITH before AS MATERIALIZED (
 SELECT o.* FROM credit_{owner}opening o JOIN moving_rows m ON m.id = o.{owner}_id),
-       written AS (
-INSERT INTO credit_{owner}opening AS o ({owner}_id, total_credit, expavg_credit, expavg_at)
-SELECT m.id, m.total_credit, m.expavg_credit, to_timestamp(m.expavg_secs)
-  FROM moving_rows m JOIN portal_{owner} p ON p.id = m.id ORDER BY m.id
-    ON CONFLICT ({owner}_id) DO UPDATE
-   SET total_credit = excluded.total_credit, expavg_credit = excluded.expavg_credit, expavg_at = excluded.expavg_at
- WHERE (o.total_credit, o.expavg_credit, o.expavg_at)
-       IS DISTINCT FROM (excluded.total_credit, excluded.expavg_credit, excluded.expavg_at)
+       written AS ({opening(owner)}
 RETURNING {owner}_id AS id, total_credit, expavg_credit, expavg_at),
        parts AS (
 SELECT w.id, {into} AS into_id, max(w.expavg_at) OVER (PARTITION BY {into}) AS latest_at

@@ -10,7 +10,7 @@ from extras.moving_in.boinc.values import line
 from extras.moving_in.engine import jobs
 from extras.moving_in.engine.blobs import fields
 from extras.moving_in.engine.tally import Tally
-from extras.moving_in.machinery.steps import Context, RowStep, Translate, Translated
+from extras.moving_in.machinery.steps import Context, RowStep, Translate, Translated, refers_to
 from extras.moving_in.source import Row, Table
 
 _ABORTED, _RETIRED = 3, 4
@@ -64,6 +64,7 @@ SELECT m.id, m.app_id, u.user_id, m.name, '', m.nworkunits, m.created_at, m.canc
         coalesce(b.retired_at, excluded.retired_at))
 """
     ],
+    [refers_to("credit_app", "id", "app_id", "of an app that is not here", shown="id")],
 )
 
 
@@ -97,4 +98,5 @@ SELECT h.id, h.owner_id, r.id, m.variety, m.text, m.digest, m.sent_at, m.sent_at
  ORDER BY m.id ON CONFLICT DO NOTHING
 """
     ],
+    [refers_to("portal_host", "id", "host_id", "of a computer that is not here", shown="id")],
 )

@@ -12,7 +12,7 @@ from extras.moving_in.boinc.values import ascii_text, line, text
 from extras.moving_in.engine.computers import equipment
 from extras.moving_in.engine.tally import Tally
 from extras.moving_in.engine.values import FIRST_SECS, BrokenRow, finite, secs, whole
-from extras.moving_in.machinery.steps import Check, Context, RowStep, Translate, Translated
+from extras.moving_in.machinery.steps import Check, Context, RowStep, Translate, Translated, refers_to, updated
 from extras.moving_in.source import Row, Table
 from portal.models import Venue
 
@@ -30,7 +30,7 @@ _TABLE: Final = Table(
     {**balances.READ, **dict.fromkeys(_NUMBERS, 0), **dict.fromkeys(_TEXTS, b"")},
     more={"owner": "u.id"},
     join="LEFT JOIN user u ON u.id = t.userid",
-    where="t.userid > 0",
+    where="t.userid <> 0",
 )
 _COLUMNS: Final = {
     "id": "bigint",
@@ -66,8 +66,13 @@ _COLUMNS: Final = {
     "gpu_active_frac": "float8",
     "connected_frac": "float8",
     "duration_correction_factor": "float8",
+    "is_blocked": "boolean",
     **balances.COLUMNS,
 }
+BLOCKED: Final = "an operator blocked it before the project moved here; write to them if it is all right"
+"""BOINC's server keeps no reason."""
+_IS_BLOCKED: Final = -1
+_OLD_QUOTA: Final = 1
 _HARDWARE: Final = (
     *("venue", "domain_name", "timezone_secs", "ncpus", "p_vendor", "p_model", "p_features", "p_fpops", "p_iops"),
     *("p_membw", "m_nbytes", "m_cache", "m_swap", "d_total", "os_name", "os_version", "product_name"),
@@ -84,13 +89,7 @@ DELETE FROM moving_rows m USING portal_host h
  WHERE h.id = m.id AND NOT EXISTS (SELECT FROM credit_hostopening o WHERE o.host_id = m.id) RETURNING m.id""",
         leaves=True,
     ),
-    Check(
-        "its owner was not taken",
-        """
-DELETE FROM moving_rows m WHERE NOT EXISTS (SELECT FROM credit_useropening o WHERE o.user_id = m.owner_id)
-RETURNING m.id""",
-        leaves=True,
-    ),
+    refers_to("credit_useropening", "user_id", "owner_id", "its owner was not taken", shown="id"),
     Check(
         "it has another owner here: this is left as it is",
         """
@@ -98,14 +97,6 @@ DELETE FROM moving_rows m USING portal_host h WHERE h.id = m.id AND h.owner_id <
         leaves=True,
     ),
 )
-
-
-def _changed(table: str, columns: tuple[str, ...]) -> str:
-    """A SET for an upsert, and the condition that something differs."""
-    return f"""
-   SET {", ".join(f"{name} = excluded.{name}" for name in columns)}
- WHERE ({", ".join(f"{table}.{name}" for name in columns)})
-       IS DISTINCT FROM ({", ".join(f"excluded.{name}" for name in columns)})"""
 
 
 # What its client told this site since is newer: from then on the record has a CPID of its own.
@@ -116,13 +107,23 @@ INSERT INTO portal_host AS h (id, owner_id, token, host_cpid, given_name, platfo
 SELECT id, owner_id, replace(gen_random_uuid()::text, '-', ''), '', '', '', to_timestamp(created_secs),
        to_timestamp(contact_secs), '', '[]', {", ".join(_HARDWARE)}
   FROM moving_rows ORDER BY id
-    ON CONFLICT (id) DO UPDATE {_changed("h", (*_HARDWARE, "last_contact_at"))} AND h.host_cpid = ''""",
+    ON CONFLICT (id) DO UPDATE {updated((*_HARDWARE, "last_contact_at"), "h")} AND h.host_cpid = ''""",
     f"""
 INSERT INTO scheduler_hostrecord AS s (host_id, repeated_times, last_rpc_at, statistics, hardware_digest, last_messages,
        jobs_of_day, {", ".join(_RECORD)})
 SELECT id, 0, to_timestamp(contact_secs), '{{}}', '', '[]', '[]', {", ".join(_RECORD)}
   FROM moving_rows ORDER BY id
-    ON CONFLICT (host_id) DO UPDATE {_changed("s", (*_RECORD, "last_rpc_at"))} AND s.rpc_seqno < excluded.rpc_seqno""",
+    ON CONFLICT (host_id) DO UPDATE {updated((*_RECORD, "last_rpc_at"), "s")} AND s.rpc_seqno < excluded.rpc_seqno""",
+    # Of blocks that were made here, none is touched; one that another computer brought stays with that one's record.
+    f"""
+DELETE FROM scheduler_workblock b USING moving_rows m
+ WHERE b.host_id = m.id AND NOT m.is_blocked AND b.reason = '{BLOCKED}'
+   AND NOT EXISTS (SELECT FROM portal_host h WHERE h.merged_into_id = m.id)""",
+    f"""
+INSERT INTO scheduler_workblock (host_id, reason, created_at)
+SELECT DISTINCT coalesce(h.merged_into_id, h.id), '{BLOCKED}', %(now)s
+  FROM moving_rows m JOIN portal_host h ON h.id = m.id WHERE m.is_blocked ORDER BY 1
+    ON CONFLICT DO NOTHING""",
     *balances.statements("host"),
 )
 _MODEL: Final = re.compile(r"^(.*?)\s*\[([a-z0-9_ .]{8,})\]\s*$", re.S)
@@ -136,8 +137,8 @@ def _translator(context: Context) -> Translate:
         number = row["id"]
         if row["owner"] is None:
             raise BrokenRow("its owner is gone")
-        if row["max_results_day"] in (-1, 1):
-            tally.tell("blocked by an operator (max_results_day): there is no place for that", number)
+        if row["max_results_day"] == _OLD_QUOTA:
+            tally.tell("max_results_day is 1, which BOINC has not read since 2010: taken as not blocked", number)
         created = secs(row["create_time"], now) or FIRST_SECS
         contact = secs(row["rpc_time"], now) or created
         equipped = equipment(text(row, "serialnum", tally, 2000), text(row, "misc", tally, 20_000))
@@ -156,6 +157,7 @@ def _translator(context: Context) -> Translate:
             whole(row["rpc_seqno"], 0, 2**40) or 0,
             *(_fraction(row[name], 1.0) for name in ("on_frac", "active_frac", "gpu_active_frac")),
             *(_fraction(row["connected_frac"], None), 1.0 if factor is None else factor),
+            row["max_results_day"] == _IS_BLOCKED,
             *balances.values(row, tally, now),
         )
 

@@ -102,7 +102,6 @@ def take_uploads(context: Context, tally: Tally) -> None:
     ):
         last = chunk[-1].pk
         for former in chunk:
-            tally.nread += 1
             _take_upload(context, former, tally)
         over = [former.result for former in chunk if former.result.outcome == Outcome.SUCCESS]
         _note_outputs({result.pk: result for result in over}.values())
@@ -116,6 +115,7 @@ def _take_upload(context: Context, former: FormerOutput, tally: Tally) -> None:
         if is_waited_for and not spec.get("optional"):
             tally.tell(_NO_OUTPUT, former.name)
         return
+    tally.nread += 1
     tally.ntaken += 1
     name, content = upload_name(result.name, former.number), _content(path)
     upload = Upload.objects.filter(name=name).first()

@@ -14,7 +14,16 @@ from extras.moving_in.boinc.computers import FOLLOW_MERGES
 from extras.moving_in.boinc.values import ascii_text
 from extras.moving_in.engine.tally import Tally
 from extras.moving_in.engine.values import BrokenRow, finite, secs
-from extras.moving_in.machinery.steps import CallStep, Check, Context, RowStep, Translate, Translated
+from extras.moving_in.machinery.steps import (
+    CallStep,
+    Check,
+    Context,
+    RowStep,
+    Translate,
+    Translated,
+    refers_to,
+    updated,
+)
 from extras.moving_in.source import Row, Table
 from portal.models import ConsentEvent
 
@@ -83,6 +92,7 @@ CONSENTS: Final = RowStep(
     },
     _consent_translator,
     _MERGE_CONSENTS,
+    (refers_to("credit_useropening", "user_id", "user_id", "its account was not taken", shown="id"),),
 )
 
 _GONE: Final = """
@@ -174,16 +184,16 @@ BY_APP: Final = RowStep(
     {"user_id": "bigint", "app_id": "bigint", "njobs": "bigint", **COLUMNS},
     _by_app_translator,
     (
-        """
+        f"""
 INSERT INTO credit_appopening AS o (user_id, app_id, njobs, total_credit, expavg_credit, expavg_at)
 SELECT m.user_id, m.app_id, sum(m.njobs), sum(m.total_credit), sum(m.expavg_credit), to_timestamp(max(m.expavg_secs))
   FROM moving_rows m JOIN credit_useropening u ON u.user_id = m.user_id JOIN credit_app a ON a.id = m.app_id
  GROUP BY 1, 2 ORDER BY 1, 2
-    ON CONFLICT (user_id, app_id) DO UPDATE
-   SET njobs = excluded.njobs, total_credit = excluded.total_credit, expavg_credit = excluded.expavg_credit,
-       expavg_at = excluded.expavg_at
- WHERE (o.njobs, o.total_credit, o.expavg_credit, o.expavg_at)
-       IS DISTINCT FROM (excluded.njobs, excluded.total_credit, excluded.expavg_credit, excluded.expavg_at)""",
+    ON CONFLICT (user_id, app_id) DO UPDATE {updated(("njobs", "total_credit", "expavg_credit", "expavg_at"))}""",
+    ),
+    (
+        refers_to("credit_useropening", "user_id", "user_id", "of an account that is not here"),
+        refers_to("credit_app", "id", "app_id", "of an app that is not here", shown="user_id"),
     ),
 )
 

@@ -88,11 +88,19 @@ DELETE FROM moving_rows m USING portal_user u
 UPDATE moving_rows m SET email = u.email, name = u.name, client_password = ''
   FROM portal_user u WHERE u.id = m.id AND {SIGNED_IN_HERE} RETURNING m.id""",
     ),
-    Check(
-        "another account here has this address: it logs in with its keys alone",
-        f"""
+    *(
+        Check(
+            "another account here has this address: it logs in with its keys alone",
+            f"""
 UPDATE moving_rows m SET email = replace('{people.PLACEHOLDER}', '{{number}}', m.id::text), client_password = ''
- WHERE EXISTS (SELECT FROM portal_user u WHERE u.email = m.email AND u.id <> m.id) RETURNING m.id""",
+  FROM {others} RETURNING m.id""",
+        )
+        for others in (
+            "portal_user u WHERE u.email = m.email AND u.id <> m.id",
+            # MySQL took them for different ones.
+            """(SELECT id, row_number() OVER (PARTITION BY email ORDER BY id) AS place FROM moving_rows) o
+ WHERE o.id = m.id AND o.place > 1""",
+        )
     ),
 )
 # What this site made of a password itself stays.
@@ -184,6 +192,8 @@ def translator(
         if not is_active:
             tally.tell("disabled by an operator, or erased: taken as a closed account", number)
         key = people.strong_key(authenticator)
+        if is_active and not key:
+            tally.tell("no account key of 32 hexadecimal digits: its clients have to attach anew", number)
         password = _password(row, email if is_own else "", authenticator, tally)
         weak = people.weak_key(number, authenticator, row["passwd_hash"] or b"") if key else ""
         preferences_found = _preferences(row, tally, now)

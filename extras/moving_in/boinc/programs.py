@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from django.core.files import File
 from django.db import transaction
+from django.db.models import Q
 
 from credit.models import App, AppVersion, Platform, ProcessorType
 from credit.models.apps import MAX_SIZE_CLASSES, Comparison, HomogeneousRedundancy
@@ -44,6 +45,8 @@ _VERSIONS: Final = Table(
         **{"max_core_version": 0, "deprecated": 0, "plan_class": b"", "pfc_n": 0.0, "pfc_avg": 0.0},
         **{"pfc_scale": 0.0, "expavg_credit": 0.0, "expavg_time": 0.0, "beta": 0},
     },
+    more={"app": "a.name", "platform": "p.name"},
+    join="LEFT JOIN app a ON a.id = t.appid LEFT JOIN platform p ON p.id = t.platformid",
 )
 
 
@@ -79,8 +82,9 @@ def take_platforms(context: Context, tally: Tally) -> None:
             "user_friendly_name": line(row, "user_friendly_name", tally, 100),
             "is_deprecated": bool(row["deprecated"]),
         }
-        if (there := Platform.objects.filter(name=name).exclude(pk=row["id"]).first()) is not None:
-            tally.leave("a platform of this name is here", f"{row['id']} {there}")
+        same = Q(name=name) | Q(pk=row["id"])
+        if (there := Platform.objects.filter(same).exclude(name=name, pk=row["id"]).first()) is not None:
+            tally.leave("a platform of this name or number is here", f"{row['id']} {there}")
             continue
         is_new = context.writes and Platform.objects.get_or_create(pk=row["id"], defaults=values)[1]
         count(tally, is_new)
@@ -209,8 +213,10 @@ def _take_version(
 ) -> None:
     name = row["plan_class"].decode("ascii", "replace")
     plan = classes.get(name) or PlanClassFacts("")
-    has_app = App.objects.filter(pk=row["appid"]).exists()
-    if not has_app or not Platform.objects.filter(pk=row["platformid"]).exists():
+    of = ((App, "app"), (Platform, "platform"))
+    if not all(
+        model.objects.filter(pk=row[f"{what}id"], name=line(row, what, tally, 254)).exists() for model, what in of
+    ):
         tally.leave("of an app or platform that is not here", row["id"])
         return
     state = _statistics(row, context)
@@ -231,6 +237,10 @@ def _take_version(
         "is_deprecated": bool(row["deprecated"]) or bool(plan.lost),
         "created_at": _time(row["create_time"], context) or context.now,
     }
+    identity = {column: values[column] for column in ("app_id", "platform_id", "version_num", "plan_class")}
+    if AppVersion.objects.filter(**identity).exclude(pk=row["id"]).exists():
+        tally.leave("a version of this app, platform, number and plan class is here", row["id"])
+        return
     version, is_new = AppVersion.objects.get_or_create(pk=row["id"], defaults={**values, **state})
     if is_new:
         files = [_take_file(context, file, row, tally) for file in found.files]

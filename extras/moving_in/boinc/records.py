@@ -7,7 +7,7 @@ from typing import Final
 from extras.moving_in.boinc import folders, programs
 from extras.moving_in.engine.tally import Tally
 from extras.moving_in.engine.values import BrokenRow, finite
-from extras.moving_in.machinery.steps import Context, RowStep, Translate, Translated
+from extras.moving_in.machinery.steps import Context, RowStep, Translate, Translated, refers_to, updated
 from extras.moving_in.source import Row, Table
 
 _TRUSTED: Final = 10
@@ -64,31 +64,17 @@ def _spread(row: Row, name: str) -> tuple[float | None, float]:
     return finite(row[f"{name}_var"], 0, 1e36), finite(row[f"{name}_q"], 0, 1e36) or 0.0
 
 
-_RECORD_MERGE: Final = """
-INSERT INTO credit_hostappversion AS r ({columns}, error_rate)
-SELECT {values}, 0.1
-  FROM moving_rows m
-  JOIN portal_host h ON h.id = m.host_id AND h.merged_into_id IS NULL
-  JOIN credit_hostopening o ON o.host_id = h.id
-  JOIN credit_app a ON a.id = m.app_id
-  LEFT JOIN credit_appversion v ON v.id = m.app_version_id
- WHERE {which} ORDER BY m.host_id
-    ON CONFLICT {key} DO UPDATE SET {changes}
- WHERE ({before}) IS DISTINCT FROM ({after})
-"""
 _STATISTICS: Final = [name for name in _RECORD_COLUMNS if not name.endswith("_id") and name != "processor_type"]
+_NAMES: Final = ", ".join(_RECORD_COLUMNS)
 
 
 def _record_merge(which: str, key: str) -> str:
-    return _RECORD_MERGE.format(
-        columns=", ".join(_RECORD_COLUMNS),
-        values=", ".join(f"m.{name}" for name in _RECORD_COLUMNS),
-        which=which,
-        key=key,
-        changes=", ".join(f"{name} = excluded.{name}" for name in _STATISTICS),
-        before=", ".join(f"r.{name}" for name in _STATISTICS),
-        after=", ".join(f"excluded.{name}" for name in _STATISTICS),
-    )
+    return f"""
+INSERT INTO credit_hostappversion AS o ({_NAMES}, error_rate)
+SELECT {_NAMES}, 0.1
+  FROM moving_rows m JOIN portal_host h ON h.id = m.host_id AND h.merged_into_id IS NULL
+ WHERE m.app_version_id {which} ORDER BY m.host_id
+    ON CONFLICT {key} DO UPDATE {updated(_STATISTICS)}"""
 
 
 RECORDS: Final = RowStep(
@@ -107,7 +93,12 @@ RECORDS: Final = RowStep(
     _RECORD_COLUMNS,
     _records,
     [
-        _record_merge("v.id IS NOT NULL", "(host_id, app_version_id) WHERE app_version_id IS NOT NULL"),
-        _record_merge("m.app_version_id IS NULL", "(host_id, app_id, processor_type) WHERE app_version_id IS NULL"),
+        _record_merge("IS NOT NULL", "(host_id, app_version_id) WHERE app_version_id IS NOT NULL"),
+        _record_merge("IS NULL", "(host_id, app_id, processor_type) WHERE app_version_id IS NULL"),
+    ],
+    [
+        refers_to("credit_hostopening", "host_id", "host_id", "of a computer that is not here, or was merged"),
+        refers_to("credit_app", "id", "app_id", "of an app that was left", shown="host_id"),
+        refers_to("credit_appversion", "id", "app_version_id", "of a version that was left", shown="host_id"),
     ],
 )

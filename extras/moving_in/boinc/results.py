@@ -13,7 +13,7 @@ from extras.moving_in.engine import jobs
 from extras.moving_in.engine.jobs import checked_name
 from extras.moving_in.engine.tally import Tally
 from extras.moving_in.engine.values import BrokenRow, finite, whole
-from extras.moving_in.machinery.steps import Check, Context, RowStep, Translate, Translated
+from extras.moving_in.machinery.steps import Check, Context, RowStep, Translate, Translated, updated
 from extras.moving_in.source import Row, Table
 
 _NOT_MADE: Final = 1
@@ -76,6 +76,9 @@ def _results(context: Context) -> Translate:
         validated = row["validate_state"] if outcome == Outcome.SUCCESS else ValidateState.INIT
         validated = validated if validated in list(ValidateState) else ValidateState.INIT
         is_valid = validated == ValidateState.VALID
+        credit = granted(row["granted"]) if is_valid else None
+        if credit == 0 and row["granted"]:
+            tally.tell("granted credit that cannot be: shown as 0", f"{row['id']} {row['granted']}")
         use = uses.get(row["app_version_id"])
         processor_type = use.processor_type.value if use else _ANONYMOUS.get(row["app_version_id"], "CPU")
         benchmark = finite(row["p_fpops"], 1, 1e18)
@@ -111,7 +114,7 @@ def _results(context: Context) -> Translate:
             *(int(value) if (value := finite(row[column], 1, MOST_BYTES)) else None for column in _PEAKS),
             xml_of(row["stderr"]).replace("\0", "")[-65_536:],
             int(GrantRule.CARRIED_OVER) if is_valid else None,
-            granted(row["granted"]) if is_valid else None,
+            credit,
             received_at if is_valid else None,
             json.dumps(_former(row, name, state, outcome)),
         )
@@ -154,7 +157,7 @@ RESULTS: Final = RowStep(
         f"""
   WITH rows AS MATERIALIZED (
 SELECT {", ".join(f"m.{name}" for name in _FACTS)}, u.user_id, coalesce(h.merged_into_id, h.id) AS host_id,
-       v.id AS app_version_id, w.id IS NOT NULL AS is_here
+       v.id AS app_version_id, w.id IS NOT NULL AS is_here, coalesce(w.lane, 0) AS lane
   FROM moving_rows m
   LEFT JOIN credit_workunit w ON w.id = m.workunit_id
   LEFT JOIN credit_useropening u ON u.user_id = m.user_id
@@ -162,21 +165,15 @@ SELECT {", ".join(f"m.{name}" for name in _FACTS)}, u.user_id, coalesce(h.merged
         AND EXISTS (SELECT FROM credit_useropening o WHERE o.user_id = h.owner_id)
   LEFT JOIN credit_appversion v ON v.id = m.app_version_id),
        live AS (
-INSERT INTO credit_result AS r ({_COLUMNS_HERE}, user_id, host_id, app_version_id, report_faults, outputs,
+INSERT INTO credit_result AS o ({_COLUMNS_HERE}, user_id, host_id, app_version_id, lane, report_faults, outputs,
        partial_elapsed_secs, partial_credit)
-SELECT {_COLUMNS_HERE}, user_id, host_id, app_version_id, '[]', '[]', 0, 0 FROM rows WHERE is_here
-    ON CONFLICT (id) DO UPDATE
-   SET user_id = excluded.user_id, host_id = excluded.host_id, app_version_id = excluded.app_version_id,
-       {", ".join(f"{name} = excluded.{name}" for name in _LATER)}
- WHERE r.name = excluded.name
-   AND (r.user_id, r.host_id, r.app_version_id, {", ".join(f"r.{name}" for name in _LATER)}) IS DISTINCT FROM
-       (excluded.user_id, excluded.host_id, excluded.app_version_id,
-        {", ".join(f"excluded.{name}" for name in _LATER)})
+SELECT {_COLUMNS_HERE}, user_id, host_id, app_version_id, lane, '[]', '[]', 0, 0 FROM rows WHERE is_here
+    ON CONFLICT (id) DO UPDATE {updated(("user_id", "host_id", "app_version_id", *_LATER))} AND o.name = excluded.name
 RETURNING 1),
        finished AS (
 INSERT INTO scheduler_archivedtask (id, workunit_id, user_id, host_id, app_version_id, facts)
 SELECT rows.id, rows.workunit_id, user_id, host_id, app_version_id,
-       to_jsonb(rows) - '{{is_here,user_id,host_id,app_version_id,stderr_text}}'::text[]
+       to_jsonb(rows) - '{{is_here,lane,user_id,host_id,app_version_id,stderr_text}}'::text[]
          || '{{"partial_credit": 0, "partial_elapsed_secs": 0}}'
   FROM rows JOIN scheduler_archivedworkunit a ON a.id = rows.workunit_id WHERE NOT is_here
     ON CONFLICT (id) DO NOTHING RETURNING 1)
@@ -198,6 +195,14 @@ DELETE FROM moving_rows m
  WHERE NOT EXISTS (SELECT FROM credit_workunit w WHERE w.id = m.workunit_id)
    AND NOT EXISTS (SELECT FROM scheduler_archivedworkunit a WHERE a.id = m.workunit_id) RETURNING m.id""",
             leaves=True,
-        )
+        ),
+        Check(
+            "its computer or account is not here: it ends when its deadline is over",
+            f"""
+SELECT m.id FROM moving_rows m
+ WHERE m.server_state = {ServerState.IN_PROGRESS.value}
+   AND (NOT EXISTS (SELECT FROM credit_useropening o WHERE o.user_id = m.user_id)
+        OR NOT EXISTS (SELECT FROM portal_host h WHERE h.id = m.host_id))""",
+        ),
     ],
 )

@@ -15,7 +15,7 @@ from extras.moving_in.boinc import balances
 from extras.moving_in.boinc.values import line, text
 from extras.moving_in.engine.tally import Tally
 from extras.moving_in.engine.values import FIRST_SECS, finite, secs
-from extras.moving_in.machinery.steps import CallStep, Check, Context, RowStep, Translate, Translated
+from extras.moving_in.machinery.steps import CallStep, Check, Context, RowStep, Translate, Translated, updated
 from extras.moving_in.source import Table
 
 _MAX_DESCRIPTION_CHARS: Final = 2000
@@ -26,7 +26,6 @@ _TEAMS: Final = Table(
         **{"create_time": 0, "userid": 0, "name": b"", "url": b"", "type": 1},
         **{"description": b"", "country": b"", "joinable": 1},
     },
-    changed_at="",
 )
 _TWINS: Final = """
 SELECT t.id FROM team t JOIN (SELECT lower(name) AS name, min(id) AS first FROM team GROUP BY 1 HAVING count(*) > 1) o
@@ -48,24 +47,14 @@ UPDATE moving_rows m SET name = left(m.name, {MAX_TEAM_NAME_CHARS - 13}) || ' ('
     ),
 )
 _MERGE: Final = (
-    """
-INSERT INTO credit_team AS t (id, name, type, url, description, country, founder_id, created_at, former_credit)
+    f"""
+INSERT INTO credit_team AS o (id, name, type, url, description, country, founder_id, created_at, former_credit)
 SELECT m.id, m.name, m.type, m.url, m.description, m.country, u.id, to_timestamp(m.created_secs), 0
-  FROM moving_rows m LEFT JOIN credit_useropening o ON o.user_id = m.founder_id
-  LEFT JOIN portal_user u ON u.id = o.user_id AND u.is_active
+  FROM moving_rows m LEFT JOIN credit_useropening p ON p.user_id = m.founder_id
+  LEFT JOIN portal_user u ON u.id = p.user_id AND u.is_active
  ORDER BY m.id
-    ON CONFLICT (id) DO UPDATE
-   SET name = excluded.name, type = excluded.type, url = excluded.url, description = excluded.description,
-       country = excluded.country, founder_id = excluded.founder_id
- WHERE (t.name, t.type, t.url, t.description, t.country, t.founder_id) IS DISTINCT FROM
-       (excluded.name, excluded.type, excluded.url, excluded.description, excluded.country, excluded.founder_id)""",
-    """
-INSERT INTO credit_teamopening AS o (team_id, total_credit, expavg_credit, expavg_at)
-SELECT id, total_credit, expavg_credit, to_timestamp(expavg_secs) FROM moving_rows ORDER BY id
-    ON CONFLICT (team_id) DO UPDATE
-   SET total_credit = excluded.total_credit, expavg_credit = excluded.expavg_credit, expavg_at = excluded.expavg_at
- WHERE (o.total_credit, o.expavg_credit, o.expavg_at)
-       IS DISTINCT FROM (excluded.total_credit, excluded.expavg_credit, excluded.expavg_at)""",
+    ON CONFLICT (id) DO UPDATE {updated(("name", "type", "url", "description", "country", "founder_id"))}""",
+    balances.opening("team"),
 )
 _TAG: Final = re.compile(r"<(/?[A-Za-z][^<>]{0,500})>")
 _BREAK: Final = re.compile(r"<\s*(?:br|/p|/div|/li|/tr|/h[1-6])\b[^<>]{0,500}>", re.I)

@@ -16,11 +16,17 @@ from extras.moving_in.engine import jobs
 from extras.moving_in.engine.jobs import checked_name
 from extras.moving_in.engine.tally import Tally
 from extras.moving_in.engine.values import BrokenRow, finite, whole
-from extras.moving_in.machinery.steps import Context, RowStep, Translate, Translated
+from extras.moving_in.machinery.steps import Context, RowStep, Translate, Translated, refers_to, updated
 from extras.moving_in.source import Row, Table
+from scheduler.engine.lanes import Lane, LaneKind, Requirement
 
 _LONGEST_SECS: Final = 10 * 366 * 86_400
 _NO_CANONICAL: Final = 32
+_TARGETS: Final = (LaneKind.COMPUTER, LaneKind.PERSON, LaneKind.TEAM)
+"""Their numbers are those of assignments, too."""
+_ASSIGNMENTS: Final = Table(
+    "assignment", {"target_type": 0, "target_id": 0, "workunitid": 0}, where="t.multi = 0 AND t.workunitid <> 0"
+)
 
 _WORKUNITS: Final = Table(
     "workunit",
@@ -30,6 +36,7 @@ _WORKUNITS: Final = Table(
         **{"transition_time": 0, "delay_bound": 0, "error_mask": 0, "file_delete_state": 0, "assimilate_state": 0},
         **{"min_quorum": 1, "target_nresults": 1, "max_error_results": 1, "max_total_results": 1},
         **{"max_success_results": 1, "result_template_file": b"", "priority": 0, "transitioner_flags": 0},
+        **{"app_version_num": 0, "hr_class": 0, "app_version_id": 0},
     },
     more={
         "is_open": IS_OPEN.format(w="t"),
@@ -54,6 +61,7 @@ _WORKUNIT_COLUMNS: Final = {
     **{"input_files": "jsonb", "output_files": "jsonb", "need_validate": "boolean", "transition_at": "timestamptz"},
     **{"canonical_result_id": "bigint", "canonical_credit": "float8", "credit": "float8", "error_mask": "smallint"},
     **{"assimilate_state": "smallint", "file_delete_state": "smallint", "assimilated_at": "timestamptz"},
+    **{"lane": "bigint", "app_version_num": "integer"},
 }
 _CHANGING: Final = (
     *("priority", "min_quorum", "target_nresults", "max_error_results", "max_total_results", "max_success_results"),
@@ -69,6 +77,7 @@ class _Workunits:
         self.now = context.now
         self.apps = {row["id"] for row in context.source.rows(Table("app", {}), 0, None)}
         self.folder = folders.of(context)
+        self.targets = _targets(context)
         self._by_template: dict[str, list[dict[str, Any]]] = {}
 
     def translate(self, row: Row, tally: Tally) -> Translated:
@@ -76,14 +85,16 @@ class _Workunits:
         name = checked_name(row["name"].decode("utf-8", "replace"), "workunit")
         if row["appid"] not in self.apps:
             raise BrokenRow("workunit: of an app that is gone")
-        _check_assignment(row, tally)
+        lane = _lane(row, self.targets, tally) if row["is_open"] else Lane()
+        is_unmade = row["is_unmade"] or (lane.kind != LaneKind.SHARED and row["result_name"] is None)
         command_line, inputs, outputs = self._files(row)
         return (
             *(row["id"], bool(row["is_open"]), row["appid"], row["batch"] or None, name),
             *(moment(row["create_time"]) or self.now, _priority(row, tally), *_bounds(row), *_replication(row)),
             *(command_line, json.dumps(inputs), json.dumps(outputs), bool(row["need_validate"])),
-            moment(row["create_time"] if row["is_unmade"] else row["transition_time"]),
+            (moment(row["create_time"]) or self.now) if is_unmade else moment(row["transition_time"]),
             *_outcome(row, tally),
+            *(lane.number, max(row["app_version_num"], 0) if lane.number else 0),
         )
 
     def _files(self, row: Row) -> tuple[str, list[dict[str, Any]], list[dict[str, Any]]]:
@@ -113,12 +124,30 @@ def _workunits(context: Context) -> Translate:
     return _Workunits(context).translate
 
 
-def _check_assignment(row: Row, tally: Tally) -> None:
-    """Refuse what is for certain computers, unless one of them has it already."""
-    if row["transitioner_flags"] and not row["is_out"]:
-        raise BrokenRow("workunit: for certain computers or people (assignment), which has no place here")
-    if row["transitioner_flags"]:
-        tally.tell("for certain computers or people (assignment): further copies go to anybody", row["id"])
+def _targets(context: Context) -> dict[int, Lane]:
+    """The lanes of workunits that are for a computer, a person or a team, by number."""
+    if not context.source.has("assignment", "workunitid", "target_type", "target_id"):
+        return {}
+    rows = context.source.rows(_ASSIGNMENTS, 0, None)
+    return {
+        row["workunitid"]: Lane(LaneKind(row["target_type"]), row["target_id"])
+        for row in rows
+        if row["target_type"] in _TARGETS and row["target_id"] > 0
+    }
+
+
+def _lane(row: Row, targets: dict[int, Lane], tally: Tally) -> Lane:
+    """Who alone may have its results."""
+    if row["hr_class"] or row["app_version_id"]:
+        tally.tell("bound to a class of computers or a version: what is sent here may go to others", row["id"])
+    if not row["transitioner_flags"]:
+        return Lane(requirement=Requirement(max(row["app_version_num"], 0)))
+    if (target := targets.get(row["id"])) is not None:
+        return target
+    if not row["is_out"]:
+        raise BrokenRow("workunit: for every computer of a kind (broadcast), which has no place here")
+    tally.tell("for every computer of a kind (broadcast): further copies go to anybody", row["id"])
+    return Lane()
 
 
 def _priority(row: Row, tally: Tally) -> int:
@@ -135,9 +164,9 @@ def _bounds(row: Row) -> tuple[float, float, int, int, int]:
         raise BrokenRow("workunit: no estimate of its FLOPs")
     return (
         fpops,
-        max(finite(row["rsc_fpops_bound"], 1, MAX_FLOPS_COUNT * 0.99) or fpops, fpops),
-        int(finite(row["rsc_memory_bound"], 0, MOST_BYTES) or 0),
-        int(finite(row["rsc_disk_bound"], 0, MOST_BYTES) or 0),
+        # What is beyond all bounds is none to that server either.
+        min(max(row["rsc_fpops_bound"], fpops), MAX_FLOPS_COUNT * 0.99),
+        *(int(min(max(row[column], 0), MOST_BYTES)) for column in ("rsc_memory_bound", "rsc_disk_bound")),
         min(whole(row["delay_bound"], 1, NEVER) or 7 * 86_400, _LONGEST_SECS),
     )
 
@@ -190,11 +219,9 @@ WORKUNITS: Final = RowStep(
 SELECT m.*, EXISTS (SELECT FROM credit_workunit w WHERE w.id = m.id) AS is_here, b.id AS batch
   FROM moving_rows m LEFT JOIN credit_batch b ON b.id = m.batch_id),
        live AS (
-INSERT INTO credit_workunit AS w ({_ALL}, batch_id)
+INSERT INTO credit_workunit AS o ({_ALL}, batch_id)
 SELECT {_ALL}, batch FROM rows WHERE is_open OR is_here
-    ON CONFLICT (id) DO UPDATE SET {", ".join(f"{name} = excluded.{name}" for name in _CHANGING)}
- WHERE w.name = excluded.name AND ({", ".join(f"w.{name}" for name in _CHANGING)}) IS DISTINCT FROM
-       ({", ".join(f"excluded.{name}" for name in _CHANGING)})
+    ON CONFLICT (id) DO UPDATE {updated(_CHANGING)} AND o.name = excluded.name
 RETURNING 1),
        finished AS (
 INSERT INTO scheduler_archivedworkunit (id, app_id, batch_id, name, error_mask, facts, archived_at)
@@ -206,4 +233,5 @@ SELECT id, app_id, batch, name, error_mask,
 SELECT FROM live UNION ALL SELECT FROM finished
 """
     ],
+    [refers_to("credit_app", "id", "app_id", "workunit: of an app that was left", shown="id")],
 )

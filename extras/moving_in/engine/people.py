@@ -8,7 +8,8 @@ import re
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-PLACEHOLDER: Final = "{number}@moved.invalid"
+_NOBODYS: Final = "@moved.invalid"
+PLACEHOLDER: Final = "{number}" + _NOBODYS
 """The address of an account whose own is missing or somebody else's: mail reaches nobody, and no login has it."""
 MD5_ROUNDS: Final = 1_000
 """Bare MD5s are hashed before they are stored: they are what clients log in with. A few rounds alone, as each of a
@@ -23,7 +24,9 @@ _HEX_32: Final = re.compile(r"[0-9a-f]{32}")
 def address(text: str) -> str:
     """The address as it is kept here, if it is one; else empty."""
     lower = text.strip().lower()
-    return lower if _ADDRESS.fullmatch(lower) and not lower.startswith("deleted_") else ""
+    return (
+        lower if _ADDRESS.fullmatch(lower) and not lower.startswith("deleted_") and not lower.endswith(_NOBODYS) else ""
+    )
 
 
 class Holder(NamedTuple):

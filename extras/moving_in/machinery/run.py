@@ -65,19 +65,13 @@ def carry_out(
     with _alone():
         if ImportStep.objects.filter(source=source_name, name=_CLOSED).exists():
             raise ImportClosed
-        _begin(source_name, steps)
-        tallies = {}
-        for step in steps:
-            row = ImportStep.objects.get(source=source_name, name=step.name)
-            if not row.last_key and row.finished_at is None:
-                row.started_at = timezone.now()
-            if row.finished_at is None:
-                if isinstance(step, CallStep):
-                    _call(step, context, row)
-                else:
-                    _import_rows(step, context, row, write)
-            tallies[step.name] = Tally.of_json(row.tally)
+        goes_on = _begin(source_name, steps, context)
+        tallies = _go_through(source_name, steps, context, write)
         if is_last:
+            if goes_on:
+                # What it had read before it was interrupted may have changed since.
+                _begin(source_name, steps, context)
+                tallies = _go_through(source_name, steps, context, write)
             ImportStep.objects.create(source=source_name, name=_CLOSED, finished_at=timezone.now())
         return tallies
 
@@ -87,19 +81,39 @@ def reopen(source_name: str) -> None:
     ImportStep.objects.filter(source=source_name, name=_CLOSED).delete()
 
 
-def _begin(source_name: str, steps: Sequence[Step]) -> None:
-    """Rows for new steps; if all are finished, all begin again."""
+def _begin(source_name: str, steps: Sequence[Step], context: Context) -> bool:
+    """Rows for new steps; if all are finished, all begin again. Else it goes on, and that is returned.
+
+    All steps of a run have the time at which it begins: a row may have been left, or be incomplete, because what it
+    refers to came to the source after an earlier step.
+    """
+    as_of = context.source.as_of(step.table for step in steps if isinstance(step, RowStep))
     with transaction.atomic():
+        is_new = not ImportStep.objects.filter(source=source_name).exists()
         ImportStep.objects.bulk_create(
-            [ImportStep(source=source_name, name=step.name) for step in steps], ignore_conflicts=True
+            [ImportStep(source=source_name, name=step.name, as_of=as_of) for step in steps], ignore_conflicts=True
         )
         rows = list(ImportStep.objects.select_for_update().filter(source=source_name).order_by("pk"))
         if any(row.finished_at is None for row in rows):
-            return
+            return not is_new
         for row in rows:
-            row.previous_at, row.started_at = row.started_at, timezone.now()
+            row.since, row.as_of = row.as_of, as_of
             row.run, row.last_key, row.tally, row.finished_at = row.run + 1, 0, {}, None
             row.save()
+        return False
+
+
+def _go_through(source_name: str, steps: Sequence[Step], context: Context, write: Write) -> dict[str, Tally]:
+    tallies = {}
+    for step in steps:
+        row = ImportStep.objects.get(source=source_name, name=step.name)
+        if row.finished_at is None:
+            if isinstance(step, CallStep):
+                _call(step, context, row)
+            else:
+                _import_rows(step, context, row, write)
+        tallies[step.name] = Tally.of_json(row.tally)
+    return tallies
 
 
 @contextmanager
@@ -125,9 +139,9 @@ def _call(step: CallStep, context: Context, row: ImportStep) -> None:
 def _import_rows(step: RowStep, context: Context, progress: ImportStep, write: Write) -> None:
     """Range by range: while our database merges one, the next is read and translated by a thread of its own."""
     tally = Tally.of_json(progress.tally)
-    since = f"{progress.previous_at:%Y-%m-%d %H:%M:%S}" if progress.previous_at else ""
+    since = f"{progress.since:%Y-%m-%d %H:%M:%S}" if progress.since else ""
     shown = _Progress(step, context, write)
-    if not _has_table(step, context, tally):
+    if not progress.last_key and not _has_table(step, context, tally):
         progress.tally, progress.finished_at = tally.as_json(), timezone.now()
         progress.save()
         return
@@ -179,10 +193,13 @@ class _Reader:
 
 
 def _has_table(step: RowStep, context: Context, tally: Tally) -> bool:
-    is_there = context.source.has(step.table.name)
-    if not is_there:
+    if not context.source.has(step.table.name):
         tally.tell("the database has no such table", step.table.name, 0)
-    return is_there
+        return False
+    if nbelow := context.source.nbelow(step.table):
+        tally.nread += nbelow
+        tally.leave("a number that is negative, or 0", f"{step.table.name}.{step.table.key}", nbelow)
+    return True
 
 
 def _translated(step: RowStep, translate: Translate, row: Row, tally: Tally) -> Sequence[object] | None:
@@ -238,6 +255,8 @@ def _copy_and_merge(step: RowStep, rows: Sequence[Sequence[object]], context: Co
             cursor.execute(statement, params)
             if not position:
                 found.nchanged = max(cursor.rowcount, 0)
+        # What refers to a row that is not there is found here, not at the end of the transaction.
+        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
         cursor.execute("DROP TABLE moving_rows")
     return found
 

@@ -8,7 +8,7 @@ work is a call.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,6 +40,23 @@ class Check:
     reason: str
     statement: str
     leaves: bool = False
+
+
+def updated(columns: Iterable[str], row: str = "o") -> str:
+    """What DO UPDATE does to a ``row`` that is there: the columns become as brought, if one of them differs."""
+    names = list(columns)
+    ours, brought = (", ".join(f"{each}.{name}" for name in names) for each in (row, "excluded"))
+    return f"""SET {", ".join(f"{name} = excluded.{name}" for name in names)}
+ WHERE ({ours}) IS DISTINCT FROM ({brought})"""
+
+
+def refers_to(table: str, key: str, column: str, reason: str, shown: str = "") -> Check:
+    """Leaves rows whose ``column`` is no ``key`` of our ``table``; ``shown``: the column by which they are listed."""
+    statement = f"""
+DELETE FROM moving_rows m
+ WHERE m.{column} IS NOT NULL AND NOT EXISTS (SELECT FROM {table} x WHERE x.{key} = m.{column})
+RETURNING m.{shown or column}"""
+    return Check(reason, statement, leaves=True)
 
 
 @dataclass(frozen=True, slots=True)

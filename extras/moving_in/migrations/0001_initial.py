@@ -1,5 +1,4 @@
 import django.db.models.deletion
-import django.utils.timezone
 from django.conf import settings
 from django.db import migrations, models
 
@@ -26,9 +25,9 @@ class Migration(migrations.Migration):
                 ("run", models.PositiveIntegerField(default=1)),
                 ("last_key", models.BigIntegerField(default=0)),
                 ("tally", models.JSONField(default=dict)),
-                ("started_at", models.DateTimeField(default=django.utils.timezone.now)),
+                ("as_of", models.DateTimeField(null=True)),
+                ("since", models.DateTimeField(null=True)),
                 ("finished_at", models.DateTimeField(null=True)),
-                ("previous_at", models.DateTimeField(null=True)),
             ],
             options={
                 "constraints": [models.UniqueConstraint(fields=("source", "name"), name="importstep_once")],

@@ -8,7 +8,7 @@ from extras.moving_in.boinc.values import ascii_text, line
 from extras.moving_in.engine import amounts
 from extras.moving_in.engine.tally import Tally
 from extras.moving_in.engine.values import FIRST_SECS, BrokenRow, secs, whole
-from extras.moving_in.machinery.steps import Check, Context, RowStep, Translate, Translated
+from extras.moving_in.machinery.steps import Check, Context, RowStep, Translate, Translated, refers_to, updated
 from extras.moving_in.science_united.people import OWNER, UNKNOWN_OWNER
 from extras.moving_in.science_united.projects import project_keys
 from extras.moving_in.source import Row, Table
@@ -16,7 +16,9 @@ from extras.moving_in.source import Row, Table
 _HIDDEN: Final = -1
 _MAX_BYTES: Final = 1 << 62
 _MAX_SPEED: Final = 1e18
+UNKNOWN_COMPUTER: Final = "of a computer that is not here"
 UNKNOWN_PROJECT: Final = "of a project that it does not have"
+_HERE_SINCE: Final = "has been here already: it goes on by its own word"
 _NUMBERS: Final = {
     "p_fpops": _MAX_SPEED,
     "p_iops": _MAX_SPEED,
@@ -52,11 +54,9 @@ _COLUMNS: Final = {
 }
 # A computer that has been here goes on by its own word.
 _CHANGED: Final = (
-    "owner_id, host_cpid, domain_name, last_contact_at, retired_at, client_version, ncpus, p_vendor, p_model, p_fpops,"
-    " os_name, os_version"
+    *("owner_id", "host_cpid", "domain_name", "last_contact_at", "retired_at", "client_version", "ncpus", "p_vendor"),
+    *("p_model", "p_fpops", "os_name", "os_version"),
 )
-_EXCLUDED: Final = ", ".join(f"excluded.{name.strip()}" for name in _CHANGED.split(","))
-_OWN: Final = ", ".join(f"h.{name.strip()}" for name in _CHANGED.split(","))
 
 
 def _computers(context: Context) -> Translate:
@@ -109,9 +109,7 @@ SELECT id, owner_id, replace(gen_random_uuid()::text, '-', ''), id, host_cpid, d
        timezone_secs, ncpus, p_vendor, p_model, p_features, p_fpops, p_iops, p_membw, m_nbytes, m_cache, m_swap,
        d_total, os_name, os_version, product_name, virtualbox_version, '[]', '', '[]'
   FROM moving_rows ORDER BY id
-    ON CONFLICT (id) DO UPDATE
-   SET ({_CHANGED}) = ROW({_EXCLUDED})
- WHERE ({_OWN}) IS DISTINCT FROM ({_EXCLUDED})""",
+    ON CONFLICT (id) DO UPDATE {updated(_CHANGED, "h")}""",
         """
 INSERT INTO accounting_hostledger AS l (host_id, last_at, contacts, level, excluded_types, contact, answer_digest,
        answers_logged, same_answers)
@@ -120,13 +118,7 @@ SELECT id, to_timestamp(last_secs), 0, '{0,0,0,0,0}', '{}', '{}', '', 0, 0 FROM 
  WHERE l.last_at IS DISTINCT FROM excluded.last_at""",
     ),
     (
-        Check(
-            UNKNOWN_OWNER,
-            """
-DELETE FROM moving_rows m
- WHERE NOT EXISTS (SELECT FROM credit_useropening o WHERE o.user_id = m.owner_id) RETURNING id""",
-            leaves=True,
-        ),
+        refers_to("credit_useropening", "user_id", "owner_id", UNKNOWN_OWNER, shown="id"),
         Check(
             "a computer that was added here has this number",
             """
@@ -135,7 +127,7 @@ DELETE FROM moving_rows m USING portal_host h
             leaves=True,
         ),
         Check(
-            "has been here already: it goes on by its own word",
+            _HERE_SINCE,
             """
 DELETE FROM moving_rows m USING accounting_hostledger l WHERE l.host_id = m.id AND l.contacts > 0 RETURNING m.id""",
             leaves=True,
@@ -148,6 +140,8 @@ def _at_projects(context: Context) -> Translate:
     keys, now = project_keys(context.source), context.now.timestamp()
 
     def translate(row: Row, tally: Tally) -> Translated:
+        if row["computer"] is None:
+            raise BrokenRow(UNKNOWN_COMPUTER)
         if (key := keys.get(row["project_id"])) is None:
             raise BrokenRow(UNKNOWN_PROJECT)
         reported = amounts.micro(row)
@@ -173,6 +167,7 @@ COMPUTERS_AT_PROJECTS: Final = RowStep(
             **dict.fromkeys(amounts.KINDS, 0),
         },
         key="host_id",
+        more={"computer": "(SELECT h.id FROM host h JOIN user u ON u.id = h.userid WHERE h.id = t.host_id)"},
     ),
     {
         "host_id": "bigint",
@@ -191,17 +186,21 @@ SELECT DISTINCT ON (m.host_id, j.id) m.host_id, j.id, reported, '{{}}', {_NOTHIN
        {_STATE}, false, false, false, false, '{{}}', false, false
   FROM moving_rows m JOIN accounting_project j ON j.address_key = m.project_key
  ORDER BY m.host_id, j.id, last_secs DESC
-    ON CONFLICT (host_id, project_id) DO UPDATE
-   SET reported = excluded.reported, listed = excluded.listed, state = excluded.state
- WHERE (p.reported, p.listed, p.state) IS DISTINCT FROM (excluded.reported, excluded.listed, excluded.state)""",
+    ON CONFLICT (host_id, project_id) DO UPDATE {updated(("reported", "listed", "state"), "p")}""",
     ),
     (
         Check(
-            "of a computer that is not here, or was here already",
+            UNKNOWN_COMPUTER,
             """
 DELETE FROM moving_rows m
- WHERE NOT EXISTS (SELECT FROM accounting_hostledger l WHERE l.host_id = m.host_id AND l.contacts = 0)
-RETURNING host_id""",
+ WHERE NOT EXISTS (SELECT FROM portal_host h WHERE h.id = m.host_id AND h.former_number = h.id) RETURNING host_id""",
+            leaves=True,
+        ),
+        Check(
+            _HERE_SINCE,
+            """
+DELETE FROM moving_rows m USING accounting_hostledger l
+ WHERE l.host_id = m.host_id AND l.contacts > 0 RETURNING m.host_id""",
             leaves=True,
         ),
     ),
@@ -212,8 +211,12 @@ def _opt_outs(context: Context) -> Translate:
     keys = project_keys(context.source)
 
     def translate(row: Row, _tally: Tally) -> Translated:
+        if row["owner"] is None:
+            raise BrokenRow(UNKNOWN_OWNER)
         if (key := keys.get(row["project_id"])) is None:
             raise BrokenRow(UNKNOWN_PROJECT)
+        if not row["ncomputers"]:
+            raise BrokenRow("of somebody without a computer: whichever comes may get the project")
         return row["user_id"], key
 
     return translate
@@ -221,15 +224,24 @@ def _opt_outs(context: Context) -> Translate:
 
 OPT_OUTS: Final = RowStep(
     "projects opted out of",
-    Table("su_account", {"project_id": 0}, key="user_id", where="t.opt_out <> 0"),
+    Table(
+        "su_account",
+        {"project_id": 0},
+        key="user_id",
+        more={
+            "owner": OWNER.format("user_id"),
+            "ncomputers": "(SELECT count(*) FROM host h WHERE h.userid = t.user_id)",
+        },
+        where="t.opt_out <> 0",
+    ),
     {"user_id": "bigint", "project_key": "text"},
     _opt_outs,
     (
         f"""
 INSERT INTO accounting_hostproject AS p (host_id, project_id, earlier, credited, pending, dropped, listed, state,
        suspended, told_suspended, no_new_work, excluded, no_rsc, update_asked, drop_waiting)
-SELECT h.id, j.id, '{{}}', {_NOTHING}, {_NOTHING}, {_NOTHING}, false, '{{}}', false, false, false, true, '{{}}', false,
-       false
+SELECT DISTINCT ON (h.id, j.id) h.id, j.id, '{{}}', {_NOTHING}, {_NOTHING}, {_NOTHING}, false, '{{}}', false, false,
+       false, true, '{{}}', false, false
   FROM moving_rows m JOIN accounting_project j ON j.address_key = m.project_key
   JOIN credit_useropening o ON o.user_id = m.user_id
   JOIN portal_host h ON h.owner_id = m.user_id AND h.former_number > 0

@@ -19,7 +19,16 @@ from accounting.models import ProjectDay
 from extras.moving_in.engine import amounts
 from extras.moving_in.engine.tally import Tally
 from extras.moving_in.engine.values import FIRST_SECS, BrokenRow, finite, secs
-from extras.moving_in.machinery.steps import CallStep, Check, Context, RowStep, Translate, Translated
+from extras.moving_in.machinery.steps import (
+    CallStep,
+    Check,
+    Context,
+    RowStep,
+    Translate,
+    Translated,
+    refers_to,
+    updated,
+)
 from extras.moving_in.science_united.computers import UNKNOWN_PROJECT
 from extras.moving_in.science_united.people import OWNER, UNKNOWN_OWNER
 from extras.moving_in.science_united.projects import BEFORE_MOVE, project_keys
@@ -35,9 +44,6 @@ _TOTALS: Final = {f"t_{kind}": "bigint" for kind in KINDS}
 _SOURCE: Final = {"create_time": 0.0, **{f"{k}_{part}": 0 for part in ("delta", "total") for k in amounts.KINDS}}
 _SUMS: Final = ", ".join(f"sum({kind})::bigint AS {kind}" for kind in KINDS)
 _KINDS: Final = ", ".join(KINDS)
-_SET: Final = ", ".join(f"{kind} = excluded.{kind}" for kind in KINDS)
-_OLD: Final = ", ".join(f"o.{kind}" for kind in KINDS)
-_NEW: Final = ", ".join(f"excluded.{kind}" for kind in KINDS)
 _OF_DAY: Final = ", ".join(f"d.{kind}" for kind in KINDS)
 
 
@@ -190,9 +196,7 @@ DAYS_OF_PEOPLE: Final = RowStep(
 INSERT INTO accounting_day AS o (user_id, day, project_id, host_id, flags, {_KINDS})
 SELECT d.user_id, d.day, p.id, h.id, d.flags, {_OF_DAY} FROM days d {_PLACE}
  ORDER BY d.user_id, d.day
-    ON CONFLICT (user_id, day, project_id, host_id) DO UPDATE
-   SET flags = excluded.flags, {_SET}
- WHERE (o.flags, {_OLD}) IS DISTINCT FROM (excluded.flags, {_NEW})""",
+    ON CONFLICT (user_id, day, project_id, host_id) DO UPDATE {updated(("flags", *KINDS))}""",
         # The last period may have had another day at the import before. EXCEPT, as without statistics of new months
         # PostgreSQL would compare each day with each.
         f"""{_days("user_id")}
@@ -223,13 +227,7 @@ SELECT h.owner_id, c.project_id, false, c.credited[1] + c.credited[2], 0
     ON CONFLICT (user_id, project_id) DO UPDATE SET total_ec = excluded.total_ec""",
     ),
     (
-        Check(
-            UNKNOWN_OWNER,
-            """
-DELETE FROM moving_rows m
- WHERE NOT EXISTS (SELECT FROM credit_useropening o WHERE o.user_id = m.user_id) RETURNING user_id""",
-            leaves=True,
-        ),
+        refers_to("credit_useropening", "user_id", "user_id", UNKNOWN_OWNER),
         # Lists have no totals.
         Check(
             "periods that do not go on from each other's totals: their work is as the periods say",
@@ -262,8 +260,7 @@ DAYS_OF_PROJECTS: Final = RowStep(
 INSERT INTO accounting_erasedday AS o (project_id, day, {_KINDS})
 SELECT p.id, d.day, {_OF_DAY}
   FROM days d JOIN accounting_project p ON p.address_key = d.project_key ORDER BY p.id, d.day
-    ON CONFLICT (project_id, day) DO UPDATE SET {_SET}
- WHERE ({_OLD}) IS DISTINCT FROM ({_NEW})""",
+    ON CONFLICT (project_id, day) DO UPDATE {updated(KINDS)}""",
         f"""{_days("project_key")}
 DELETE FROM accounting_erasedday o
  USING (

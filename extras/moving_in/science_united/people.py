@@ -14,7 +14,7 @@ from extras.moving_in.engine import presets
 from extras.moving_in.engine.people import strong_key
 from extras.moving_in.engine.tally import Tally
 from extras.moving_in.engine.values import secs, whole
-from extras.moving_in.machinery.steps import Check, Context, RowStep, Translate, Translated
+from extras.moving_in.machinery.steps import Check, Context, RowStep, Translate, Translated, refers_to
 from extras.moving_in.source import Row, Table
 from portal.models import STATUS_DAYS
 from portal.ops.mail_choices import Mail
@@ -149,13 +149,7 @@ SELECT id, unsubscribe_hash FROM moving_rows WHERE unsubscribe_hash IS NOT NULL 
     ON CONFLICT (user_id) DO UPDATE SET code_hash = excluded.code_hash WHERE c.code_hash <> excluded.code_hash""",
     ),
     (
-        Check(
-            UNKNOWN_OWNER,
-            """
-DELETE FROM moving_rows m
- WHERE NOT EXISTS (SELECT FROM credit_useropening o WHERE o.user_id = m.id) RETURNING id""",
-            leaves=True,
-        ),
+        refers_to("credit_useropening", "user_id", "id", UNKNOWN_OWNER),
         Check(
             "has been here already: what they chose here stays",
             f"DELETE FROM moving_rows m WHERE {_HERE_ALREADY} RETURNING id",

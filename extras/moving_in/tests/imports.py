@@ -36,6 +36,7 @@ _RANDOM: Final = {
     "scheduler_formeruploadkey": ("id",),
     "scheduler_trickle": ("id",),
     "scheduler_planclass": ("id",),
+    "scheduler_workblock": ("id", "created_at"),
     "badges_badge": ("id", "changed_at"),
     "badges_badgeaward": ("id", "badge_id"),
 }
@@ -49,7 +50,7 @@ TABLES: Final = (
     *("credit_workunit", "credit_result", "credit_hostappversion", "scheduler_archivedworkunit"),
     *("scheduler_archivedtask", "scheduler_trickle", "scheduler_planclass", "scheduler_storedfile"),
     *("scheduler_versionfile", "scheduler_upload", "scheduler_formeroutput", "scheduler_formeruploadkey"),
-    *("badges_badge", "badges_badgeaward"),
+    *("badges_badge", "badges_badgeaward", "scheduler_workblock"),
 )
 
 
@@ -71,13 +72,18 @@ class KillAt:
 
 
 def import_(
-    project: OldProject, some: Sequence[Step] = (), now: dt.datetime | None = None, folder: Path | None = None
+    project: OldProject,
+    some: Sequence[Step] = (),
+    now: dt.datetime | None = None,
+    folder: Path | None = None,
+    *,
+    is_last: bool = False,
 ) -> dict[str, Tally]:
     """Import, or go on."""
     source = project.source()
     try:
         context = Context(source, now or timezone.now(), folder)
-        return run.carry_out(steps.SOURCE, some or steps.steps(), context, lambda _line: None)
+        return run.carry_out(steps.SOURCE, some or steps.steps(), context, lambda _line: None, is_last=is_last)
     finally:
         source.close()
 

@@ -24,6 +24,7 @@ from extras.badges.models import Badge
 from extras.badges.reads import read_page
 from extras.badges.rules import BadgeKind
 from extras.badges.usual import make_usual
+from extras.moving_in.boinc.computers import BLOCKED
 from extras.moving_in.models import ImportStep
 from extras.moving_in.tests import small_project as old
 from extras.moving_in.tests.imports import HASHERS, content, import_, rehearse
@@ -31,7 +32,7 @@ from extras.moving_in.tests.old_project import T0, OldProject
 from portal.models import AccountBlock, ClientKey, ConsentEvent, Host, MailChoice, User
 from portal.people.accounts import AccountBlocked, ClientAuthError, authenticate_client, issue_client_key
 from portal.wire.credentials import external_cpid
-from scheduler.models import HostRecord, UserPreferences
+from scheduler.models import HostRecord, UserPreferences, WorkBlock
 from scheduler.programs import catalogue
 from tests.support.scheduler_clients import Computer
 
@@ -79,7 +80,8 @@ def test_volunteers_keep_their_badges_which_nobody_else_gets(unchanged_project: 
     make_usual()
     tally = import_(unchanged_project)["badges"]
     # The fifth is of no badge, as badges of teams are none here; the last is of nobody.
-    assert (tally.nread, tally.ntaken, tally.nchanged, tally.left["a badge that is gone"].count) == (6, 4, 3, 2)
+    assert (tally.nread, tally.ntaken, tally.nchanged, tally.left["a badge that is gone"].count) == (6, 3, 3, 2)
+    assert tally.left["of an account that is not here"].examples == ["70000"]
     for user, titles in ((3, {"Top 1%", "Top 1% (2)"}), (4, {"First task (3)"})):
         page = read_page(User.objects.get(pk=user))
         assert {badge.title for badge in page.held} == titles
@@ -326,6 +328,20 @@ UPDATE host SET total_credit = 2 * total_credit WHERE id = 110;"""
     assert Host.objects.get(pk=111).merged_into_id == 110
     assert User.objects.filter(pk=61).exists()
     assert differences() == []
+
+
+def test_computers_that_an_operator_blocked_stay_blocked_until_one_unblocks_them(small_project: OldProject) -> None:
+    small_project.run("UPDATE host SET max_results_day = 1 WHERE id = 71")
+    tallies = import_(small_project)
+    assert list(WorkBlock.objects.values_list("host", "reason")) == [(5011, BLOCKED)]
+    told = tallies["computers"].told
+    assert told["max_results_day is 1, which BOINC has not read since 2010: taken as not blocked"].examples == ["71"]
+    catalogue.forget()
+    assert BLOCKED in Computer(f"{3:032x}", hostid=5011, seqno=1, cpid="ab" * 16).ask(0, 1)
+    WorkBlock.objects.create(host_id=70, reason="of this site")
+    small_project.run("UPDATE host SET max_results_day = -1 - max_results_day WHERE id IN (5011, 71, 110)")
+    import_(small_project)
+    assert set(WorkBlock.objects.values_list("host", "reason")) == {(110, BLOCKED), (70, "of this site")}
 
 
 def test_who_has_signed_in_here_keeps_address_name_and_password(small_project: OldProject) -> None:

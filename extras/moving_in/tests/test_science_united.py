@@ -294,11 +294,22 @@ def expected_days(books: Books) -> dict[tuple[int, dt.date], int]:
 
 def test_a_rehearsal_tells_of_rows_whose_account_is_gone(science_united: ScienceUnited) -> None:
     fill(science_united, 3, 5, seed=3)
+    science_united.add("su_host_project", host_id=999_002, project_id=3)
+    science_united.add("su_account", user_id=80, project_id=3, opt_out=1)
     source = science_united.source()
-    tallies = run.rehearse(steps.steps(), Context(source, timezone.now(), writes=False), lambda _line: None)
+    rehearsed = run.rehearse(steps.steps(), Context(source, timezone.now(), writes=False), lambda _line: None)
     source.close()
-    for name in ("computers", "days of people"):
-        assert tallies[name].left["of an account that is not here"].count == 1
+    left = {name: {reason: found.count for reason, found in tally.left.items()} for name, tally in rehearsed.items()}
+    assert left["computers"] == {"of nobody": 1, "of an account that is not here": 1}
+    # One that is gone, and one whose owner is.
+    assert left["computers at projects"] == {
+        "of a computer that is not here": 2,
+        "of a project that it does not have": 1,
+    }
+    assert left["days of people"] == left["projects opted out of"] == {"of an account that is not here": 1}
+    imported = import_(science_united)
+    for name, tally in rehearsed.items():
+        assert (name, tally.left) == (name, imported[name].left)
 
 
 SIZES = [(30, 60), pytest.param(500, 3 * 365, marks=pytest.mark.long)]
@@ -334,7 +345,7 @@ def test_sums_of_each_person_and_day_are_equal_however_often_it_is_killed_and_re
     assert sum(real) == sum(days.values())
     assert again["computers"].nleft == 2
     assert set(again["computers at projects"].left) == {
-        "of a project that it does not have", "of a computer that is not here, or was here already"
+        "of a project that it does not have", "of a computer that is not here"
     }  # fmt: skip
 
 

@@ -33,6 +33,7 @@ from extras.moving_in.tests.old_project import T0, OldProject
 from extras.moving_in.tests.old_work import APP, VERSION, OldWork, md5_of
 from extras.remote_jobs.models import JobTemplate
 from portal.models import Host, User
+from scheduler.engine.lanes import Lane, LaneKind, Requirement
 from scheduler.lifecycle import transitioner
 from scheduler.models import ArchivedTask, ArchivedWorkunit, FormerOutput, PlanClass, StoredFile, Trickle, Upload
 from tests.support.upload_requests import post, upload_body
@@ -234,14 +235,39 @@ def test_odd_rows_are_left_or_told_with_their_reasons(work: OldWork) -> None:
         "result: not ready to be sent yet; the transitioner makes another one": ["105"],
         "workunit: of an app that is gone": ["1"],
         "workunit: a name with characters that paths or XML cannot have": ["2"],
-        "workunit: for certain computers or people (assignment), which has no place here": ["3"],
+        "workunit: for every computer of a kind (broadcast), which has no place here": ["3"],
         "workunit: no estimate of its FLOPs": ["4"],
         "an input file in download/ has not the MD5 that its tasks name": ["in_5"],
     }
-    assert "for certain computers or people (assignment): further copies go to anybody" in told(tallies["workunits"])
+    assert "for every computer of a kind (broadcast): further copies go to anybody" in told(tallies["workunits"])
     assert Result.objects.get(pk=108).server_state == ServerState.IN_PROGRESS
-    assert told(tallies["results"]) == {"over without an outcome: taken as not needed": ["106"]}
+    assert told(tallies["results"]) == {
+        "over without an outcome: taken as not needed": ["106"],
+        "its computer or account is not here: it ends when its deadline is over": ["107"],
+    }
     assert (Result.objects.get(pk=107).host_id, Result.objects.get(pk=106).outcome) == (None, Outcome.DIDNT_NEED)
+
+
+def test_jobs_for_certain_computers_people_or_versions_stay_theirs(work: OldWork) -> None:
+    for number, (kind, target) in enumerate(((1, 70), (2, 8), (3, 5)), 1):
+        work.workunit(number, transitioner_flags=2, transition_time=2**31 - 1)
+        work.project.add("assignment", create_time=T0, target_type=kind, target_id=target, multi=0, workunitid=number)
+    work.workunit(4, app_version_num=105, target_nresults=2)
+    work.result(104, 4)
+    work.workunit(5, hr_class=322)
+    tallies = bring(work)
+    lanes = dict(Workunit.objects.values_list("pk", "lane"))
+    assert {pk: (Lane.of(lane).kind, Lane.of(lane).target_id) for pk, lane in lanes.items() if pk < 4} == {
+        1: (LaneKind.COMPUTER, 70), 2: (LaneKind.PERSON, 8), 3: (LaneKind.TEAM, 5),
+    }  # fmt: skip
+    assert Lane.of(lanes[4]).requirement == Requirement(105)
+    assert told(tallies["workunits"]) == {
+        "bound to a class of computers or a version: what is sent here may go to others": ["5"]
+    }
+    transitioner.run(timezone.now())
+    assert set(Result.objects.filter(workunit__lt=5).values_list("workunit", "lane")) == {
+        (pk, lane) for pk, lane in lanes.items() if pk < 5
+    }
 
 
 def test_statistics_of_versions_on_computers_are_in_the_same_units(work: OldWork) -> None:

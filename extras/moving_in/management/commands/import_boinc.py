@@ -9,14 +9,17 @@ import pymysql
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 
+from credit.models import App
 from extras.moving_in.boinc import steps
 from extras.moving_in.machinery import report, run
 from extras.moving_in.machinery.steps import Context
+from extras.moving_in.models import ImportStep
 from extras.moving_in.source import Source
 
 
 class Command(BaseCommand):
     source_name = steps.SOURCE
+    brings_apps = True
     steps = staticmethod(steps.steps)
     help = (
         "Import a BOINC project from its MySQL or MariaDB database and its folder. Interrupted, it goes on where it "
@@ -40,6 +43,16 @@ class Command(BaseCommand):
             raise CommandError(f"The database cannot be read: {error}") from error
 
     def handle(self, *args: Any, database: str, **options: Any) -> None:
+        begun = set(ImportStep.objects.values_list("source", flat=True))
+        if begun - {self.source_name}:
+            raise CommandError(
+                "Another site was imported here: numbers of people and computers can be those of one only."
+            )
+        if self.brings_apps and not begun and App.objects.exists():
+            raise CommandError(
+                "This site has apps of its own, and numbers of apps, versions and jobs can be those of one project "
+                "only. Import into a site that has none."
+            )
         source = self.source(database, options)
         context = Context(source, timezone.now(), options["project_folder"], writes=not options["rehearse"])
         try:
@@ -58,6 +71,10 @@ class Command(BaseCommand):
                 "The last import was declared to be the last (--last): another one would overwrite what people changed "
                 "here since. If nobody has used the site yet, add --reopen."
             ) from None
+        except pymysql.Error as error:
+            raise CommandError(
+                f"The database broke off: {error}. Nothing is lost: the same command goes on."
+            ) from error
         finally:
             source.close()
         for line in report.lines(tallies, is_rehearsal=options["rehearse"]):

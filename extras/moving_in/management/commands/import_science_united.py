@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from django.core.management.base import CommandError
-
 from extras.moving_in.management.commands import import_boinc
-from extras.moving_in.models import ImportStep
 from extras.moving_in.science_united import steps
 
 
@@ -18,11 +13,5 @@ class Command(import_boinc.Command):
         "database or folder."
     )
     source_name = steps.SOURCE
+    brings_apps = False
     steps = staticmethod(steps.steps)
-
-    def handle(self, *args: Any, **options: Any) -> None:
-        if ImportStep.objects.exclude(source=self.source_name).exists():
-            raise CommandError(
-                "Another site was imported here: numbers of people and computers can be those of one only."
-            )
-        super().handle(*args, **options)
