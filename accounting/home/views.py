@@ -79,8 +79,8 @@ def _contact_since(request: HttpRequest) -> dict[str, object]:
     since = max(since, now - dt.timedelta(days=1))
     hosts = own_hosts(signed_in(request))
     arrived = hosts.filter(client_keys__created_at__gte=since).distinct().order_by("-last_contact_at")[:5]
-    context = {"section": "connect", "since": since.isoformat(), "arrived": list(arrived)}
-    return context if arrived else context | {"is_first": not hosts.exists()}
+    is_first = not arrived and not hosts.exists()
+    return {"section": "connect", "since": since.isoformat(), "arrived": list(arrived), "is_first": is_first}
 
 
 @require_safe
