@@ -12,6 +12,7 @@ import pytest
 from extras.scripts.models import Script
 from tests.credit.conftest import hosts
 from tests.scheduler.conftest import code_key_folder, project_folders
+from tests.support.needs import need
 
 __all__ = ["code_key_folder", "hosts", "project_folders"]
 
@@ -29,6 +30,12 @@ BY_VALUE = (
 """Numbers agree to a hundredth; NaN is not fit; each check assigns 12.5 credits."""
 
 Make = Callable[..., Script]
+
+
+@pytest.fixture(scope="session")
+def bubblewrap() -> None:
+    """What scripts run in."""
+    need("bwrap")
 
 
 @pytest.fixture

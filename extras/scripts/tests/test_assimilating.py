@@ -19,7 +19,7 @@ from scheduler.submission.submit import submit
 from tests.support.credit_factories import NOON
 from tests.support.finished_jobs import DEFAULTS, finish
 
-pytestmark = [pytest.mark.django_db, pytest.mark.system, pytest.mark.usefixtures("project_folders")]
+pytestmark = [pytest.mark.django_db, pytest.mark.system, pytest.mark.usefixtures("bubblewrap", "project_folders")]
 
 COLLECT = (
     f"{PYTHON}"

@@ -17,7 +17,7 @@ from extras.scripts.tests.conftest import ANSWER, PYTHON
 from extras.scripts.wire import ScriptFailure
 from tests.support.wait import wait_until
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.usefixtures("bubblewrap")]
 
 LIMITS = Limits(20, 256)
 SHELL = "#!/bin/sh\n"

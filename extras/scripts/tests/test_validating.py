@@ -22,7 +22,7 @@ from portal.databases.clocks import database_now
 from portal.models import Host
 from tests.support.validator_runs import differences, done, report
 
-pytestmark = [pytest.mark.django_db, pytest.mark.system]
+pytestmark = [pytest.mark.django_db, pytest.mark.system, pytest.mark.usefixtures("bubblewrap")]
 
 INIT, VALID, INVALID = ValidateState.INIT, ValidateState.VALID, ValidateState.INVALID
 BY_EXIT_CODE = '#!/bin/sh\ncmp -s "$1" "$2"\n'

@@ -16,6 +16,7 @@ from extras.scripts import storing
 from extras.scripts.models import Script
 from portal.models import Host, User
 from tests.support.credit_factories import make_app, make_success, make_version, make_workunit
+from tests.support.needs import need
 from tests.support.site_process import Site
 from tests.support.wait import wait_until
 
@@ -43,6 +44,7 @@ cat "$@" > "/data/$name"
 @pytest.fixture
 def data() -> Iterator[Path]:
     """A folder that scripts find, whoever runs the worker."""
+    need("bwrap")
     with TemporaryDirectory() as folder:
         Path(folder).chmod(0o711)
         yield Path(folder)
