@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Mapping
 from typing import Final
 
 from django.db import connection, transaction
@@ -25,14 +26,19 @@ def thin(now: dt.datetime, batch: int = BATCH) -> int:
     """Delete all but the last figure of each older hour and day (UTC); return their number. Safe to run twice."""
     day = now.astimezone(dt.UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     oldest = dt.datetime(2000, 1, 1, tzinfo=dt.UTC)
-    return _thin("hour", day - HOURLY, day - WHOLE, batch) + _thin("day", oldest, day - HOURLY, batch)
+    spans = ("hour", day - HOURLY, day - WHOLE), ("day", oldest, day - HOURLY)
+    return sum(
+        delete_in_batches(_THIN, {"unit": unit, "since": since, "before": before}, batch)
+        for unit, since, before in spans
+    )
 
 
-def _thin(unit: str, since: dt.datetime, before: dt.datetime, batch: int) -> int:
+def delete_in_batches(statement: str, values: Mapping[str, str | dt.datetime], batch: int) -> int:
+    """Send a statement that deletes at most ``limit`` rows until fewer are left; how many. Each batch commits alone."""
     total = 0
     while True:
         with transaction.atomic(), connection.cursor() as cursor:
-            cursor.execute(_THIN, {"unit": unit, "since": since, "before": before, "limit": batch})
+            cursor.execute(statement, {**values, "limit": batch})
             count: int = cursor.rowcount
         total += count
         if count < batch:

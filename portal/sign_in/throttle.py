@@ -181,26 +181,19 @@ def _failures() -> RateLimitItem:
     return RateLimitItemPerSecond(settings.CLIENT_LOGIN_FAILURES, settings.CLIENT_LOGIN_FAILURE_WINDOW_SECS)
 
 
-def _refuse_if_spent(item: RateLimitItem, kind: str, whom: str) -> None:
-    try:
-        limiter = _limiter()
-        if not limiter.test(item, kind, _digest(whom)):
-            raise Throttled(_reset_time(limiter, item, kind, whom))
-    except RedisError as error:
-        _log_unlimited(error)
-
-
 def _take(item: RateLimitItem, kind: str, whom: str) -> None:
+    """Count it, and raise Throttled if that is too much."""
+    _refuse_if_spent(item, kind, whom, counts=True)
+
+
+def _refuse_if_spent(item: RateLimitItem, kind: str, whom: str, *, counts: bool = False) -> None:
     try:
-        limiter = _limiter()
-        if not limiter.hit(item, kind, _digest(whom)):
-            raise Throttled(_reset_time(limiter, item, kind, whom))
+        limiter, digest = _limiter(), _digest(whom)
+        if not (limiter.hit if counts else limiter.test)(item, kind, digest):
+            reset_time = limiter.get_window_stats(item, kind, digest).reset_time
+            raise Throttled(datetime.fromtimestamp(reset_time, UTC))
     except RedisError as error:
         _log_unlimited(error)
-
-
-def _reset_time(limiter: FixedWindowRateLimiter, item: RateLimitItem, kind: str, whom: str) -> datetime:
-    return datetime.fromtimestamp(limiter.get_window_stats(item, kind, _digest(whom)).reset_time, UTC)
 
 
 def _log_unlimited(error: RedisError) -> None:

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import BaseCommand
 
 from accounting.ledger import check
+from portal.maintenance.report import report_differences
 
 
 class Command(BaseCommand):
     help = "Re-derive the ledger's totals from its days and report every difference; exit code 1 if there is one."
 
     def handle(self, *args: Any, **options: Any) -> None:
-        differences = list(check.differences())
-        for line in differences:
-            self.stdout.write(line)
-        if differences:
-            raise CommandError(f"{len(differences)} differences", returncode=1)
-        self.stdout.write("The ledger is consistent.")
+        report_differences(self, check.differences(), "The ledger is consistent.")

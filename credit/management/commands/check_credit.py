@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import BaseCommand
 
 from credit.statistics import check
+from portal.maintenance.report import report_differences
 
 
 class Command(BaseCommand):
@@ -16,9 +17,4 @@ class Command(BaseCommand):
     )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        differences = check.differences()
-        for line in differences:
-            self.stdout.write(line)
-        if differences:
-            raise CommandError(f"{len(differences)} differences", returncode=1)
-        self.stdout.write("Validated credit is consistent.")
+        report_differences(self, check.differences(), "Validated credit is consistent.")

@@ -8,6 +8,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from portal.audit import signed_log
+from portal.maintenance.report import report_differences
 
 
 class Command(BaseCommand):
@@ -43,8 +44,4 @@ class Command(BaseCommand):
                 differences += signed_log.differences_from(copy.read_text(encoding="utf-8").splitlines())
             except (OSError, ValueError) as error:
                 raise CommandError(str(error)) from error
-        for line in differences:
-            self.stdout.write(line)
-        if differences:
-            raise CommandError(f"{len(differences)} differences", returncode=1)
-        self.stdout.write("The signed log is whole.")
+        report_differences(self, differences, "The signed log is whole.")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import BaseCommand
 
+from portal.maintenance.report import report_differences
 from scheduler.files import check
 
 
@@ -16,11 +17,4 @@ class Command(BaseCommand):
     )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        count = 0
-        for line in check.differences():
-            # At once: reading all files may take hours.
-            self.stdout.write(line)
-            count += 1
-        if count:
-            raise CommandError(f"{count} differences", returncode=1)
-        self.stdout.write("All files are there.")
+        report_differences(self, check.differences(), "All files are there.")
