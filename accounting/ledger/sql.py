@@ -89,7 +89,6 @@ LOCK_MONTHS: Final = f"SELECT pg_advisory_xact_lock_shared({AdvisoryLock.MONTHS.
 # The statements of closing a month run under AdvisoryLock.MONTHS. They lock the sums that they write.
 OLDEST_DAY: Final = "SELECT least((SELECT min(day) FROM accounting_day), (SELECT min(day) FROM accounting_grantedday))"
 _SUMS: Final = ", ".join(f"sum({kind})::bigint AS {kind}" for kind in KINDS)
-_NO_SUMS: Final = ", ".join("0" for _ in KINDS)
 # About what 64 bits hold: only projects that lie grant so much.
 MOST_CREDIT: Final = 9 * 10**18
 _MONTHS_OF_DAYS: Final = f"""
@@ -97,7 +96,8 @@ SELECT user_id, date_trunc('month', day)::date AS month, project_id, host_id, {_
        least(sum(granted), {MOST_CREDIT})::bigint AS granted
   FROM (SELECT user_id, day, project_id, host_id, {", ".join(KINDS)}, flags, 0 AS granted FROM accounting_day
          UNION ALL
-        SELECT user_id, day, project_id, host_id, {_NO_SUMS}, 0::smallint, credit FROM accounting_grantedday) AS days
+        SELECT user_id, day, project_id, host_id, 0, 0, 0, 0, 0, 0, 0::smallint, credit
+          FROM accounting_grantedday) AS days
  WHERE {{days}} GROUP BY 1, 2, 3, 4"""
 _BEST_DAYS: Final = """
 SELECT DISTINCT ON (user_id, month) user_id, month, day, ec, count(*) OVER (PARTITION BY user_id, month) AS active_days

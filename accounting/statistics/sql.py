@@ -111,14 +111,12 @@ ON CONFLICT (user_id, day, project_id, host_id) DO UPDATE
 
 # A person's own account has the id that their clients carry from project to project. The address alone, which anybody
 # may enter, proves nothing. Erasing deletes the person's row last, and takes these with it.
-_ACCOUNTS: Final = f"""
-  read_users r
-  JOIN (SELECT DISTINCT ON (fit) user_id, fit FROM ({_PEOPLE}) p ORDER BY fit, user_id) f ON f.fit = r.cpid"""
 WRITE_ACCOUNTS: Final = f"""
 INSERT INTO accounting_accounttotal AS kept (project_id, project_user_id, user_id, total_credit, avg_credit, avg_at,
        as_of)
 SELECT %(project)s, r.id, f.user_id, r.total, r.average, to_timestamp(r.average_at), %(as_of)s
-  FROM {_ACCOUNTS}
+  FROM read_users r
+  JOIN (SELECT DISTINCT ON (fit) user_id, fit FROM ({_PEOPLE}) p ORDER BY fit, user_id) f ON f.fit = r.cpid
  ORDER BY r.id
 ON CONFLICT (project_id, project_user_id) DO UPDATE
    SET user_id = excluded.user_id, total_credit = excluded.total_credit, avg_credit = excluded.avg_credit,

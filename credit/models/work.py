@@ -413,7 +413,7 @@ class Result(StoredClaim):
         ]
         indexes = [
             models.Index(fields=["workunit"], name="result_workunit"),
-            # All ascending, so that one row comparison finds a place in the queue (scheduler/rpc/suitable.sql).
+            # All ascending, so that one row comparison finds a place in the queue (scheduler/rpc/sql/suitable.sql).
             models.Index(
                 F("app"),
                 F("priority") * -1,

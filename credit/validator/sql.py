@@ -16,7 +16,6 @@ from credit.validator.binary import Statement, Write
 
 # Columns carry a type of processor as its number in this list, from 1.
 PROCESSOR_TYPES: Final = tuple(type_.value for type_ in ProcessorType)
-_TYPE_NUMBER: Final = f"array_position(ARRAY{list(PROCESSOR_TYPES)}::varchar[], processor_type)::int2"
 
 # Locks workunits that wait, by id, and skips those that another pass has locked. The app is given as a range: with an
 # equality the planner may walk through all workunits by their primary key instead of the index of those that wait.
@@ -52,13 +51,11 @@ SELECT array_agg(id) AS id FROM held""",
 )
 
 # Locks nothing, as their workunits are locked. Reads results that were reported as a success and not found wrong.
-_UNDECIDED_OR_VALID: Final = ", ".join(
-    str(state.value) for state in (ValidateState.INIT, ValidateState.VALID, ValidateState.INCONCLUSIVE)
-)
 READ_RESULTS: Final = Statement(
     f"""SELECT array_agg(id) AS id, array_agg(workunit_id) AS workunit_id, array_agg(coalesce(host_id, 0)) AS host_id,
        array_agg(coalesce(user_id, 0)) AS user_id, array_agg(coalesce(app_version_id, 0)) AS version_id,
-       array_agg({_TYPE_NUMBER}) AS type, array_agg(validate_state) AS validate_state,
+       array_agg(array_position(ARRAY{list(PROCESSOR_TYPES)}::varchar[], processor_type)::int2) AS type,
+       array_agg(validate_state) AS validate_state,
        array_agg(coalesce(peak_flops, 'NaN')) AS peak_flops, array_agg(coalesce(sent_at, received_at)) AS sent_at,
        array_agg(received_at) AS received_at, array_agg(coalesce(elapsed_secs, 'NaN')) AS elapsed_secs,
        array_agg(coalesce(cpu_secs, 'NaN')) AS cpu_secs,
@@ -69,7 +66,8 @@ READ_RESULTS: Final = Statement(
        array_agg(output_digest) AS digest
   FROM credit_result
  WHERE workunit_id = ANY ($1) AND outcome = {Outcome.SUCCESS.value}
-   AND validate_state IN ({_UNDECIDED_OR_VALID})""",
+   AND validate_state IN ({ValidateState.INIT.value}, {ValidateState.VALID.value},
+                          {ValidateState.INCONCLUSIVE.value})""",
     "int8[]",
 )
 

@@ -8,7 +8,6 @@ from typing import Final
 from accounting.engine.amounts import KINDS
 
 _PROJECTS: Final = "AND (%(projects)s::bigint[] IS NULL OR project_id = ANY(%(projects)s))"
-_NO_WORK: Final = ", ".join("0" for _ in KINDS)
 _WORK: Final = ", ".join(KINDS)
 
 
@@ -29,7 +28,7 @@ SELECT coalesce(sum(cpu_ec + gpu_ec), 0)::numeric, coalesce(sum(granted), 0)::nu
          UNION ALL
         SELECT host_id, {_WORK}, 0 FROM accounting_day WHERE user_id = %(user)s AND ({days}) {_PROJECTS}
          UNION ALL
-        SELECT host_id, {_NO_WORK}, credit FROM accounting_grantedday
+        SELECT host_id, 0, 0, 0, 0, 0, 0, credit FROM accounting_grantedday
          WHERE user_id = %(user)s AND ({days}) {_PROJECTS}) AS work
 """
 

@@ -6,7 +6,7 @@ dataclass with many fields takes ten times as long.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import msgspec
@@ -252,8 +252,7 @@ class Job(msgspec.Struct, frozen=True):
         return Requirement(self.version_num, self.version_id)
 
 
-@dataclass(slots=True)
-class JobQuery:
+class JobQuery(msgspec.Struct):
     """Which jobs of an app are looked for: at most this many, and only those that can suit.
 
     ``flops``: of the fastest version, times the availability. ``rank`` (-priority) and ``begin``: at which place in
@@ -274,12 +273,12 @@ class JobQuery:
     one_per_user: bool
     rank: int
     begin: int
-    ties: list[int] = field(default_factory=list)
+    ties: list[int] = []
     avoids_ties: bool = False
     is_strict: bool = False
-    lanes: list[int] = field(default_factory=list)
-    held_files: list[str] = field(default_factory=list)
-    sizes: list[int] = field(default_factory=list)
+    lanes: list[int] = []
+    held_files: list[str] = []
+    sizes: list[int] = []
 
     @property
     def has_lanes(self) -> bool:
@@ -287,7 +286,7 @@ class JobQuery:
 
     def with_ties(self) -> JobQuery:
         """The query for any copies."""
-        return replace(self, avoids_ties=False)
+        return msgspec.structs.replace(self, avoids_ties=False)
 
 
 Records = dict[RecordKey, HostVersionFacts]

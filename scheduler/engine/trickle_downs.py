@@ -50,14 +50,14 @@ class RunningJob:
 @dataclass(slots=True)
 class Telling:
     """What the reply tells of jobs, and what is stored: ``deadlines`` by job, where they change; ``acknowledged`` and
-    ``first_told`` messages; ``said`` messages with their job's name; ``later``: deadlines that the client does not
-    know yet.
+    ``first_told`` messages; ``messages``: those of the reply, with their job's name; ``later``: deadlines that the
+    client does not know yet.
     """
 
     deadlines: dict[int, float] = field(default_factory=dict)
     acknowledged: list[int] = field(default_factory=list)
     first_told: list[Message] = field(default_factory=list)
-    said: list[tuple[str, Message]] = field(default_factory=list)
+    messages: list[tuple[str, Message]] = field(default_factory=list)
     later: list[tuple[str, float]] = field(default_factory=list)
 
 
@@ -82,13 +82,13 @@ def tell(jobs: Iterable[RunningJob], messages: Iterable[Message]) -> Telling:
         for message in waiting.get(job.id, ()):
             if _has_had(job, message):
                 telling.acknowledged.append(message.id)
-            elif (message.has_begun or job.has_begun) and len(telling.said) + len(ready) < MAX_PER_REPLY:
+            elif (message.has_begun or job.has_begun) and len(telling.messages) + len(ready) < MAX_PER_REPLY:
                 ready.append(message)
         new = [message for message in ready if message.told_deadline_at is None]
         if new:
             deadline_at = max(deadline_at, job.deadline_at + STEP_SECS)
         telling.first_told += new
-        telling.said += [(job.name, message) for message in ready]
+        telling.messages += [(job.name, message) for message in ready]
         if deadline_at != job.deadline_at:
             telling.deadlines[job.id] = deadline_at
         is_news = bool(ready) or deadline_at != job.deadline_at

@@ -22,18 +22,17 @@ A value and not a join, so that the planner keeps to the index of the step's own
 """
 # Locks workunits by id. A statement of its own, so that what follows sees what the last holder of the lock committed.
 LOCK_WORKUNITS_TO_RETRY: Final = "SELECT FROM credit_workunit WHERE id = ANY(%(ids)s) ORDER BY id FOR NO KEY UPDATE"
-# Another worker may have done the step since it failed here; then nothing would ever remove the row.
-_IS_DUE: Final = f"""CASE %(step)s
-       WHEN 'transition' THEN w.transition_at IS NOT NULL OR EXISTS (SELECT FROM credit_result r
-            WHERE r.workunit_id = w.id AND r.server_state = {ServerState.IN_PROGRESS} AND r.deadline_at < %(now)s)
-       WHEN 'assimilate' THEN w.assimilate_state = {AssimilateState.READY}
-       WHEN 'delete_files' THEN w.file_delete_state IN ({FileDeleteState.READY}, {FileDeleteState.ERROR})
-       ELSE true END"""
 ENQUEUE: Final = f"""
 INSERT INTO scheduler_retryentry AS s (workunit_id, step, fault, ntries, since, retry_at)
 SELECT n.id, %(step)s, n.fault, 1, %(now)s, %(now)s::timestamptz + make_interval(secs => %(first)s)
   FROM unnest(%(ids)s::bigint[], %(faults)s::text[]) AS n(id, fault) JOIN credit_workunit w ON w.id = n.id
- WHERE {_IS_DUE}
+ -- Another worker may have done the step since it failed here; then nothing would ever remove the row.
+ WHERE CASE %(step)s
+       WHEN 'transition' THEN w.transition_at IS NOT NULL OR EXISTS (SELECT FROM credit_result r
+            WHERE r.workunit_id = w.id AND r.server_state = {ServerState.IN_PROGRESS} AND r.deadline_at < %(now)s)
+       WHEN 'assimilate' THEN w.assimilate_state = {AssimilateState.READY}
+       WHEN 'delete_files' THEN w.file_delete_state IN ({FileDeleteState.READY}, {FileDeleteState.ERROR})
+       ELSE true END
  ORDER BY n.id
     ON CONFLICT (workunit_id, step) DO UPDATE
    SET fault = excluded.fault, ntries = least(s.ntries + 1, 1000000), retry_at = %(now)s::timestamptz

@@ -30,44 +30,44 @@ class JobCache:
         self._lock = threading.Lock()
         self.queues = {0: ReadyQueue(app_id, 0, self._lock)}
 
-    async def fill_if_low(self, known: Catalogue) -> None:
+    async def fill_if_low(self, catalogue: Catalogue) -> None:
         """Lease more jobs of the queues that have few."""
-        for lane in [0, *self._sizes(known)]:
+        for lane in [0, *self._sizes(catalogue)]:
             if lane in self.queues:
-                await self.queues[lane].fill_if_low(known)
+                await self.queues[lane].fill_if_low(catalogue)
 
-    def _sizes(self, known: Catalogue) -> Iterable[int]:
+    def _sizes(self, catalogue: Catalogue) -> Iterable[int]:
         """The lanes of size classes in which jobs wait."""
-        index = known.lanes.get(self.app_id)
+        index = catalogue.lanes.get(self.app_id)
         return index.sizes if index is not None else ()
 
-    def has_jobs(self, known: Catalogue) -> bool:
+    def has_jobs(self, catalogue: Catalogue) -> bool:
         """Whether it is likely that some suit. Others take some at the same time."""
-        return any(queue.has_jobs(known) for queue in list(self.queues.values()))
+        return any(queue.has_jobs(catalogue) for queue in list(self.queues.values()))
 
-    def take(self, query: JobQuery, user_id: int, known: Catalogue) -> list[Job]:
+    def take(self, query: JobQuery, user_id: int, catalogue: Catalogue) -> list[Job]:
         """As many jobs as are wanted, the first that suit, each of another workunit; none if too few do.
 
         No copy of a workunit if another request has taken one: that request has the workunit locked. Copies that are
         kept for others go to this person only if there are too few jobs without.
         """
-        lanes = [0, *(lane for lane in query.sizes if lane in self._sizes(known))]
+        lanes = [0, *(lane for lane in query.sizes if lane in self._sizes(catalogue))]
         with self._lock:
             queues = [self.queues.setdefault(lane, ReadyQueue(self.app_id, lane, self._lock)) for lane in lanes]
-            if not all(queue.is_of(known) for queue in queues):
+            if not all(queue.is_of(catalogue) for queue in queues):
                 return []
             workunits = set[int]().union(*(queue.taken_workunits() for queue in queues))
-            found = _suitable(queues, query, user_id, query.most, workunits)
-            if len(found) < query.most and query.avoids_ties and not query.is_strict:
-                found += _suitable(queues, query.with_ties(), user_id, query.most - len(found), workunits)
-            is_miss = len(found) < query.most
+            suitable = _suitable(queues, query, user_id, query.most, workunits)
+            if len(suitable) < query.most and query.avoids_ties and not query.is_strict:
+                suitable += _suitable(queues, query.with_ties(), user_id, query.most - len(suitable), workunits)
+            is_miss = len(suitable) < query.most
             for queue in queues:
                 queue.note(query.most, is_miss=is_miss)
             if is_miss:
                 return []
-            for each in found:
-                self.queues[each.job.lane].hand_out(each, {user_id, *query.ties})
-            return [each.job for each in found]
+            for ready in suitable:
+                self.queues[ready.job.lane].hand_out(ready, {user_id, *query.ties})
+            return [ready.job for ready in suitable]
 
     def put_back(self, jobs: Sequence[Job]) -> None:
         """Put jobs back at their places."""
@@ -87,12 +87,12 @@ def _suitable(
 ) -> list[ReadyJob]:
     """The first jobs that suit, each of another workunit, which are added to ``workunits``."""
     jobs: list[ReadyJob] = []
-    for each in _in_order(queues, query):
+    for ready in _in_order(queues, query):
         if len(jobs) == most:
             break
-        if each.job.workunit_id not in workunits and each.suits(query, user_id):
-            jobs.append(each)
-            workunits.add(each.job.workunit_id)
+        if ready.job.workunit_id not in workunits and ready.suits(query, user_id):
+            jobs.append(ready)
+            workunits.add(ready.job.workunit_id)
     return jobs
 
 
@@ -103,9 +103,9 @@ def _in_order(queues: Sequence[ReadyQueue], query: JobQuery) -> Iterable[ReadyJo
         return queues[0].jobs()
     steps = {0: 0} | {lane: step for step, lane in enumerate(query.sizes)}
 
-    def order(each: ReadyJob) -> tuple[Any, ...]:
-        rank, place = each.place
-        return rank, steps[each.job.lane], held.isdisjoint(each.sticky_files), place
+    def order(ready: ReadyJob) -> tuple[Any, ...]:
+        rank, place = ready.place
+        return rank, steps[ready.job.lane], held.isdisjoint(ready.sticky_files), place
 
     parts = (sorted(queue.jobs(), key=order) if held else queue.jobs() for queue in queues)
     return heapq.merge(*parts, key=order)
@@ -115,37 +115,37 @@ _caches: dict[int, JobCache] = {}
 """Of this process, by app."""
 
 
-async def fill(known: Catalogue) -> None:
+async def fill(catalogue: Catalogue) -> None:
     """Fill the caches that are in use; outside of any transaction."""
-    for app_id in known.apps:
+    for app_id in catalogue.apps:
         if app_id in _caches:
-            await _caches[app_id].fill_if_low(known)
+            await _caches[app_id].fill_if_low(catalogue)
 
 
-def has_jobs(known: Catalogue) -> bool:
+def has_jobs(catalogue: Catalogue) -> bool:
     """Whether it is worth while to look there first."""
-    return any(app_id in _caches and _caches[app_id].has_jobs(known) for app_id in known.apps)
+    return any(app_id in _caches and _caches[app_id].has_jobs(catalogue) for app_id in catalogue.apps)
 
 
 def forget(jobs: Iterable[Job], ties: Sequence[int] = ()) -> None:
     """Drop jobs that were sent, whether from a cache or found in the queue itself, or that cannot be had any more."""
-    for app_id, its in _by_app(jobs).items():
+    for app_id, app_jobs in _by_app(jobs).items():
         if app_id in _caches:
-            _caches[app_id].forget(its, ties)
+            _caches[app_id].forget(app_jobs, ties)
 
 
 def _by_app(jobs: Iterable[Job]) -> dict[int, list[Job]]:
-    found: dict[int, list[Job]] = {}
+    by_app: dict[int, list[Job]] = {}
     for job in jobs:
-        found.setdefault(job.app_id, []).append(job)
-    return found
+        by_app.setdefault(job.app_id, []).append(job)
+    return by_app
 
 
 class TakenJobs:
     """The jobs that one request has taken from the caches and finally sends. ``takes`` False: it takes none."""
 
-    def __init__(self, known: Catalogue, *, takes: bool = True) -> None:
-        self._known = known
+    def __init__(self, catalogue: Catalogue, *, takes: bool = True) -> None:
+        self._catalogue = catalogue
         self._takes = takes
         self._jobs: list[Job] = []
 
@@ -153,11 +153,11 @@ class TakenJobs:
         """Take the wanted jobs of each app (`JobCache.take`); none, and False, if one app has too few."""
         for query in queries:
             cache = _caches.get(query.app_id) or _caches.setdefault(query.app_id, JobCache(query.app_id))
-            found = cache.take(query, user_id, self._known) if self._takes else []
-            if not found:
+            taken = cache.take(query, user_id, self._catalogue) if self._takes else []
+            if not taken:
                 self.keep(())
                 return False
-            self._jobs += found
+            self._jobs += taken
         return True
 
     @property

@@ -100,69 +100,69 @@ class ReadyQueue:
         # The most jobs that one request wanted since then.
         self._most_wanted = 0
 
-    async def fill_if_low(self, known: Catalogue) -> None:
+    async def fill_if_low(self, catalogue: Catalogue) -> None:
         """Lease more jobs of the queue if there are few."""
-        if not self._is_low(known):
+        if not self._is_low(catalogue):
             return
-        is_urgent = self._read_at < known.read_at or len(self._jobs) < self._fill_njobs // 8
+        is_urgent = self._read_at < catalogue.read_at or len(self._jobs) < self._fill_njobs // 8
         if is_urgent or not self._is_filling:
             # Set now: the filling begins only when the event loop runs it.
             self._is_filling = True
-            await SingleFlight(("ready jobs", self.app_id, self.lane), lambda: self._fill_alone(known))
+            await SingleFlight(("ready jobs", self.app_id, self.lane), lambda: self._fill_alone(catalogue))
 
-    async def _fill_alone(self, known: Catalogue) -> None:
+    async def _fill_alone(self, catalogue: Catalogue) -> None:
         if not self._fill_lock.acquire(blocking=False):
             return
         try:
-            if self._is_low(known):
-                await self._fill(known)
+            if self._is_low(catalogue):
+                await self._fill(catalogue)
         finally:
             self._fill_lock.release()
             self._is_filling = False
 
-    def _is_low(self, known: Catalogue) -> bool:
+    def _is_low(self, catalogue: Catalogue) -> bool:
         is_few = len(self._jobs) < self._fill_njobs // 2 and time.monotonic() >= self._not_before
-        return is_few or self._read_at < known.read_at
+        return is_few or self._read_at < catalogue.read_at
 
-    async def _fill(self, known: Catalogue) -> None:
-        if self._read_at < known.read_at:
+    async def _fill(self, catalogue: Catalogue) -> None:
+        if self._read_at < catalogue.read_at:
             self._place = None
         with self._lock:
             self._taken_since_fill = dict(self._taken)
             few = max(FILL_NJOBS_NEAR_END, REQUESTS_PER_FILL * self._most_wanted)
-        place = self._place or known.heads.get(self.app_id, BEFORE_ALL)
-        found, self._place, is_near_end = await lease_jobs(
+        place = self._place or catalogue.heads.get(self.app_id, BEFORE_ALL)
+        leased, self._place, is_near_end = await lease_jobs(
             self.app_id, self._holder, place, self._fill_njobs, LEASE_SECS, self.lane
         )
         with self._lock:
             self._nmisses = 0
-            if self._read_at < known.read_at:
-                self._read_at, self._jobs, self._most_wanted = known.read_at, {}, 0
+            if self._read_at < catalogue.read_at:
+                self._read_at, self._jobs, self._most_wanted = catalogue.read_at, {}, 0
                 self._holders = {}
-                for each, ties in self._taken_since_fill.values():
-                    self._holders.setdefault(each.job.workunit_id, set()).update(ties)
+                for ready, ties in self._taken_since_fill.values():
+                    self._holders.setdefault(ready.job.workunit_id, set()).update(ties)
             nbefore = len(self._jobs)
-            for each in found:
-                if each.job.id not in self._taken_since_fill:
-                    self._add(each)
+            for ready in leased:
+                if ready.job.id not in self._taken_since_fill:
+                    self._add(ready)
             is_worth_while = len(self._jobs) >= nbefore + self._fill_njobs // 8
         pause_secs = PAUSE_SECS / 10 if is_worth_while else PAUSE_SECS
         self._not_before = time.monotonic() + pause_secs if self._place is None else 0.0
         self._fill_njobs = min(few, FILL_NJOBS) if is_near_end else FILL_NJOBS
 
-    def _add(self, each: ReadyJob) -> None:
-        holders = self._holders.setdefault(each.job.workunit_id, set())
-        holders |= each.holders
-        each.holders = holders
-        self._jobs[each.job.id] = each
+    def _add(self, ready: ReadyJob) -> None:
+        holders = self._holders.setdefault(ready.job.workunit_id, set())
+        holders |= ready.holders
+        ready.holders = holders
+        self._jobs[ready.job.id] = ready
 
-    def is_of(self, known: Catalogue) -> bool:
+    def is_of(self, catalogue: Catalogue) -> bool:
         """Whether the jobs were leased since this catalogue was read. With the lock held."""
-        return self._read_at >= known.read_at
+        return self._read_at >= catalogue.read_at
 
-    def has_jobs(self, known: Catalogue) -> bool:
+    def has_jobs(self, catalogue: Catalogue) -> bool:
         """Whether it is likely that some suit. Others take some at the same time."""
-        return bool(self._jobs) and self._nmisses < MAX_MISSES and self._read_at >= known.read_at
+        return bool(self._jobs) and self._nmisses < MAX_MISSES and self._read_at >= catalogue.read_at
 
     def jobs(self) -> Collection[ReadyJob]:
         """In the queue's order. With the lock held."""
@@ -170,29 +170,29 @@ class ReadyQueue:
 
     def taken_workunits(self) -> set[int]:
         """Whose copies requests have taken, and so have locked or are about to lock. With the lock held."""
-        return {each.job.workunit_id for each, _ in self._taken.values()}
+        return {ready.job.workunit_id for ready, _ in self._taken.values()}
 
     def note(self, wanted: int, *, is_miss: bool) -> None:
         """A request has looked for so many jobs here, in vain or not. With the lock held."""
         self._most_wanted = max(self._most_wanted, wanted)
         self._nmisses = self._nmisses + 1 if is_miss else 0
 
-    def hand_out(self, each: ReadyJob, ties: Iterable[int]) -> None:
+    def hand_out(self, ready: ReadyJob, ties: Iterable[int]) -> None:
         """Give a job to one with these ties. With the lock held."""
-        del self._jobs[each.job.id]
-        added = set(ties) - each.holders
-        self._taken[each.job.id] = self._taken_since_fill[each.job.id] = each, added
-        each.holders |= added
+        del self._jobs[ready.job.id]
+        added = set(ties) - ready.holders
+        self._taken[ready.job.id] = self._taken_since_fill[ready.job.id] = ready, added
+        ready.holders |= added
 
     def put_back(self, jobs: Iterable[Job]) -> None:
         """Put jobs back at their place, unless somebody found them in the database meanwhile. With the lock held."""
         for job in jobs:
             held = self._taken.pop(job.id, None)
             if held is not None:
-                each, added = held
+                ready, added = held
                 self._taken_since_fill.pop(job.id, None)
-                self._add(each)
-                each.holders -= added
+                self._add(ready)
+                ready.holders -= added
         self._jobs = dict(sorted(self._jobs.items(), key=lambda item: item[1].place))
 
     def forget(self, jobs: Iterable[Job], ties: Iterable[int] = ()) -> None:

@@ -55,8 +55,8 @@ async def project_config(_request: ClientRequest) -> ClientReply:
     versions: Iterable[Version] = ()
     error_num = None
     try:
-        known = await catalogue.fresh()
-        versions = [version for app in known.apps for version in known.versions_by_app.get(app, ())]
+        programs = await catalogue.fresh()
+        versions = [version for app in programs.apps for version in programs.versions_by_app.get(app, ())]
     except (DatabaseError, psycopg.Error):
         # The Manager is told what this project is, and that it is down, while the database is.
         error_num = ERR_PROJECT_DOWN

@@ -13,7 +13,8 @@ from portal.languages.messages import Message
 from portal.wire.hardware import Hardware, hardware_digest, names_containers, parse_hardware
 from scheduler.engine import copies
 from scheduler.engine.request import CPU, SchedulerRequest
-from scheduler.rpc import dispatch, reports
+from scheduler.rpc import reports
+from scheduler.rpc.choice.refusals import asks_too_soon
 from scheduler.rpc.store import Account, KnownHost
 from scheduler.rpc.writes import HostChanges, jobs_of_day_columns
 
@@ -24,7 +25,7 @@ def changes(
     """What to keep of the computer; ``reasons_given``: why nothing was sent."""
     named_until = reports.named_until(account, host, request, now)
     repeats = reports.repeats(account, host, request)
-    is_looked_for = request.asks_for_jobs and not dispatch.asks_too_soon(request, account, now)
+    is_looked_for = request.asks_for_jobs and not asks_too_soon(request, account, now)
     work_asked_at = now.timestamp() if is_looked_for else host.work_asked_at
     on, active, gpu_active = request.available_fractions
     digest = _digest(request)

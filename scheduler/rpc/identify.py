@@ -144,19 +144,19 @@ def enrol(unknown: UnknownHost, request: SchedulerRequest, now: dt.datetime) -> 
             copy = HostDescription(None, host.host_cpid, host.domain_name, host.os_name, host.p_vendor, host.p_model)
             unused = _given_before(unknown.user_id, copy, request.hostid)
             original = Host.objects.filter(pk=request.hostid, owner=unknown.user_id).first()
-            found, created = unused or new_host(unknown.user_id, copy, now, like=original), unused is None
-            _move_reported(request, found.pk, now)
+            computer, created = unused or new_host(unknown.user_id, copy, now, like=original), unused is None
+            _move_reported(request, computer.pk, now)
         else:
             merged = _merged_into(unknown.user_id, request.hostid)
             if merged is not None:
                 return merged
             appearance = HostDescription(None, host.host_cpid, name, host.os_name, host.p_vendor, host.p_model)
             try:
-                found, created = identify(unknown.user_id, appearance, now)
+                computer, created = identify(unknown.user_id, appearance, now)
             except User.DoesNotExist:
                 raise ClientAuthError(ERR_BAD_AUTHENTICATOR, "This account has just been deleted.") from None
-    log.info("computer_attached" if created else "computer_recognised", host=found.pk, user=unknown.user_id)
-    return found.pk
+    log.info("computer_attached" if created else "computer_recognised", host=computer.pk, user=unknown.user_id)
+    return computer.pk
 
 
 def _given_before(user_id: int, copy: HostDescription, original_id: int) -> Host | None:
@@ -184,7 +184,9 @@ def _move_reported(request: SchedulerRequest, copy_id: int, now: dt.datetime) ->
 
     Other endings stay the original's, which would otherwise get rid of unwanted jobs as a pretended copy.
     """
-    names = [each.name for each in request.results if each.state == reports.CLIENT_DONE and each.exit_status == 0]
+    names = [
+        result.name for result in request.results if result.state == reports.CLIENT_DONE and result.exit_status == 0
+    ]
     if not names:
         return
     values: dict[str, Any] = {"names": names, "original": request.hostid, "copy": copy_id, "now": now}

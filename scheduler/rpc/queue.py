@@ -10,7 +10,7 @@ import datetime as dt
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import orjson
+import msgspec
 
 from portal.clients.database.json_rows import decode
 from portal.clients.effects import Query, Row, Step, fetch
@@ -20,7 +20,7 @@ from scheduler.rpc.rows import ELSEWHERE, PICKED, WAITING, Waiting
 
 
 def _as_json(queries: Sequence[JobQuery]) -> str:
-    return orjson.dumps(queries).decode()
+    return msgspec.json.encode(queries).decode()
 
 
 def _as_text(value: float | Sequence[int]) -> str:
@@ -40,22 +40,25 @@ async def pick(user_id: int, queries: Sequence[JobQuery]) -> tuple[list[Job], di
     [(picked,)] = await fetch(step)
     jobs: list[Job] = []
     heads: dict[int, tuple[int, int]] = {}
-    for each in PICKED.decode(picked or "null") or ():
-        jobs.append(each.job)
-        if each.rank is not None and each.place is not None:
-            heads[each.job.app_id] = each.rank, each.place
+    for row in PICKED.decode(picked or "null") or ():
+        jobs.append(row.job)
+        if row.rank is not None and row.place is not None:
+            heads[row.job.app_id] = row.rank, row.place
     return jobs, heads
 
 
 async def pick_elsewhere(
-    user_id: int, short: Sequence[JobQuery], queries: Sequence[JobQuery], found: Sequence[Job], now: dt.datetime
+    user_id: int, short: Sequence[JobQuery], queries: Sequence[JobQuery], locked: Sequence[Job], now: dt.datetime
 ) -> tuple[list[Job], Waiting]:
-    """Lock jobs from elsewhere in queues whose heads have too few, and count the waiting jobs for all ``queries``."""
+    """Lock jobs from elsewhere in queues whose heads have too few, and count the waiting jobs for all ``queries``.
+
+    ``locked``: jobs that the request has already.
+    """
     values = {
         "user_id": str(user_id),
         "short": _as_json(short),
         "apps": _as_json(queries),
-        "found": f"{{{','.join(str(job.id) for job in found)}}}",
+        "locked": f"{{{','.join(str(job.id) for job in locked)}}}",
         "now": now.isoformat(),
     }
     statement = rpc_sql.pick_elsewhere(has_lanes=any(query.has_lanes for query in short))

@@ -25,7 +25,8 @@ from scheduler.files import addresses
 from scheduler.files.certificates import size_key, upload_certificate
 from scheduler.programs.catalogue import Catalogue
 from scheduler.programs.code_signing import KeyStep
-from scheduler.rpc.dispatch import Dispatch, client_limits, told_deadline
+from scheduler.rpc.choice.computer import client_limits
+from scheduler.rpc.choice.dispatch import Dispatch, told_deadline
 from scheduler.rpc.rows import KnownResult
 from scheduler.rpc.store import Account, Credit, KnownHost
 from scheduler.rpc.trickles import SOME_DROPPED, SOME_UNREAD, log
@@ -39,8 +40,8 @@ OTHER_KEY: Final = (
 
 
 @cached_setting
-def _said_to_all() -> dict[str, Any]:
-    """What every reply says of the project."""
+def _about_project() -> dict[str, Any]:
+    """The fields that are the same in every reply."""
     return {
         "project_name": settings.SITE_NAME,
         "download_url": addresses.download_url(""),
@@ -53,24 +54,14 @@ def _said_to_all() -> dict[str, Any]:
     }
 
 
-def reply_to(
-    request: SchedulerRequest,
-    account: Account,
-    host: KnownHost,
-    reasons_given: list[str],
-    now: dt.datetime,
-    *,
-    is_urgent: bool = False,
-) -> SchedulerReply:
-    """Everything but jobs: account, computer, acknowledgements, and why nothing was sent, as a notice if its owner has
-    to know.
-    """
+def reply_to(request: SchedulerRequest, account: Account, host: KnownHost, now: dt.datetime) -> SchedulerReply:
+    """Make a reply with the account, the computer, preferences and acknowledgements; the rest is added to it."""
 
     def recent(credit: Credit) -> float:
         return decayed(credit.expavg, credit.expavg_at, now.timestamp(), _PUBLISHED)
 
     return SchedulerReply(
-        **_said_to_all(),
+        **_about_project(),
         # From 8.0 on, clients that have the project at another address take this one and drop all its tasks.
         master_url=settings.PROJECT_URL if request.lists_no_task else "",
         person=Person(
@@ -86,7 +77,6 @@ def reply_to(
         host=HostCard(
             host.id, host.id != request.hostid, host.venue, host.created_at, host.credit.total, recent(host.credit)
         ),
-        notices=[_why_nothing(text, is_urgent) for text in reasons_given] + _client_warning(request, now),
         preferences=account.preferences,
         project_preferences="" if account.project_preferences is None else elements(account.project_preferences),
         files_to_delete=account.unneeded_files,
@@ -94,32 +84,33 @@ def reply_to(
     )
 
 
-def _why_nothing(text: str, is_urgent: bool) -> Notice:
-    return Notice(text, is_notice=True) if is_urgent else Notice(f"No tasks sent: {text[0].lower()}{text[1:]}")
-
-
-def _client_warning(request: SchedulerRequest, now: dt.datetime) -> list[Notice]:
+def notices(request: SchedulerRequest, reasons: list[str], now: dt.datetime, *, is_urgent: bool) -> list[Notice]:
+    """Say why nothing was sent, as a notice if its owner has to know, and warn of a client that is too old."""
+    refusals = [
+        Notice(text, is_notice=True) if is_urgent else Notice(f"No tasks sent: {text[0].lower()}{text[1:]}")
+        for text in reasons
+    ]
     limits = client_limits()
-    if not (is_warned(number_of(request.client_version), limits, now) and request.wants_work):
-        return []
-    return [Notice(warning(request.client_version, limits), is_notice=True)]
+    if is_warned(number_of(request.client_version), limits, now) and request.wants_work:
+        refusals.append(Notice(warning(request.client_version, limits), is_notice=True))
+    return refusals
 
 
 def add_key(
-    reply: SchedulerReply, step: KeyStep, stays: list[KnownResult], known: Catalogue, is_anonymous: bool
+    reply: SchedulerReply, step: KeyStep, running: list[KnownResult], catalogue: Catalogue, is_anonymous: bool
 ) -> None:
-    """The project's key, if the client has none or an older one, and new signatures of files it may be fetching."""
+    """Add the project's key, if the client has none or an older one, and new signatures of files it may be fetching."""
     reply.code_sign_key_xml = step.xml
     if step.xml:
-        versions = {result.version_id: None for result in stays if result.version_id in known.version_xml}
-        reply.signed_anew_xml = [known.version_xml[id_] for id_ in versions if id_ is not None]
+        versions = {result.version_id: None for result in running if result.version_id in catalogue.version_xml}
+        reply.resigned_xml = [catalogue.version_xml[id_] for id_ in versions if id_ is not None]
     elif not (step.reaches_current or is_anonymous):
         reply.notices.append(Notice(OTHER_KEY, is_notice=True))
 
 
 def acknowledge_messages(reply: SchedulerReply, request: SchedulerRequest, host_id: int, *, has_dropped: bool) -> None:
-    """One acknowledgement is for all trickle-up messages, also for what was dropped: without it the client would send
-    all again, and more each time, until its requests are too long.
+    """Acknowledge all trickle-up messages at once, also what was dropped: without it the client would send all again,
+    and more each time, until its requests are too long.
     """
     reply.acks_messages = bool(request.trickles) or request.has_unread_trickles
     if request.has_unread_trickles:
@@ -131,29 +122,29 @@ def acknowledge_messages(reply: SchedulerReply, request: SchedulerRequest, host_
 
 
 def tell(reply: SchedulerReply, telling: Telling) -> None:
-    """Messages to running jobs, and the later deadlines of jobs that the client has."""
-    reply.trickle_downs_xml = [element(name, message) for name, message in telling.said]
+    """Add messages to running jobs, and the later deadlines of jobs that the client has."""
+    reply.trickle_downs_xml = [element(name, message) for name, message in telling.messages]
     reply.later_deadlines = telling.later
 
 
-def add_jobs(reply: SchedulerReply, work: Dispatch, sent: Mapping[int, str], now: dt.datetime) -> None:
-    """The jobs that were really sent, by their present names, and those that are sent again; apps and versions once."""
-    known = work.catalogue
+def add_jobs(reply: SchedulerReply, dispatch: Dispatch, names: Mapping[int, str], now: dt.datetime) -> None:
+    """Add the jobs that were sent, by their present ``names``, and those sent again, with their apps and versions."""
+    catalogue = dispatch.catalogue
     jobs = [
-        (_named(each.job, sent[each.job.id]), each.choice, now.timestamp() + each.job.delay_bound_secs)
-        for each in work.selection.sent
-        if each.job.id in sent
+        (_named(sent.job, names[sent.job.id]), sent.choice, now.timestamp() + sent.job.delay_bound_secs)
+        for sent in dispatch.selection.sent
+        if sent.job.id in names
     ]
     jobs += [
-        (each.job, choice, told_deadline(each.deadline_at or 0.0))
-        for each, choice in work.again
-        if each.job is not None
+        (result.job, choice, told_deadline(result.deadline_at or 0.0))
+        for result, choice in dispatch.again
+        if result.job is not None
     ]
     apps = dict.fromkeys(job.app_id for job, _, _ in jobs)
-    reply.apps_xml = [known.app_xml[app_id] for app_id in apps]
+    reply.apps_xml = [catalogue.app_xml[app_id] for app_id in apps]
     chosen = {choice.key.version_id: choice for _, choice, _ in jobs if choice.version is not None}
-    reply.versions = [_version_card(choice, known) for choice in chosen.values()]
-    reply.jobs = [_job_card(job, choice, deadline_at, known) for job, choice, deadline_at in jobs]
+    reply.versions = [_version_card(choice, catalogue) for choice in chosen.values()]
+    reply.jobs = [_job_card(job, choice, deadline_at, catalogue) for job, choice, deadline_at in jobs]
 
 
 def _named(job: Job, name: str) -> Job:
@@ -161,12 +152,12 @@ def _named(job: Job, name: str) -> Job:
     return job if job.name == name else msgspec.structs.replace(job, name=name)
 
 
-def _version_card(choice: Choice, known: Catalogue) -> VersionCard:
+def _version_card(choice: Choice, catalogue: Catalogue) -> VersionCard:
     version = choice.version
     assert version is not None  # anonymous platform: the client has its versions
-    plan_class = known.plan_classes.get(version.plan_class)
+    plan_class = catalogue.plan_classes.get(version.plan_class)
     return VersionCard(
-        app_name=known.app_names[version.app_id],
+        app_name=catalogue.app_names[version.app_id],
         version_num=version.version_num,
         platform=version.platform,
         plan_class=version.plan_class,
@@ -174,33 +165,33 @@ def _version_card(choice: Choice, known: Catalogue) -> VersionCard:
         flops=choice.flops,
         gpu_type=version.processor_type if version.processor_type != CPU else "",
         gpu_usage=choice.usage.gpus,
-        files=known.version_files[version.id],
-        files_xml=known.version_xml[version.id],
+        files=catalogue.version_files[version.id],
+        files_xml=catalogue.version_xml[version.id],
         gpu_ram_bytes=plan_class.gpu_ram_used_bytes if plan_class is not None else 0,
         nthreads=max(1, int(choice.usage.ncpus)) if plan_class is not None and plan_class.nthreads_cmdline else None,
     )
 
 
-def _job_card(job: Job, choice: Choice, deadline_at: float, known: Catalogue) -> JobCard:
-    what = choice.version or choice.client_version
-    assert what is not None  # one or the other
+def _job_card(job: Job, choice: Choice, deadline_at: float, catalogue: Catalogue) -> JobCard:
+    program = choice.version or choice.client_version
+    assert program is not None  # one or the other
     details = job.details
     assert details is not None  # they are read with every job that may be sent
-    platform = what.platform or ANONYMOUS
+    platform = program.platform or ANONYMOUS
     return JobCard(
         result_name=job.name,
         workunit_name=details.workunit_name,
-        app_name=known.app_names[job.app_id],
-        version_num=what.version_num,
+        app_name=catalogue.app_names[job.app_id],
+        version_num=program.version_num,
         platform=platform,
-        plan_class=what.plan_class,
+        plan_class=program.plan_class,
         deadline_at=deadline_at,
         fpops_est=job.fpops_est,
         fpops_bound=job.fpops_bound,
         memory_bytes=job.memory_bytes,
         disk_bytes=job.disk_bytes,
         command_line=details.command_line,
-        inputs=variants.files_for(details.input_files, what.plan_class, platform, platform) or [],
+        inputs=variants.files_for(details.input_files, program.plan_class, platform, platform) or [],
         outputs=details.output_files,
         certificates=[
             upload_certificate(upload_name(job.name, number), int(file["max_nbytes"]))

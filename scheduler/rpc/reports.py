@@ -117,12 +117,12 @@ def _wrong_files(result: KnownResult, reported: ReportedResult, received: output
 
     A client reports a refused upload as a success; only the file's own element says what happened.
     """
-    here = {upload.name: upload.sent_md5 or upload.md5 for upload in result.uploads}
+    md5s = {upload.name: upload.sent_md5 or upload.md5 for upload in result.uploads}
     files = [(outputs.own_upload_name(reported.name, file.name), file) for file in reported.files]
     refused = {name: file.error for name, file in files if file.error}
     wrong = [Message("output_refused", name=name, reason=error) for name, error in refused.items()]
     for name, file in files:
-        if name in here and file.md5 and file.md5 != here[name]:
+        if name in md5s and file.md5 and file.md5 != md5s[name]:
             wrong.append(Message("output_differs", name=name))
     return wrong + [Message("output_missing", name=name) for name in received.missing if name not in refused]
 
@@ -232,11 +232,11 @@ def lost(account: Account, host_id: int, request: SchedulerRequest) -> list[Know
     others = request.other_results
     if request.is_cut or (others is None and request.hostid == host_id):
         return []
-    here = {result.name for result in request.results} | request.unread_results | (others or frozenset())
+    named = {result.name for result in request.results} | request.unread_results | (others or frozenset())
     return [
         result
         for result in account.results.values()
-        if result.host_id == host_id and result.server_state == ServerState.IN_PROGRESS and result.name not in here
+        if result.host_id == host_id and result.server_state == ServerState.IN_PROGRESS and result.name not in named
     ]
 
 
@@ -246,9 +246,9 @@ def knows_other_jobs(account: Account, host: KnownHost, request: SchedulerReques
     It has dropped a job that it has named, or still has one that it has reported.
     """
     dropped = any((result.sent_at or inf) < host.named_jobs_until for result in lost(account, host.id, request))
-    here = (account.results.get(name) for name in request.other_results or ())
+    named = (account.results.get(name) for name in request.other_results or ())
     return dropped or any(
-        result is not None and result.host_id == host.id and result.outcome in _REPORTED for result in here
+        result is not None and result.host_id == host.id and result.outcome in _REPORTED for result in named
     )
 
 

@@ -97,8 +97,8 @@ class RecordRow(JsonRow):
 
 
 class ReadRow(JsonRow):
-    """One request's row of `scheduler/rpc/read.sql`; ``n``: its place in the batch. ``host_id`` None: no such computer
-    of this account.
+    """One request's row of `scheduler/rpc/sql/read.sql`; ``n``: its place in the batch. ``host_id`` None: no such
+    computer of this account.
     """
 
     n: int

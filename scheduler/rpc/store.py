@@ -141,7 +141,7 @@ class ReadQuery(Query["ReadRow | None"]):
 
     @staticmethod
     def steps(several: Sequence[ReadQuery], *, alone: bool) -> list[Step]:
-        askers = [{"n": number, **reading.asker} for number, reading in enumerate(several)]
+        askers = [{"n": number, **query.asker} for number, query in enumerate(several)]
         return [Step(rpc_sql.read(*several[0].kind), {"askers": orjson.dumps(askers).decode()})]
 
     @staticmethod
@@ -169,7 +169,7 @@ async def read(
 
     ``key``: {"key_hash"} or, in its weak form, {"weak_user", "weak_digest", "pepper"} (`portal.wire.credentials`).
     """
-    reading = ReadQuery(
+    query = ReadQuery(
         {
             **key,
             "host_id": host_id,
@@ -183,10 +183,10 @@ async def read(
     if locks and host_id:
         # A separate statement, so that the next one sees the writes of the previous holder of the lock.
         lock = Step(rpc_sql.LOCK, {"host_id": str(host_id)})
-        rows = await fetch(lock, *ReadQuery.steps([reading], alone=True))
-        (row,) = ReadQuery.results([reading], rows)
+        rows = await fetch(lock, *ReadQuery.steps([query], alone=True))
+        (row,) = ReadQuery.results([query], rows)
     else:
-        row = await reading
+        row = await query
     return None if row is None else _account(row)
 
 

@@ -95,37 +95,37 @@ def rows(request: SchedulerRequest, account: Account, host_id: int) -> list[dict
 def telling(
     request: SchedulerRequest,
     account: Account,
-    stays: Iterable[KnownResult],
+    running: Iterable[KnownResult],
     apps: Mapping[int, AppFacts],
     now: dt.datetime,
 ) -> Telling:
-    """What the reply tells the jobs that stay on the computer; those that sent a message now may get more time.
+    """Say what the reply tells the jobs that are running; those that sent a message now may get more time.
 
-    Deadlines are those that clients are told: the project waits for a while longer, which they must not know of.
+    Deadlines are those that clients are told. The project waits for a while longer, which they must not know.
     """
     reporting = {message.result_name for message in request.trickles}
     if not (reporting or account.trickle_downs or request.named_deadlines):
         return Telling()
     grace = settings.REPORT_GRACE_SECS
     jobs = []
-    for known in stays:
-        if known.deadline_at is None:
+    for result in running:
+        if result.deadline_at is None:
             continue
-        app, later = apps.get(known.app_id), None
-        if app is not None and known.name in reporting and known.sent_at is not None:
+        app, later = apps.get(result.app_id), None
+        if app is not None and result.name in reporting and result.sent_at is not None:
             # With the grace, in which a job may still show progress
             secs = app.deadline_extension_secs
             later = trickle_downs.extended(
-                known.deadline_at,
-                known.sent_at,
+                result.deadline_at,
+                result.sent_at,
                 now.timestamp(),
                 secs and secs + grace,
-                trickle_downs.most_secs(app.max_extended_secs, known.delay_bound_secs, secs) + grace,
+                trickle_downs.most_secs(app.max_extended_secs, result.delay_bound_secs, secs) + grace,
             )
             later = None if later is None else later - grace
-        named_at = request.named_deadlines.get(known.name)
+        named_at = request.named_deadlines.get(result.name)
         jobs.append(
-            RunningJob(known.id, known.name, known.deadline_at - grace, named_at, known.name in reporting, later)
+            RunningJob(result.id, result.name, result.deadline_at - grace, named_at, result.name in reporting, later)
         )
     return trickle_downs.tell(jobs, account.trickle_downs)
 

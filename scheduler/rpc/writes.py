@@ -92,12 +92,12 @@ class WriteQuery(Query["WrittenRow | None"]):
     @staticmethod
     def steps(several: Sequence[WriteQuery], *, alone: bool) -> list[Step | Then]:
         """Lock, ordered by computer; then write those that are locked, by a statement that sees nothing older."""
-        by_host = sorted(several, key=lambda writing: writing.host_id)
-        requests = [{"host_id": each.host_id, "version": each.version, "jobs": each.ready_jobs} for each in by_host]
+        by_host = sorted(several, key=lambda query: query.host_id)
+        requests = [{"host_id": query.host_id, "version": query.version, "jobs": query.ready_jobs} for query in by_host]
 
         def of_locked(locked: Sequence[Row]) -> Params:
             host_ids = {host_id for (host_id,) in locked}
-            return _params([each.rows for each in by_host if each.host_id in host_ids], several[0].rows)
+            return _params([query.rows for query in by_host if query.host_id in host_ids], several[0].rows)
 
         reserve = Step(rpc_sql.RESERVE, {"requests": orjson.dumps(requests).decode()})
         return [reserve, Then(rpc_sql.write(*several[0].rows), of_locked)]
@@ -105,7 +105,7 @@ class WriteQuery(Query["WrittenRow | None"]):
     @staticmethod
     def results(several: Sequence[WriteQuery], rows: Sequence[Row]) -> list[WrittenRow | None]:
         written = {row.host_id: row for row in decode(WRITTEN, rows)}
-        return [written.get(each.host_id) for each in several]
+        return [written.get(query.host_id) for query in several]
 
 
 _NEVER_WAITS: Final = frozenset({"sent", "record", "host"})
@@ -153,14 +153,14 @@ def _rows(host_id: int, user_id: int, changes: Changes, now: str) -> Rows:
             for result_id, deadline_at in changes.telling.deadlines.items()
         ],
         "told": [
-            {"host_id": host_id, "id": each.id, "deadline_at": _iso(changes.telling.deadlines[each.result_id])}
-            for each in changes.telling.first_told
+            {"host_id": host_id, "id": message.id, "deadline_at": _iso(changes.telling.deadlines[message.result_id])}
+            for message in changes.telling.first_told
         ],
         "acknowledged": [{"host_id": host_id, "id": id_, "now": now} for id_ in changes.telling.acknowledged],
         "record": [changes.host.record | whose | {"last_rpc_at": now}],
         "host": [{"host_id": host_id, "now": now, "description": changes.host.description}],
     }
-    needed = {part: its for part, its in rows.items() if its}
+    needed = {part: part_rows for part, part_rows in rows.items() if part_rows}
     if any(job["must_replicate"] for job in changes.jobs):
         needed["replicated"] = []
     if any(job["bound_lane"] is not None for job in changes.jobs):

@@ -149,9 +149,9 @@ class SchedulerReply(msgspec.Struct):
     ``master_url``: empty if the client is to stay with the address that it has. ``next_rpc_secs``: the client asks
     again after this long at the latest; 0: when it has a reason. ``preferences``: the elements of newer general
     preferences; ``project_preferences``: those for this project, in each reply or, if the client is to keep what it
-    has, in none. ``signed_anew_xml``: if the key changes, files that the client may still be
+    has, in none. ``resigned_xml``: if the key changes, files that the client may still be
     fetching, signed with the new one. ``later_deadlines``: of jobs that the client has, by name.
-    preferences. ``files_to_delete``: those that clients need not keep any more. ``signed_anew_xml``: if the key
+    preferences. ``files_to_delete``: those that clients need not keep any more. ``resigned_xml``: if the key
     changes, files that the client may still be fetching, signed with the new one.
     """
 
@@ -173,7 +173,7 @@ class SchedulerReply(msgspec.Struct):
     project_preferences: str = ""
     about_project_xml: str = ""
     code_sign_key_xml: str = ""
-    signed_anew_xml: list[str] = []
+    resigned_xml: list[str] = []
     apps_xml: list[str] = []
     versions: list[VersionCard] = []
     jobs: list[JobCard] = []
@@ -222,7 +222,7 @@ def render_reply(reply: SchedulerReply) -> bytes:
         parts.append("<message_ack/>\n")
     if reply.code_sign_key_xml:
         parts.append(reply.code_sign_key_xml)
-        parts += reply.signed_anew_xml
+        parts += reply.resigned_xml
     parts += reply.apps_xml
     parts += [_version(version) for version in reply.versions]
     parts += reply.trickle_downs_xml

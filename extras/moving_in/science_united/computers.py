@@ -156,8 +156,6 @@ def _at_projects(context: Context) -> Translate:
 
 
 _NOTHING: Final = "'{0,0,0,0,0,0}'"
-_STATE: Final = """jsonb_strip_nulls(jsonb_build_object('hostid', hostid, 'at', nullif(last_secs, 0)::bigint))"""
-
 COMPUTERS_AT_PROJECTS: Final = RowStep(
     "computers at projects",
     Table(
@@ -183,7 +181,8 @@ COMPUTERS_AT_PROJECTS: Final = RowStep(
 INSERT INTO accounting_hostproject AS p (host_id, project_id, reported, earlier, credited, pending, dropped, listed,
        state, suspended, told_suspended, no_new_work, excluded, no_rsc, update_asked, drop_waiting)
 SELECT DISTINCT ON (m.host_id, j.id) m.host_id, j.id, reported, '{{}}', {_NOTHING}, {_NOTHING}, {_NOTHING}, is_listed,
-       {_STATE}, false, false, false, false, '{{}}', false, false
+       jsonb_strip_nulls(jsonb_build_object('hostid', hostid, 'at', nullif(last_secs, 0)::bigint)), false, false, false,
+       false, '{{}}', false, false
   FROM moving_rows m JOIN accounting_project j ON j.address_key = m.project_key
  ORDER BY m.host_id, j.id, last_secs DESC
     ON CONFLICT (host_id, project_id) DO UPDATE {updated(("reported", "listed", "state"), "p")}""",

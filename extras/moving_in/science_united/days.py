@@ -183,9 +183,6 @@ SELECT h.id, 0, '{{0,0,0,0,0}}', '{{}}', '{{}}', '', 0, 0
     ON CONFLICT DO NOTHING""",
     ),
 )
-_PLACE: Final = f"""
-  JOIN portal_host h ON h.owner_id = d.user_id AND h.former_number = {RECORD}
-  JOIN accounting_project p ON p.is_before_move"""
 DAYS_OF_PEOPLE: Final = RowStep(
     "days of people",
     Table("su_accounting_user", {"id": 0, **_SOURCE}, key="user_id", more={"owner": OWNER.format("user_id")}),
@@ -194,7 +191,10 @@ DAYS_OF_PEOPLE: Final = RowStep(
     (
         f"""{_days("user_id")}
 INSERT INTO accounting_day AS o (user_id, day, project_id, host_id, flags, {_KINDS})
-SELECT d.user_id, d.day, p.id, h.id, d.flags, {_OF_DAY} FROM days d {_PLACE}
+SELECT d.user_id, d.day, p.id, h.id, d.flags, {_OF_DAY}
+  FROM days d
+  JOIN portal_host h ON h.owner_id = d.user_id AND h.former_number = {RECORD}
+  JOIN accounting_project p ON p.is_before_move
  ORDER BY d.user_id, d.day
     ON CONFLICT (user_id, day, project_id, host_id) DO UPDATE {updated(("flags", *KINDS))}""",
         # The last period may have had another day at the import before. EXCEPT, as without statistics of new months

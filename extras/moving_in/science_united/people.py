@@ -51,12 +51,6 @@ PEOPLE: Final = replace(
     translator=partial(people.translator, hash_of_weak_key=credentials.key_hash, has_export=False),
 )
 
-# What people chose here themselves stays, from the first contact of one of their computers, or their sign-in, on.
-_HERE_ALREADY: Final = f"""(EXISTS (
-   SELECT FROM portal_host h JOIN accounting_hostledger l ON l.host_id = h.id
-    WHERE h.owner_id = m.id AND l.contacts > 0)
-    OR EXISTS (SELECT FROM portal_user u WHERE u.id = m.id AND {people.SIGNED_IN_HERE}))"""
-
 
 def _chosen(sign: str) -> str:
     return f"(SELECT group_concat(k.keyword_id) FROM su_user_keyword k WHERE k.user_id = t.id AND k.yesno {sign} 0)"
@@ -152,7 +146,14 @@ SELECT id, unsubscribe_hash FROM moving_rows WHERE unsubscribe_hash IS NOT NULL 
         refers_to("credit_useropening", "user_id", "id", UNKNOWN_OWNER),
         Check(
             "has been here already: what they chose here stays",
-            f"DELETE FROM moving_rows m WHERE {_HERE_ALREADY} RETURNING id",
+            # What people chose here themselves stays, from the first contact of one of their computers, or their
+            # sign-in, on.
+            f"""
+DELETE FROM moving_rows m
+ WHERE EXISTS (SELECT FROM portal_host h JOIN accounting_hostledger l ON l.host_id = h.id
+                WHERE h.owner_id = m.id AND l.contacts > 0)
+    OR EXISTS (SELECT FROM portal_user u WHERE u.id = m.id AND {people.SIGNED_IN_HERE})
+RETURNING id""",
             leaves=True,
         ),
     ),

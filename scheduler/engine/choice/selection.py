@@ -98,9 +98,9 @@ class Selection:
         """How many of these may be of this app."""
         is_gpu = processor_type != CPU
         room = self.room(processor_type)
-        each = app.max_gpu_jobs_in_progress if is_gpu else app.max_jobs_in_progress
-        if each is not None:
-            room = min(room, each * self._instances(is_gpu) - self.in_progress[app.id, is_gpu])
+        most = app.max_gpu_jobs_in_progress if is_gpu else app.max_jobs_in_progress
+        if most is not None:
+            room = min(room, most * self._instances(is_gpu) - self.in_progress[app.id, is_gpu])
         if app.max_jobs_per_rpc is not None:
             room = min(room, app.max_jobs_per_rpc - sum(sent.job.app_id == app.id for sent in self.sent))
         return max(0, room)
@@ -231,8 +231,8 @@ def jobs_wanted(selection: Selection, apps: Iterable[AppFacts]) -> dict[str, int
             fpops = app.typical_fpops or choice.flops * 3600
             wanted[type_] = max(wanted.get(type_, 0.0), selection.needs.jobs_for(fpops, choice))
     left = selection.limits.max_jobs_per_rpc - len(selection.sent)
-    found = {}
+    njobs = {}
     for type_, count in sorted(wanted.items(), key=lambda item: item[0] == CPU):
-        found[type_] = min(ceil(min(count, left)), selection.room(type_), left)
-        left -= found[type_]
-    return found
+        njobs[type_] = min(ceil(min(count, left)), selection.room(type_), left)
+        left -= njobs[type_]
+    return njobs

@@ -28,7 +28,7 @@ def job(deadline: float = 1000.4, named: float | None = 1000, *, has_begun: bool
 
 def test_the_first_reply_with_a_message_moves_the_deadline_by_a_second() -> None:
     telling = tell([job()], [message()])
-    assert telling.said == [("job", message())]
+    assert telling.messages == [("job", message())]
     assert telling.deadlines == {1: 1001.4}
     assert telling.later == [("job", 1001.4)]
     assert telling.first_told == [message()] and telling.acknowledged == []
@@ -41,7 +41,7 @@ def test_the_first_reply_with_a_message_moves_the_deadline_by_a_second() -> None
 )
 def test_a_message_goes_out_again_until_the_client_has_its_deadline(named: float | None, is_acknowledged: bool) -> None:
     telling = tell([job(1001.4, named)], [message(1001.4)])
-    assert bool(telling.said) != is_acknowledged
+    assert bool(telling.messages) != is_acknowledged
     assert telling.acknowledged == [5] * is_acknowledged
     # Nothing moves a second time.
     assert telling.deadlines == {} and telling.first_told == []
@@ -49,21 +49,21 @@ def test_a_message_goes_out_again_until_the_client_has_its_deadline(named: float
 
 def test_a_second_message_is_acknowledged_by_a_deadline_of_its_own() -> None:
     telling = tell([job(1001.4, 1000)], [message(1001.4), message(None, 6)])
-    assert [each.id for _, each in telling.said] == [5, 6]
+    assert [each.id for _, each in telling.messages] == [5, 6]
     assert telling.deadlines == {1: 1002.4}
     telling = tell([job(1002.4, 1001)], [message(1001.4), message(1002.4, 6)])
-    assert (telling.acknowledged, [each.id for _, each in telling.said]) == ([5], [6])
+    assert (telling.acknowledged, [each.id for _, each in telling.messages]) == ([5], [6])
 
 
 def test_a_message_waits_until_its_job_has_begun() -> None:
     unheard = message(has_begun=False)
-    assert tell([job()], [unheard]).said == []
-    assert tell([job(has_begun=True)], [unheard]).said == [("job", unheard)]
+    assert tell([job()], [unheard]).messages == []
+    assert tell([job(has_begun=True)], [unheard]).messages == [("job", unheard)]
 
 
 def test_a_reply_has_few_messages_and_the_rest_come_with_the_next() -> None:
     telling = tell([job()], [message(None, number) for number in range(MAX_PER_REPLY + 5)])
-    assert len(telling.said) == len(telling.first_told) == MAX_PER_REPLY
+    assert len(telling.messages) == len(telling.first_told) == MAX_PER_REPLY
 
 
 def test_a_deadline_that_the_client_has_not_yet_is_told_again() -> None:

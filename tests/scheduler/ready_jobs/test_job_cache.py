@@ -28,7 +28,7 @@ from scheduler.ready_jobs.ready_queue import FILL_NJOBS_NEAR_END, Place, ReadyJo
 from scheduler.ready_jobs.sql import BLOCK
 from scheduler.rpc import answer as rpc_answer
 from scheduler.rpc import store
-from scheduler.rpc.dispatch import NO_LIMIT
+from scheduler.rpc.choice.job_queries import NO_LIMIT
 from scheduler.rpc.writes import WriteQuery
 from scheduler.wire.requests import parse_request
 from tests.support.credit_factories import make_app, make_result, make_version, make_workunit

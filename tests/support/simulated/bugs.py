@@ -157,9 +157,9 @@ BUGS = [
     Bug(
         "a job is told to a computer though its row could not be had",
         "scheduler.rpc.writes:WriteQuery.results",
-        "written.get(each.host_id)",
-        "written.get(each.host_id) or WrittenRow(each.host_id, {job['id']: "
-        "f\"work{job['workunit_id']}_{job['id'] - 5000}\" for job in each.rows.get('sent', ())}, False)",
+        "written.get(query.host_id)",
+        "written.get(query.host_id) or WrittenRow(query.host_id, {job['id']: "
+        "f\"work{job['workunit_id']}_{job['id'] - 5000}\" for job in query.rows.get('sent', ())}, False)",
     ),
     Bug(
         "a reported job is acknowledged and not stored",

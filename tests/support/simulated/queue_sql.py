@@ -1,4 +1,4 @@
-"""What the scheduler's statements do (scheduler/rpc/*.sql, scheduler/ready_jobs/lease.sql), written independently.
+"""What the scheduler's statements do (scheduler/rpc/sql/*.sql, scheduler/ready_jobs/lease.sql), written independently.
 
 As in `tests.support.simulated.ledger_sql`, by the parameters as they are sent.
 """
@@ -60,7 +60,7 @@ class Queue:
         if statement is LEASE_JOBS:
             return self._lease(transaction, params)
         if statement is rpc_sql.pick_elsewhere(has_lanes=False):
-            found = {int(each) for each in params["found"][1:-1].split(",") if each}
+            found = {int(each) for each in params["locked"][1:-1].split(",") if each}
             picked = [
                 job
                 for query in json.loads(params["short"])

@@ -41,7 +41,7 @@ SELECT r.id, w.id AS workunit_id, r.name, w.name AS workunit_name, w.fpops_est, 
  WHERE w.memory_bound_bytes <= a.memory_bytes AND w.disk_bound_bytes <= a.disk_bytes
    AND w.fpops_est <= a.flops * (w.delay_bound_secs - a.delay_secs)
 \if :ELSEWHERE
-   AND r.id <> ALL (%(found)s::bigint[])
+   AND r.id <> ALL (%(locked)s::bigint[])
 \endif
    AND %(user_id)s::bigint <> ALL (ARRAY(
        SELECT CASE WHEN o.server_state = :UNSENT
