@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from django.utils.translation import gettext_lazy as _
@@ -24,6 +24,13 @@ class ContainersConfig(extras.SiteApp):
             extras.Link("run_image", _("Run a container image"), places),
             extras.Link("images", _("Container images"), places),
         ]
+
+    def periodic_tasks(self) -> Mapping[str, extras.Periodic]:
+        return {
+            "delete-image-files": extras.Periodic(
+                "extras.containers.tasks.delete_unused_files", 3600, _("Delete files without an image")
+            )
+        }
 
     def copied_files(self, user: User) -> Iterable[extras.CopiedFile]:
         from extras.containers.models import Image

@@ -10,16 +10,18 @@ from typing import Any, Final
 from django.core.files import File
 from django.core.files.base import ContentFile
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import QuerySet, Sum
+from django.utils import timezone
 
 from credit.models import App, AppVersion
+from extras.containers import unused
 from extras.containers.models import Image, ImageFile
 from portal.languages.messages import Message, MessageError
 from portal.models import User
 from portal.object_storage.storage import content_of
 from scheduler.engine.limits import is_name, name_rule
 from scheduler.files.store import store_file
-from scheduler.models import PlanClass
+from scheduler.models import PlanClass, StoredFile
 from scheduler.wire.container_jobs import SETTINGS, read_settings, render_settings
 from scheduler.wire.job_fields import JobError
 
@@ -31,6 +33,8 @@ MAX_FILES: Final = 20
 MAX_VARIANTS: Final = 20
 MAX_IMAGES: Final = 200
 """Of one person."""
+MAX_IMAGES_NBYTES: Final = 10 * 1024**3
+"""Of all files of one person's images."""
 _BEGINS: Final = re.compile(r"^\s*+FROM\s", re.IGNORECASE | re.MULTILINE)
 _BASE: Final = re.compile(r"[a-z0-9][A-Za-z0-9._/:@-]{0,254}")
 
@@ -100,16 +104,18 @@ def make(owner: User, app: App, name: str, variant: Variant) -> Image:
 def put_variant(image: Image, variant: Variant) -> None:
     """Give an image a variant, instead of one for the same computers. Raises ImageError. Safe to repeat.
 
-    Locks the image. Jobs that were submitted keep the files that they have.
+    Locks the owner's row, then the image. Jobs that were submitted keep the files that they have.
     """
     contents = _contents(variant)
+    User.objects.select_for_update(no_key=True).filter(pk=image.owner_id).first()
     locked = Image.objects.select_for_update(of=("self",)).select_related("app").get(pk=image.pk)
     if variant.plan_class and variant.plan_class not in plan_classes_of(locked.app):
         raise ImageError(Message("image_plan_class", name=variant.plan_class, app=locked.app.name))
     others = locked.files.exclude(plan_class=variant.plan_class, cpu=variant.cpu)
     if others.values("plan_class", "cpu").distinct().count() >= MAX_VARIANTS:
         raise ImageError(Message("image_variants_limit", number=MAX_VARIANTS))
-    locked.files.filter(plan_class=variant.plan_class, cpu=variant.cpu).delete()
+    _forget(locked.files.filter(plan_class=variant.plan_class, cpu=variant.cpu))
+    _check_quota(locked, contents)
     for open_name, content in contents.items():
         given = content_of(content)
         content.seek(0)
@@ -132,9 +138,24 @@ def remove_variant(image: Image, plan_class: str, cpu: str) -> None:
         for locked in Image.objects.select_for_update(of=("self",)).filter(pk=image.pk):
             # Compared here, as the names come from a form that anybody can change.
             gone = [file.pk for file in locked.files.all() if (file.plan_class, file.cpu) == (plan_class, cpu)]
-            locked.files.filter(pk__in=gone).delete()
+            _forget(locked.files.filter(pk__in=gone))
             if not locked.files.exists():
                 locked.delete()
+
+
+def _forget(files: QuerySet[ImageFile]) -> None:
+    """Take files from an image; those that nobody needs any more are deleted at once."""
+    ids = list(files.values_list("file", flat=True))
+    files.delete()
+    transaction.on_commit(lambda: unused.delete(StoredFile.objects.filter(pk__in=ids), timezone.now()))
+
+
+def _check_quota(image: Image, contents: Mapping[str, File[bytes]]) -> None:
+    """The owner's row is locked. A file that several variants have counts for each."""
+    before = ImageFile.objects.filter(image__owner=image.owner_id).aggregate(nbytes=Sum("file__nbytes"))["nbytes"] or 0
+    nbytes = before + sum(content.size for content in contents.values())
+    if nbytes > MAX_IMAGES_NBYTES:
+        raise ImageError(Message("image_nbytes_limit", nbytes=nbytes, most_nbytes=MAX_IMAGES_NBYTES))
 
 
 def _contents(variant: Variant) -> Mapping[str, File[bytes]]:

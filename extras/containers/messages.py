@@ -15,6 +15,7 @@ MESSAGES: Final = declare(
         "image_settings": _("%(field)s: %(reason)s"),
         "image_plan_class": _("%(app)s has no version of the plan class %(name)s, so this variant would go nowhere."),
         "image_limit": _("You have %(number)s images, which is the limit. Remove some first."),
+        "image_nbytes_limit": _("Your images would have %(nbytes)s bytes; the limit is %(most_nbytes)s. Remove some."),
         "image_variants_limit": _("The image has %(number)s variants, which is the limit."),
         "image_files_limit": _("A variant has at most %(number)s files beside its Dockerfile."),
         "image_file_twice": _("There are two files called %(name)s, or the name is the image’s own."),

@@ -63,6 +63,25 @@ def _allows(pattern: str, host: str) -> bool:
 
 
 @checks.register()
+def check_client_versions(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[CheckMessage]:
+    """Limits that leave out every client would look like a project without work."""
+    least, greatest = settings.MIN_CLIENT_VERSION, settings.MAX_CLIENT_VERSION
+    if not (least and greatest) or _version(least) <= _version(greatest):
+        return []
+    return [
+        checks.Error(
+            f"MIN_CLIENT_VERSION ({least}) is more than MAX_CLIENT_VERSION ({greatest}).",
+            hint="No computer would get work.",
+            id="cobblestone.E007",
+        )
+    ]
+
+
+def _version(text: str) -> tuple[int, ...]:
+    return (*map(int, text.split(".")), 0)[:3]
+
+
+@checks.register()
 def check_repeat_intervals(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[CheckMessage]:
     """The first contact after an attachment brings the resource shares: it must not come later than others."""
     if settings.AM_REPEAT_SECS_AFTER_ATTACH <= settings.AM_REPEAT_SECS:

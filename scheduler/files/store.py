@@ -33,7 +33,8 @@ def store_file(
 ) -> StoredFile:
     """Store ``content`` under ``name`` for good; the one that is there if it was stored before. Safe to repeat.
 
-    One that was deleted is stored again, if the content is the same. Locks its row.
+    One that was deleted is stored again, if the content is the same. Locks its row, so that nobody deletes it before
+    the caller's transaction ends, in which a row may come to name it.
 
     ``signature``: the code-signing signature of a program; ``batch``: an input that goes when this batch is done.
     Raises StoringError for another content under a name that was used, and for a name that clients cannot have.
@@ -57,10 +58,10 @@ def store_file(
             file.path = storage.keep(file.path, content, given)
             file.save(update_fields=["path"])
             return file
+        file = StoredFile.objects.select_for_update(no_key=True, of=("self",)).get(pk=file.pk)
         is_same = file.md5 == given.md5 and file.is_executable == is_executable
-        if is_same and (file.deleted_at is not None or (signature and not file.signature)):
-            file = StoredFile.objects.select_for_update(no_key=True, of=("self",)).get(pk=file.pk)
-            if file.deleted_at is None and not file.signature:
+        if is_same:
+            if file.deleted_at is None and signature and not file.signature:
                 # It came as an input, and now belongs to a program.
                 file.signature = signature
                 file.save(update_fields=["signature"])

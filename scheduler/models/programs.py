@@ -21,6 +21,11 @@ if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
 
 MAX_GPU_FLOPS: Final = 1e18
+_RANGES: Final = (
+    *("client_version", "driver_version", "compute_capability", "cuda_version", "opencl_version"),
+    *("virtualbox_version", "gpu_peak_flops"),
+)
+"""What a plan class limits from below and above, where 0 is no limit."""
 
 
 def _version(name: StrOrPromise) -> models.PositiveIntegerField[int, int]:
@@ -155,6 +160,12 @@ class PlanClass(models.Model):
         return self.name
 
     def clean(self) -> None:
+        for name in _RANGES:
+            least, most = getattr(self, f"min_{name}") or 0, getattr(self, f"max_{name}") or 0
+            if least > most > 0:
+                raise ValidationError(
+                    {f"max_{name}": _("Less than the minimum: no computer would get these versions.")}
+                )
         # What jobs may say was checked for it (scheduler.programs.containers).
         others = PlanClass.objects.filter(pk=self.pk).exclude(needs_docker=self.needs_docker)
         if others.exists() and AppVersion.objects.filter(plan_class=self.name).exists():

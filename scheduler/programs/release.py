@@ -178,6 +178,12 @@ def _check_version(given: Mapping[str, Any], where: str) -> None:
             raise ReleaseError(
                 f"{where}, {name}: " + gettext("a number from %(low)s to %(high)s.") % {"low": low, "high": high}
             )
+    least, most = given.get("min_client_version", 0), given.get("max_client_version", 0)
+    if least > most > 0:
+        raise ReleaseError(
+            f"{where}, max_client_version: "
+            + gettext("less than min_client_version (%(least)s), so no computer would get it.") % {"least": least}
+        )
     type_ = given.get("processor_type", ProcessorType.CPU)
     if type_ not in list(ProcessorType):
         raise ReleaseError(

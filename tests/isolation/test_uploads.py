@@ -6,23 +6,27 @@ import datetime as dt
 import hashlib
 import itertools
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
-from django.db import connection
+from django.db import connection, transaction
 from django.utils import timezone
 from pytest_django import Settings
 
 from credit.models import FileDeleteState, Outcome, Result, ServerState, Workunit
 from portal.clients import sync_driver
 from portal.object_storage import storage
-from scheduler.files import incoming, leftovers, receive, uploads
+from scheduler.files import incoming, inputs, leftovers, receive, uploads
+from scheduler.files.store import store_file
 from scheduler.files.uploads import UploadError
 from scheduler.lifecycle import file_deleter
-from scheduler.models import PendingFile, Upload
+from scheduler.models import InputUpload, PendingFile, Upload, VersionFile
 from scheduler.wire.uploads import REFUSED, TRY_AGAIN
+from tests.support.credit_factories import make_app, make_version
 from tests.support.interleavings import Scene, Work, try_all
 from tests.support.upload_requests import asked_of, make_task, upload_body
 from tests.support.work_scenes import NOON, computer_with_work, volunteer
@@ -69,6 +73,31 @@ def upload(task: Result, server: str, content: bytes = CONTENT) -> Work:
 def delete_files(task: Result) -> None:
     Workunit.objects.filter(pk=task.workunit_id).update(file_delete_state=FileDeleteState.READY)
     file_deleter.run(NOON)
+
+
+def test_an_input_is_deleted_while_a_version_comes_to_have_it() -> None:
+    def make() -> Scene:
+        owner, name = volunteer(), f"table{next(numbers)}"
+        version = make_version(make_app(f"app{next(numbers)}"))
+        file = store_file(name, ContentFile(CONTENT))
+        given = InputUpload.objects.create(owner=owner, name=name, nbytes=file.nbytes, md5=file.md5, file=file)
+
+        def delete() -> None:
+            with suppress(inputs.InputConflict):
+                inputs.delete(given, NOON)
+
+        @transaction.atomic
+        def release() -> None:
+            VersionFile.objects.create(app_version=version, file=store_file(name, ContentFile(CONTENT)))
+
+        def check_(_: list[Any]) -> None:
+            kept = VersionFile.objects.get(app_version=version).file
+            assert kept.deleted_at is None
+            assert default_storage.exists(kept.path)
+
+        return Scene([delete, release], check_)
+
+    try_all(make)
 
 
 def stored(task: Result) -> list[str]:

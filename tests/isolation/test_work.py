@@ -14,9 +14,10 @@ from django.db import transaction
 
 from accounting.account_data.erasure import erase_due
 from accounting.computers.merge import merge
-from credit.models import App, Batch, Result, ServerState, UserCredit, Workunit
+from credit.models import App, Batch, Outcome, Result, ServerState, UserCredit, Workunit
 from credit.validator.partial_grants import grant_part
 from credit.validator.passes import run_pass
+from credit.validator.settled_parts import settle_parts
 from portal.clients import sync_driver
 from portal.models import Host, RequestedWork, User
 from portal.people.accounts import ClientAuthError
@@ -343,6 +344,40 @@ def test_two_workers_take_different_pieces_of_requested_work(monkeypatch: pytest
             assert RequestedWork.objects.filter(finished_at=None).count() == 1
 
         return Scene([requested_work.carry_out_next] * 2, check_)
+
+    try_all(make)
+
+
+def test_parts_of_a_late_job_are_taken_back_while_its_report_is_validated() -> None:
+    """All of the job is credited once: what was taken back comes with the rest."""
+
+    def make() -> Scene:
+        app = app_with_jobs(0)
+        app.versions.update(pfc_n=200, pfc_avg=1.2, pfc_scale=1.0)
+        host = computer_with_work(volunteer())
+        version = app.versions.get()
+        record(host, version, pfc_n=20, pfc_avg=1.2)
+        job = make_result(make_workunit(app, min_quorum=1, target_nresults=1), host, app_version=version)
+        assert grant_part(job.pk, 1000.0, NOON)
+        late = {"server_state": ServerState.OVER, "outcome": Outcome.NO_REPLY}
+        Result.objects.filter(pk=job.pk).update(**late)
+
+        def report() -> None:
+            come = {"outcome": Outcome.SUCCESS, "received_at": NOON, "elapsed_secs": 3000.0, "cpu_secs": 2000.0}
+            with transaction.atomic():
+                Workunit.objects.select_for_update(no_key=True).get(pk=job.workunit_id)
+                Result.objects.filter(pk=job.pk).update(**come, output_digest=b"r" * 16)
+                Workunit.objects.filter(pk=job.workunit_id).update(need_validate=True)
+            run_pass(app.pk, NOON)
+
+        def check_(_: list[Any]) -> None:
+            settle_parts(NOON)
+            run_pass(app.pk, NOON)
+            # 3,000 s at 4 GFLOPS
+            assert UserCredit.objects.get(user=host.owner).total_credit == pytest.approx(3000 * 4e9 * 200 / 86400e9)
+            credit_is_right()
+
+        return Scene([lambda: settle_parts(NOON), report], check_)
 
     try_all(make)
 

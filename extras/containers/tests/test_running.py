@@ -13,10 +13,12 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.utils import timezone
 
+from credit.engine.states import FileDeleteState
 from credit.models import App, Batch
 from extras.containers import images
 from extras.containers.images import ImageError, Variant
 from extras.containers.models import Image
+from extras.containers.tasks import delete_unused_files
 from extras.containers.tests.conftest import LINUX, MAC
 from portal.models import User
 from scheduler.models import StoredFile, SubmissionDraft
@@ -69,6 +71,48 @@ def inputs(reply: str) -> dict[str, str]:
 def content_of(name: str) -> str:
     with default_storage.open(StoredFile.objects.get(name=name).path) as content:
         return str(content.read().decode())
+
+
+def test_files_of_replaced_variants_go_once_no_job_needs_them(
+    app: App, alice: User, django_capture_on_commit_callbacks: Any
+) -> None:
+    def put(image: Image, text: str) -> StoredFile:
+        with django_capture_on_commit_callbacks(execute=True):
+            images.put_variant(image, Variant(f"FROM {text}\n"))
+        return image.files.get().file
+
+    def is_here(file: StoredFile) -> bool:
+        file.refresh_from_db()
+        assert default_storage.exists(file.path) is (file.deleted_at is None)
+        return file.deleted_at is None
+
+    image = images.make(alice, app, "wc", Variant("FROM a\n"))
+    first, second = image.files.get().file, put(image, "b")
+    assert (is_here(first), is_here(second)) == (False, True)
+    job = {"program_files": image.program_files(), "output_files": [], "fpops_est": 1e12}
+    batch, _ = submit(app, {}, [job], owner=None, now=timezone.now())
+    third = put(image, "c")
+    # A job needs it.
+    assert is_here(second)
+    batch.workunits.update(file_delete_state=FileDeleteState.DONE)
+    delete_unused_files()
+    assert (is_here(second), is_here(third)) == (False, True)
+    # The same again is stored again, though its name was used.
+    assert put(image, "a").pk == first.pk
+    assert is_here(first)
+    with django_capture_on_commit_callbacks(execute=True):
+        images.remove_variant(image, "", "")
+    assert not is_here(first)
+
+
+def test_the_images_of_a_person_have_a_limit(app: App, alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    image = images.make(alice, app, "wc", Variant("FROM a\n"))
+    monkeypatch.setattr(images, "MAX_IMAGES_NBYTES", 14)
+    images.put_variant(image, Variant("FROM b\n"))
+    images.put_variant(image, Variant("FROM b\n", cpu="arm"))
+    with pytest.raises(ImageError, match="15 bytes"):
+        images.put_variant(image, Variant("FROM bb\n"))
+    assert image.files.count() == 2
 
 
 def test_an_image_is_run_on_five_hundred_inputs_of_one_archive(browser: Client, app: App, alice: User) -> None:

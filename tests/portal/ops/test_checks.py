@@ -78,6 +78,21 @@ def test_the_contact_after_an_attachment_comes_no_later_than_others(settings: Se
     assert ids(checks.check_repeat_intervals(None)) == ["cobblestone.E003"]
 
 
+@pytest.mark.parametrize(
+    ("least", "greatest", "found"),
+    [
+        ("7.16.0", "", []),
+        ("", "7.16", []),
+        ("7.16", "7.16.0", []),
+        ("7.9.5", "7.16.0", []),
+        ("8.2", "7.16.20", ["cobblestone.E007"]),
+    ],
+)
+def test_some_client_must_get_work(settings: Settings, least: str, greatest: str, found: list[str]) -> None:
+    settings.MIN_CLIENT_VERSION, settings.MAX_CLIENT_VERSION = least, greatest
+    assert ids(checks.check_client_versions(None)) == found
+
+
 @pytest.fixture
 def key_files(settings: Settings, tmp_path: Path) -> tuple[Path, Path]:
     """A pair of signing keys, in the files that the settings name."""

@@ -231,6 +231,10 @@ def test_a_wrong_or_missing_signature_is_refused(folder: Path, tmp_path: Path) -
         ({"app": "a" * 65}, "app: .* is not a name of at most 64 letters"),
         ({"app": "alpine\n"}, "app: 'alpine.n' is not a name of at most 64 letters"),
         ({"version_num": 0}, "version_num: a number from 1 to"),
+        (
+            {"min_client_version": 80200, "max_client_version": 71600},
+            r"max_client_version: less than min_client_version \(80200\), so no computer would get it",
+        ),
         ({"version_num": "1"}, "version_num: '1' is not of type int"),
         ({"version_num": True}, "version_num: True is not of type int"),
         ({"avg_ncpus": float("nan")}, "avg_ncpus: nan is not of type float"),
