@@ -21,6 +21,7 @@ from scheduler.engine.choice import containers, keywords, reliable, sizes, versi
 from scheduler.engine.choice.client_versions import ClientLimits, number_of, refused, site_reason
 from scheduler.engine.choice.needs import Needs
 from scheduler.engine.choice.selection import Limits, Selection, jobs_by_app_weight, jobs_wanted
+from scheduler.engine.choice.system_versions import libc_number, os_number
 from scheduler.engine.choice.ties import Separation, ties_of
 from scheduler.engine.choice.versions import Choices
 from scheduler.engine.facts import AppFacts, Choice, Computer, JobQuery, RecordKey, Records, Usage, Version
@@ -103,6 +104,8 @@ def computer_of(request: SchedulerRequest, preferences: ProjectPreferences = NOT
         virtualbox=host.virtualbox_version,
         allows_vms=host.allows_vms,
         texts=(host.os_version, host.p_vendor, host.p_model),
+        os_number=os_number(host.os_name, host.os_version),
+        libc_number=libc_number(host.os_version),
     )
 
 
