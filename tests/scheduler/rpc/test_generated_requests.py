@@ -124,11 +124,20 @@ class World:
             "min_quorum": ncopies,
             "priority": self.draw.choice([0, 0, 5]),
         }
-        if app.n_size_classes > 1 and not target and not number:
-            fields["size_class"] = self.draw.choice([None, 0, 1, 2])
         if self.draw.random() < 0.3:
             fields["input_files"] = [sticky(self.draw.choice(MAPS))]
-        batch, _ = submit(app, JOB, [fields] * self.draw.randint(1, 4), owner=None, now=timezone.now())
+        jobs = [fields] * self.draw.randint(1, 4)
+        self._submit(app, jobs, target)
+
+    def submit_sizes(self) -> None:
+        """Jobs of several sizes, and some that are for all."""
+        app = self.draw.choice([self.apps["sizes"], self.apps["sizes"], self.apps["sizes_in_classes"]])
+        common = {"min_quorum": self.draw.choice([1, 2]), "priority": self.draw.choice([0, 0, 5])}
+        jobs = [{**common, "size_class": self.draw.choice([None, 0, 1, 2])} for _ in range(self.draw.randint(4, 12))]
+        self._submit(app, jobs, {})
+
+    def _submit(self, app: App, jobs: list[dict[str, Any]], target: dict[str, int]) -> None:
+        batch, _ = submit(app, JOB, jobs, owner=None, now=timezone.now())
         self.targets.update(dict.fromkeys(batch.workunits.values_list("pk", flat=True), target))
         catalogue.forget()
 
@@ -248,6 +257,8 @@ def run(seed: int, nsteps: int) -> World:
     for step in range(nsteps):
         if step % 4 == 0:
             world.submit()
+        if step % 6 == 0:
+            world.submit_sizes()
         if step % 11 == 10:
             world.block()
         if step % 3 == 0:
