@@ -14,8 +14,15 @@ from scheduler.engine.facts import Computer, PlanClassRules, Version
 from scheduler.engine.request import Gpu
 
 CUDA = Gpu(
-    *("NVIDIA", 1, 1e13, 8 * 2**30),
-    **{"driver": 53_504, "capability": 806, "has_opencl": True, "opencl": 300, "cuda": 12_020},
+    type="NVIDIA",
+    count=1,
+    peak_flops=1e13,
+    ram_bytes=8 * 2**30,
+    driver=53_504,
+    capability=806,
+    has_opencl=True,
+    opencl=300,
+    cuda=12_020,
     model="NVIDIA GeForce RTX 4070",
 )
 AMD = Gpu("ATI", 1, 1e13, 8 * 2**30, has_opencl=True, opencl=200, has_doubles=True)
