@@ -54,6 +54,7 @@ PLAN_CLASS_FIELDS: Final[tuple[tuple[StrOrPromise | None, tuple[str, ...]], ...]
         _("Which computers"),
         (
             *("min_ncpus", "cpu_features", "cpu_vendor_pattern", "cpu_model_pattern", "os_pattern"),
+            *("min_os_version", "max_os_version", "min_libc_version"),
             *("min_client_version", "max_client_version"),
         ),
     ),
@@ -63,7 +64,7 @@ PLAN_CLASS_FIELDS: Final[tuple[tuple[StrOrPromise | None, tuple[str, ...]], ...]
             *("gpu_usage", "cpu_share", "min_gpu_ram_bytes", "gpu_ram_used_bytes"),
             *("min_driver_version", "max_driver_version", "min_compute_capability", "max_compute_capability"),
             *("min_cuda_version", "max_cuda_version", "needs_opencl", "min_opencl_version", "max_opencl_version"),
-            *("needs_double_precision", "min_gpu_peak_flops", "max_gpu_peak_flops"),
+            *("needs_double_precision", "min_gpu_peak_flops", "max_gpu_peak_flops", "gpu_model_pattern"),
         ),
     ),
     (
@@ -116,6 +117,11 @@ class PlanClassForm(AuditedForm):
                 "A regular expression for what BOINC reports, with at most three of * + ? and no repeated groups. "
                 "Empty means any."
             ),
+            "min_os_version": _(
+                "Of Windows 1001904500 for 10.0.19045, of macOS by Darwin 220600 for 22.6.0, of Linux by the kernel "
+                "51500 for 5.15.0. 0 means any."
+            ),
+            "min_libc_version": _("231 is 2.31. Only Linux tells it; 0 means any, also none."),
             "needs_virtualbox": _("Its versions go only to computers whose main platform is theirs."),
             "needs_vm_acceleration": _("Without it, a virtual machine runs slowly and with one processor."),
             "min_virtualbox_version": _("70012 is 7.0.12; 0 means any."),
@@ -141,6 +147,9 @@ class PlanClassForm(AuditedForm):
 
     def clean_cpu_model_pattern(self) -> str:
         return self._pattern("cpu_model_pattern")
+
+    def clean_gpu_model_pattern(self) -> str:
+        return self._pattern("gpu_model_pattern")
 
     def _pattern(self, field: str) -> str:
         pattern: str = self.cleaned_data[field]

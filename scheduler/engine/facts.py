@@ -110,6 +110,11 @@ class PlanClassRules:
     cpu_share: float = 0.0
     # For the texts of `Computer.texts`; empty: any
     patterns: tuple[str, str, str] = ("", "", "")
+    gpu_pattern: str = ""
+    # `system_versions`
+    min_os: int = 0
+    max_os: int = 0
+    min_libc: int = 0
     needs_virtualbox: bool = False
     needs_acceleration: bool = False
     min_virtualbox: int = 0
@@ -151,7 +156,7 @@ class Computer:
     ``containers``: those that BOINC can use there (`containers.usable`). ``platform``: the primary one. ``client``: the
     version of BOINC (8.2.4: 80204). ``virtualbox``: its version as the client tells it; ``allows_vms``: no virtual
     machine has failed there for want of the processor's help. ``texts``: of the system's version, and of the
-    processor's vendor and model.
+    processor's vendor and model. ``os_number``, ``libc_number``: as `choice.system_versions` has them.
     """
 
     ncpus: int
@@ -171,6 +176,8 @@ class Computer:
     virtualbox: str = ""
     allows_vms: bool = True
     texts: tuple[str, str, str] = ("", "", "")
+    os_number: int = 0
+    libc_number: int = 0
 
     def instances(self, processor_type: str) -> int:
         gpu = self.gpus.get(processor_type)

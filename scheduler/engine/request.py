@@ -49,6 +49,7 @@ class Gpu:
     opencl: int = 0
     cuda: int = 0
     has_doubles: bool = False
+    model: str = ""
 
 
 @dataclass(frozen=True, slots=True)

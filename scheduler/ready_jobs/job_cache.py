@@ -53,7 +53,7 @@ class JobCache:
         """
         lanes = [0, *(lane for lane in query.sizes if lane in self._sizes(catalogue))]
         with self._lock:
-            queues = [self.queues.setdefault(lane, ReadyQueue(self.app_id, lane, self._lock)) for lane in lanes]
+            queues = [self._queue(lane) for lane in lanes]
             if not all(queue.is_of(catalogue) for queue in queues):
                 return []
             workunits = set[int]().union(*(queue.taken_workunits() for queue in queues))
@@ -68,6 +68,11 @@ class JobCache:
             for ready in suitable:
                 self.queues[ready.job.lane].hand_out(ready, {user_id, *query.ties})
             return [ready.job for ready in suitable]
+
+    def _queue(self, lane: int) -> ReadyQueue:
+        if lane not in self.queues:
+            self.queues[lane] = ReadyQueue(self.app_id, lane, self._lock)
+        return self.queues[lane]
 
     def put_back(self, jobs: Sequence[Job]) -> None:
         """Put jobs back at their places."""

@@ -16,6 +16,7 @@ from portal.models import Host
 from portal.wire.hardware import Containers, Distro
 from scheduler.engine.choice.client_versions import may_run, number_of
 from scheduler.engine.choice.containers import usable
+from scheduler.engine.choice.system_versions import libc_number, os_number
 from scheduler.engine.choice.versions import usage_of
 from scheduler.engine.facts import Computer, PlanClassRules, Version
 from scheduler.engine.request import CPU, GPU_TYPES, Gpu
@@ -127,6 +128,8 @@ def _computer(host: Host) -> Computer:
         client=number_of(host.client_version),
         virtualbox=host.virtualbox_version,
         texts=(host.os_version, host.p_vendor, host.p_model),
+        os_number=os_number(host.os_name, host.os_version),
+        libc_number=libc_number(host.os_version),
     )
 
 
@@ -149,6 +152,7 @@ def _gpus(coprocs: list[dict[str, Any]]) -> Iterator[Gpu]:
                 ram_bytes=coproc.get("ram_bytes") or 0,
                 driver=_driver(str(coproc.get("driver_version") or "")) if coproc["type"] == "NVIDIA" else 0,
                 has_opencl=bool(coproc.get("opencl_version")),
+                model=str(coproc.get("name") or ""),
             )
 
 

@@ -14,6 +14,7 @@ from scheduler.wire.request_fields import END, LIMITS, MAX_BYTES, MAX_FLOPS, MAX
 
 MAX_GPU_TYPES: Final = 16
 MAX_FEATURES: Final = 4096
+MAX_GPU_MODEL: Final = 256
 """Bytes of the names of a processor's features."""
 MAX_TYPE_NAME: Final = 16
 """Characters of a processor type, as results keep it."""
@@ -100,6 +101,7 @@ def _gpu(kind: str, count: int, fields: dict[bytes, bytes]) -> Gpu:
         opencl=int(version[1]) * 100 + int(version[2]) if version else 0,
         cuda=int_or_none(fields.get(b"cudaVersion"), 0, MAX_INT) or 0,
         has_doubles=_DOUBLES.search(opencl) is not None,
+        model=clip(fields.get(b"name", b""), MAX_GPU_MODEL, entities=True),
     )
 
 

@@ -29,7 +29,14 @@ _TAKEN: Final = frozenset(
         *("max_nvidia_compcap", "min_cuda_version", "max_cuda_version", "min_opencl_version", "max_opencl_version"),
         *("min_gpu_peak_flops", "max_gpu_peak_flops", "double_precision_fp", "gpu_ram_used_mb", "cpu_frac"),
         *("os_regex", "cpu_vendor_regex", "cpu_model_regex", "virtualbox", "vm_accel_required", "min_vbox_version"),
-        *("max_vbox_version", "exclude_vbox_version", "is64bit"),
+        *(
+            "max_vbox_version",
+            "exclude_vbox_version",
+            "is64bit",
+            "min_os_version",
+            "max_os_version",
+            "min_libc_version",
+        ),
     }
 )
 _PATTERNS: Final = ("os_regex", "cpu_vendor_regex", "cpu_model_regex")
@@ -84,6 +91,9 @@ class PlanClassFacts:
     min_virtualbox_version: int = 0
     max_virtualbox_version: int = 0
     excluded_virtualbox_versions: str = ""
+    min_os_version: int = 0
+    max_os_version: int = 0
+    min_libc_version: int = 0
     lost: list[str] = field(default_factory=list)
 
 
@@ -163,6 +173,9 @@ def _facts(children: list[blobs.Element]) -> PlanClassFacts:
         count("min_vbox_version"),
         count("max_vbox_version"),
         " ".join(number for number in excluded if re.fullmatch(r"[0-9]{1,9}", number))[:200].strip(),
+        count("min_os_version"),
+        count("max_os_version"),
+        count("min_libc_version"),
         lost,
     )
 

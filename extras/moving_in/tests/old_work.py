@@ -36,7 +36,7 @@ PLAN_CLASSES: Final = """<?xml version="1.0"?>
     <name>vbox64</name><virtualbox/><is64bit/><vm_accel_required/><min_vbox_version>50000</min_vbox_version>
     <exclude_vbox_version>60100</exclude_vbox_version><exclude_vbox_version>60101</exclude_vbox_version>
     <min_core_client_version>702</min_core_client_version><os_regex>Linux.*(5|6)</os_regex>
-    <min_os_version>50000</min_os_version>
+    <min_os_version>50000</min_os_version><min_android_version>80000</min_android_version>
   </plan_class>
   <plan_class>
     <name>cuda_old</name><gpu_type>nvidia</gpu_type><cuda/><min_nvidia_compcap>301</min_nvidia_compcap>

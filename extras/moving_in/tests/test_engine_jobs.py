@@ -68,8 +68,9 @@ def test_plan_classes_say_what_has_no_place() -> None:
     found = plan_classes.read(PLAN_CLASSES)
     mt, vbox, cuda = found["mt4"], found["vbox64"], found["cuda_old"]
     assert (mt.min_ncpus, mt.max_ncpus, mt.nthreads_cmdline, mt.lost) == (2, 4, True, [])
-    assert (vbox.needs_virtualbox, vbox.needs_vm_acceleration, vbox.lost) == (True, True, ["min_os_version"])
+    assert (vbox.needs_virtualbox, vbox.needs_vm_acceleration, vbox.lost) == (True, True, ["min_android_version"])
     assert (vbox.min_virtualbox_version, vbox.excluded_virtualbox_versions) == (50_000, "60100 60101")
+    assert (vbox.min_os_version, vbox.max_os_version) == (50_000, 0)
     assert (vbox.min_client_version, vbox.os_pattern) == (70_200, "Linux.*(5|6)")
     assert (cuda.processor_type, cuda.gpu_usage, cuda.cpu_share) == (ProcessorType.NVIDIA, 0.5, 0.1)
     assert (cuda.gpu_ram_used_bytes, cuda.max_cuda_version, cuda.max_opencl_version) == (384 * 2**20, 12_020, 0)

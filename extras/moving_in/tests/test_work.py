@@ -88,8 +88,8 @@ def test_an_app_comes_with_its_versions_files_keys_and_plan_classes(work: OldWor
     assert (threads.plan_class, threads.pfc_n, threads.pfc_avg, threads.pfc_scale) == ("mt4", 50, 0.5, 0.25)
     assert PlanClass.objects.get(name="mt4").max_ncpus == 4
     assert PlanClass.objects.get(name="vbox64").needs_virtualbox
-    assert box.is_deprecated  # the least version of the system is not looked at here
-    assert "min_os_version: no place here, so its versions are taken as withdrawn" in told(tallies["plan classes"])
+    assert box.is_deprecated  # the least version of Android is not looked at here
+    assert "min_android_version: no place here, so its versions are taken as withdrawn" in told(tallies["plan classes"])
     (file,) = first.files.all()
     with default_storage.open(file.file.path) as content:
         assert content.read() == b"#!/bin/sh\n"

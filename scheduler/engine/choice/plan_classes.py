@@ -41,6 +41,7 @@ def missing(plan_class: PlanClassRules, platform: str, computer: Computer) -> Re
         computer.ncpus >= plan_class.min_ncpus
         and plan_class.cpu_features <= computer.features
         and all(matches(pattern, text) for pattern, text in zip(plan_class.patterns, computer.texts, strict=True))
+        and _has_system(plan_class, computer)
     )
     return None if fits else Reason.PLAN_CLASS
 
@@ -62,6 +63,14 @@ def _missing_for_vms(plan_class: PlanClassRules, platform: str, computer: Comput
     if plan_class.needs_acceleration and not has_acceleration(computer):
         return Reason.ACCELERATION
     return None
+
+
+def _has_system(plan_class: PlanClassRules, computer: Computer) -> bool:
+    """Whether its system and C library are of the right version; one that is not known is of none."""
+    is_asked = plan_class.min_os or plan_class.max_os
+    has_version = not is_asked or bool(computer.os_number)
+    is_right = has_version and _within(computer.os_number, plan_class.min_os, plan_class.max_os)
+    return is_right and computer.libc_number >= plan_class.min_libc
 
 
 def _lets_too_few(plan_class: PlanClassRules, computer: Computer) -> bool:
@@ -102,6 +111,7 @@ def fits_gpu(plan_class: PlanClassRules, gpu: Gpu) -> bool:
         and _within(gpu.peak_flops, plan_class.min_gpu_flops, plan_class.max_gpu_flops)
         and (gpu.has_opencl or not plan_class.needs_opencl)
         and (gpu.has_doubles or not plan_class.needs_doubles)
+        and matches(plan_class.gpu_pattern, gpu.model)
     )
 
 

@@ -11,6 +11,7 @@ from portal.clients.database.settings_cache import cached_setting
 from scheduler.engine.choice import containers
 from scheduler.engine.choice.client_versions import ClientLimits, number_of
 from scheduler.engine.choice.selection import Limits
+from scheduler.engine.choice.system_versions import libc_number, os_number
 from scheduler.engine.facts import Computer
 from scheduler.engine.project_preferences import NOTHING_CHOSEN, ProjectPreferences
 from scheduler.engine.request import GPU_TYPES, SchedulerRequest
@@ -45,6 +46,8 @@ def computer_of(request: SchedulerRequest, preferences: ProjectPreferences = NOT
         virtualbox=host.virtualbox_version,
         allows_vms=host.allows_vms,
         texts=(host.os_version, host.p_vendor, host.p_model),
+        os_number=os_number(host.os_name, host.os_version),
+        libc_number=libc_number(host.os_version),
     )
 
 

@@ -23,6 +23,7 @@ NUMBERS = (
     *("min_client_version", "max_client_version", "max_driver_version", "max_compute_capability", "min_cuda_version"),
     *("max_cuda_version", "min_opencl_version", "max_opencl_version", "min_gpu_peak_flops", "max_gpu_peak_flops"),
     *("gpu_ram_used_bytes", "cpu_share", "min_virtualbox_version", "max_virtualbox_version"),
+    *("min_os_version", "max_os_version", "min_libc_version"),
 )
 CUDA: dict[str, Any] = {
     **dict.fromkeys(NUMBERS, 0),
@@ -86,6 +87,7 @@ def test_a_class_made_in_the_admin_decides_who_gets_its_versions(desk: Client, a
         ({"name": "../cuda"}, "name"),
         ({"processor_type": "TPU"}, "processor_type"),
         ({"os_pattern": "(a+)+"}, "os_pattern"),
+        ({"gpu_model_pattern": "(a+)+"}, "gpu_model_pattern"),
         ({"cpu_vendor_pattern": "["}, "cpu_vendor_pattern"),
         ({"cpu_model_pattern": "a{2}"}, "cpu_model_pattern"),
         ({"cpu_share": 1.5}, "cpu_share"),

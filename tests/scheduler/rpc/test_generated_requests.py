@@ -1,19 +1,25 @@
-"""Generated computers, jobs and requests, against a model of whom each job may go to, written from the documents."""
+"""Generated computers, jobs and requests, against a model of whom each job may go to, written from the documents.
+
+No job is sent twice or to whom it is not for, nobody gets more than their limits, nothing that is needed is deleted,
+and every reply can be read.
+"""
 
 from __future__ import annotations
 
 import random
-from collections import defaultdict
+import re
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 from django.utils import timezone
 from pytest_django import Settings
 
-from credit.models import App, AppVersion, Membership, Result, ServerState, Team
+from credit.models import App, AppVersion, HostAppVersion, Membership, Result, ServerState, Team, Workunit
 from portal.models import User
-from scheduler.engine.lanes import is_for_one_person
+from scheduler.engine.lanes import Lane, is_for_one_person, is_of_size
 from scheduler.lifecycle import transitioner
 from scheduler.models import WorkBlock
 from scheduler.programs import catalogue
@@ -36,28 +42,50 @@ class Machine:
     team_id: int
     system: str
     client: int
+    size_class: int
 
 
+LIMITS = [2e9, 4e9]
+"""Where the size classes of the apps begin."""
+QUOTA = 3
+"""Jobs a day for each of four processors."""
+IN_PROGRESS = 2
+"""For each of them."""
 APPS: dict[str, dict[str, Any]] = {
     "plain": {},
     "classes": {"homogeneous_redundancy": "coarse"},
     "versions": {"homogeneous_app_version": True},
     "both": {"homogeneous_redundancy": "fine", "homogeneous_app_version": True},
+    "sizes": {"n_size_classes": 3, "size_limits": LIMITS},
+    "sizes_in_classes": {"n_size_classes": 3, "size_limits": LIMITS, "homogeneous_redundancy": "coarse"},
 }
+MAPS = ["1", "2", "3"]
+
+
+def sticky(number: str) -> dict[str, Any]:
+    """An input that computers keep."""
+    url = f"https://data.example.org/map_{number}"
+    return {"open_name": "map", "url": url, "nbytes": 4, "md5": number * 32, "sticky": True}
 
 
 class World:
-    """Three people in two teams, eight computers, and apps that bind workunits to a class, a version, both, or none."""
+    """Three people in two teams, eight computers, and apps that bind workunits to a class, a version, both, or none, or
+    have jobs of several sizes.
+    """
 
     def __init__(self, seed: int) -> None:
         self.draw = random.Random(seed)
         teams = [Team.objects.create(name=f"Team {number}") for number in range(2)]
-        self.apps = {name: make_app(name=name, max_jobs_per_day_init=1000, **fields) for name, fields in APPS.items()}
+        self.apps = {name: make_app(name=name, max_jobs_per_day_init=QUOTA, **fields) for name, fields in APPS.items()}
         for app in self.apps.values():
             for platform in (LINUX, WINDOWS):
                 make_version(app, 100, platform)
                 make_version(app, 101, platform, min_client_version=72_000)
         self.targets: dict[int, dict[str, int]] = {}
+        self.blocked: set[int] = set()
+        self.kept: defaultdict[int, set[str]] = defaultdict(set)
+        self.received: Counter[str] = Counter()
+        self.nrequests = 0
         self.machines = [self._machine(number, teams) for number in range(8)]
         catalogue.forget()
         for machine in self.machines:
@@ -69,9 +97,11 @@ class World:
         team = teams[user.pk % 2]
         Membership.objects.get_or_create(user=user, defaults={"team": team})
         system, release = self.draw.choice(["Linux", "Windows"]), self.draw.choice([16, 20])
-        computer = Computer(key_of(user), ncpus=4, os_name=system, platform=LINUX if system == "Linux" else WINDOWS)
-        machine = Machine(computer, user.pk, team.pk, system, 70_000 + release * 100)
-        return machine
+        platform, size_class = LINUX if system == "Linux" else WINDOWS, self.draw.randrange(3)
+        # What is assumed of a version is half of the benchmark: 1, 3 or 5 GFLOPS.
+        flops = (2e9, 6e9, 1e10)[size_class]
+        computer = Computer(key_of(user), ncpus=4, p_fpops=flops, os_name=system, platform=platform)
+        return Machine(computer, user.pk, team.pk, system, 70_000 + release * 100, size_class)
 
     def submit(self) -> None:
         """Jobs of an app: for all, for a target, for a version, or both."""
@@ -88,9 +118,39 @@ class World:
         )
         number = self.draw.choice([0, 0, 100, 101])
         ncopies = 1 if target.keys() & {"target_host", "target_user"} else self.draw.choice([1, 2])
-        jobs = [{**target, "app_version_num": number, "min_quorum": ncopies}] * self.draw.randint(1, 4)
+        fields: dict[str, Any] = {
+            **target,
+            "app_version_num": number,
+            "min_quorum": ncopies,
+            "priority": self.draw.choice([0, 0, 5]),
+        }
+        if self.draw.random() < 0.3:
+            fields["input_files"] = [sticky(self.draw.choice(MAPS))]
+        jobs = [fields] * self.draw.randint(1, 4)
+        self._submit(app, jobs, target)
+
+    def submit_sizes(self) -> None:
+        """Jobs of several sizes, and some that are for all."""
+        app = self.draw.choice([self.apps["sizes"], self.apps["sizes"], self.apps["sizes_in_classes"]])
+        common = {"min_quorum": self.draw.choice([1, 2]), "priority": self.draw.choice([0, 0, 5])}
+        jobs = [{**common, "size_class": self.draw.choice([None, 0, 1, 2])} for _ in range(self.draw.randint(4, 12))]
+        self._submit(app, jobs, {})
+
+    def _submit(self, app: App, jobs: list[dict[str, Any]], target: dict[str, int]) -> None:
         batch, _ = submit(app, JOB, jobs, owner=None, now=timezone.now())
         self.targets.update(dict.fromkeys(batch.workunits.values_list("pk", flat=True), target))
+        catalogue.forget()
+
+    def block(self) -> None:
+        """Block a computer, or end a block."""
+        machine = self.draw.choice(self.machines)
+        id_ = machine.computer.hostid
+        if id_ in self.blocked:
+            WorkBlock.objects.filter(host=id_).delete()
+        else:
+            WorkBlock.objects.create(host_id=id_, reason="It is broken.")
+        self.blocked ^= {id_}
+        catalogue.forget()
 
     def ask(self, machine: Machine) -> None:
         """It reports some of what it has, well or badly, and asks for some."""
@@ -100,7 +160,54 @@ class World:
             result_xml(name) if draw.random() < 0.7 else result_xml(name, state=3, exit_status=1) for name in done
         )
         minor = machine.client // 100 % 100
-        computer.ask(0, draw.randint(0, 4), results=ends, core_client_minor_version=minor)
+        had, kept = set(computer.jobs), self.kept[computer.hostid]
+        better = self._of_its_size(machine)
+        files = "".join(
+            f"<file_info><name>{name}</name><nbytes>4</nbytes><status>1</status><sticky/></file_info>" for name in kept
+        )
+        reply = computer.ask(0, draw.randint(0, 4), results=ends, extra=files, core_client_minor_version=minor)
+        self.nrequests += 1
+        check_readable(reply)
+        new = set(computer.jobs) - had
+        self.received.update(new)
+        assert not (new and computer.hostid in self.blocked)
+        self._check_sizes(machine, new, better)
+        self._check_deleted(computer.hostid, reply)
+        kept |= set(re.findall(r"<name>(jf_\w+)</name>", reply))
+
+    def _of_its_size(self, machine: Machine) -> dict[int, set[int]]:
+        """Of each app, the waiting results of this computer's size that it may have, and no more urgent ones wait."""
+        lane = Lane(size_class=machine.size_class).number
+        waiting = Result.objects.filter(lane=lane, server_state=ServerState.UNSENT, priority__gte=0)
+        may_have = waiting.exclude(workunit__results__user=machine.user_id)
+        found: defaultdict[int, set[int]] = defaultdict(set)
+        for app_id, workunit in may_have.values_list("app_id", "workunit_id"):
+            found[app_id].add(workunit)
+        return found
+
+    def _check_sizes(self, machine: Machine, new: set[str], better: dict[int, set[int]]) -> None:
+        """Who got a job of another size had no more of their own left, or it was more urgent."""
+        results = list(Result.objects.filter(name__in=new).select_related("workunit", "app"))
+        sent = {result.workunit_id for result in results}
+        for result in results:
+            size = result.workunit.size_class
+            if size is None or size == machine.size_class or result.app.homogeneous_redundancy != "off":
+                continue
+            left = better.get(result.app_id, set()) - sent
+            urgent = set(
+                Result.objects.filter(workunit__in=left, priority__gte=result.priority).values_list(
+                    "workunit", flat=True
+                )
+            )
+            assert not urgent, f"{machine} got {result} although {urgent} of its size wait"
+
+    def _check_deleted(self, host_id: int, reply: str) -> None:
+        """Nothing that an open job of any batch needs is deleted."""
+        deleted = set(re.findall("<delete_file_info>([^<]*)</delete_file_info>", reply))
+        is_open = Workunit.objects.filter(canonical_result=None, error_mask=0)
+        needed = {file["name"] for files in is_open.values_list("input_files", flat=True) for file in files}
+        assert not deleted & needed
+        self.kept[host_id] -= deleted
 
     def check(self) -> None:
         """Every result that was ever sent is where it may be."""
@@ -108,9 +215,14 @@ class World:
         classes: defaultdict[int, set[str]] = defaultdict(set)
         versions: defaultdict[int, set[int]] = defaultdict(set)
         seen: set[tuple[int, int]] = set()
+        assert set(self.received.values()) <= {1}
+        today: Counter[tuple[int | None, int | None]] = Counter()
+        here: Counter[int | None] = Counter()
         for result in Result.objects.filter(sent_at__isnull=False).select_related("workunit", "app", "app_version"):
             machine, workunit, version = machines[result.host_id or 0], result.workunit, result.app_version
             target = self.targets[workunit.pk]
+            today[result.host_id, result.app_version_id] += 1
+            here[result.host_id] += result.server_state == ServerState.IN_PROGRESS
             assert target.get("target_host", machine.computer.hostid) == machine.computer.hostid
             assert target.get("target_user", machine.user_id) == machine.user_id
             assert target.get("target_team", machine.team_id) == machine.team_id
@@ -126,8 +238,13 @@ class World:
                 versions[workunit.pk].add(version.pk)
             waiting = workunit.results.filter(server_state=ServerState.UNSENT)
             assert set(waiting.values_list("lane", flat=True)) <= {workunit.lane}
+            is_sized = workunit.size_class is not None and not workunit.hr_class
+            assert is_of_size(workunit.lane) == is_sized
+        # A test that runs over midnight has two days.
+        assert max(today.values(), default=0) <= QUOTA * 4 * (1 + (timezone.now().hour == 0))
+        assert max(here.values(), default=0) <= IN_PROGRESS * 4
         for workunit_id, app in Result.objects.values_list("workunit_id", "app__name").distinct():
-            assert app not in ("classes", "both") or len(classes[workunit_id]) <= 1
+            assert app not in ("classes", "both", "sizes_in_classes") or len(classes[workunit_id]) <= 1
             assert app not in ("versions", "both") or len(versions[workunit_id]) <= 1
 
     def _counts(self, result: Result) -> bool:
@@ -140,6 +257,10 @@ def run(seed: int, nsteps: int) -> World:
     for step in range(nsteps):
         if step % 4 == 0:
             world.submit()
+        if step % 6 == 0:
+            world.submit_sizes()
+        if step % 11 == 10:
+            world.block()
         if step % 3 == 0:
             transitioner.run(timezone.now())
             catalogue.forget()
@@ -147,23 +268,41 @@ def run(seed: int, nsteps: int) -> World:
     return world
 
 
+def check_readable(reply: str) -> None:
+    """It is XML, and what a job refers to is in the reply before it."""
+    root = ElementTree.fromstring(reply)
+    names = {kind: {each.findtext("name") for each in root.iter(kind)} for kind in ("workunit", "file_info", "app")}
+    for result in root.iter("result"):
+        if result.find("report_deadline") is not None and result.find("wu_name") is not None:
+            assert result.findtext("wu_name") in names["workunit"]
+    for each in (*root.iter("workunit"), *root.iter("app_version")):
+        assert each.findtext("app_name") in names["app"]
+    for ref in root.iter("file_ref"):
+        assert (ref.findtext("file_name") or "") in names["file_info"]
+
+
 @pytest.fixture(autouse=True)
 def at_once(settings: Settings) -> None:
     settings.MIN_SENDWORK_INTERVAL_SECS = 0
+    settings.MAX_JOBS_IN_PROGRESS = IN_PROGRESS
+    settings.REMOTE_INPUT_HOSTS = ["data.example.org"]
+    # Else a job of a computer's size may be kept for others, as all keys are new.
+    settings.SEPARATE_REPLICAS = "off"
 
 
-@pytest.mark.parametrize("seed", [1, 2, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(3, 40))])
+@pytest.mark.parametrize("seed", [1, 2, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(3, 80))])
 def test_every_job_goes_only_to_whom_it_may(seed: int) -> None:
     world = run(seed, 60)
     world.check()
+    assert world.nrequests == 60
     assert Result.objects.filter(sent_at__isnull=False).count() > 20
 
 
 @pytest.mark.parametrize("seed", [5, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(6, 26))])
-def test_whoever_is_blocked_or_too_old_gets_nothing_and_everything_else_is_sent(seed: int) -> None:
+def test_whoever_is_blocked_or_too_old_gets_nothing_and_everything_else_is_sent(seed: int, settings: Settings) -> None:
     world = run(seed, 16)
     blocked = world.draw.choice(world.machines)
-    WorkBlock.objects.create(host_id=blocked.computer.hostid, reason="It is broken.")
+    WorkBlock.objects.get_or_create(host_id=blocked.computer.hostid, defaults={"reason": "It is broken."})
     catalogue.forget()
     had = Result.objects.filter(host=blocked.computer.hostid).count()
     for _ in range(6):
@@ -176,6 +315,10 @@ def test_whoever_is_blocked_or_too_old_gets_nothing_and_everything_else_is_sent(
     AppVersion.objects.update(min_client_version=72_000)
     App.objects.update(homogeneous_redundancy="off", homogeneous_app_version=False, one_result_per_user=False)
     WorkBlock.objects.all().delete()
+    # Nor do the day's jobs and those in progress keep anything back.
+    settings.MAX_JOBS_IN_PROGRESS = 1000
+    App.objects.update(max_jobs_per_day_init=1000)
+    HostAppVersion.objects.update(max_jobs_per_day=1000)
     catalogue.forget()
     # Nothing is left that any of the computers may have: who can run a version of 7.20 gets what is for it.
     for _ in range(8):

@@ -1,3 +1,3 @@
 #!/bin/sh
-# The words of its input, and its arguments.
-echo "$(wc -w < in) $*" > out
+# The words of its input, its arguments, and how nice it is to other programs.
+echo "$(wc -w < in) $* $(nice)" > out

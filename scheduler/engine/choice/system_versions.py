@@ -1,0 +1,38 @@
+"""Versions of operating systems and of the C library as numbers, as BOINC's plan_class_spec.xml has them. Pure."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Final
+
+_WINDOWS: Final = re.compile(r".*\((\d{1,3})\.(\d{1,3})\.(\d{1,6})\.(\d{1,2})")
+_THREE: Final = re.compile(r"(\d{1,4})\.(\d{1,2})\.(\d{1,4})")
+_LIBC: Final = re.compile(r"\|libc (\d{1,3})\.(\d{1,2})(?!\d)")
+
+
+@lru_cache(maxsize=4096)
+def os_number(os_name: str, os_version: str) -> int:
+    """Darwin 22.6.0 as 220600, Windows 10.00.19045.00 as 1001904500, Linux and Android by their kernel, 5.15.0 as
+    51500; 0: not known.
+    """
+    if "Windows" in os_name:
+        match = _WINDOWS.match(os_version)
+        if match is None:
+            return 0
+        major, minor, build, revision = map(int, match.groups())
+        return major * 100_000_000 + minor * 1_000_000 + build * 100 + revision
+    if not any(name in os_name for name in ("Darwin", "Android", "Linux")):
+        return 0
+    match = _THREE.match(os_version.rpartition("[")[2] if "Linux" in os_name else os_version)
+    if match is None:
+        return 0
+    major, minor, release = map(int, match.groups())
+    return major * 10_000 + minor * 100 + release
+
+
+@lru_cache(maxsize=4096)
+def libc_number(os_version: str) -> int:
+    """That of the C library which Linux clients tell, 2.31 as 231; 0: not known."""
+    match = _LIBC.search(os_version)
+    return int(match[1]) * 100 + int(match[2]) if match else 0
