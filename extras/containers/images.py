@@ -107,7 +107,8 @@ def put_variant(image: Image, variant: Variant) -> None:
     Locks the owner's row, then the image. Jobs that were submitted keep the files that they have.
     """
     contents = _contents(variant)
-    User.objects.select_for_update(no_key=True).filter(pk=image.owner_id).first()
+    if image.owner_id is not None:
+        User.objects.select_for_update(no_key=True).get(pk=image.owner_id)
     locked = Image.objects.select_for_update(of=("self",)).select_related("app").get(pk=image.pk)
     if variant.plan_class and variant.plan_class not in plan_classes_of(locked.app):
         raise ImageError(Message("image_plan_class", name=variant.plan_class, app=locked.app.name))

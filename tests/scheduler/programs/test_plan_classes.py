@@ -184,7 +184,7 @@ def test_builds_for_the_same_gpus_are_all_sent_until_it_is_known_which_is_faster
 
 @pytest.mark.parametrize("name", ["client_version", "driver_version", "compute_capability", "cuda_version"])
 def test_limits_that_leave_out_every_computer_are_refused(desk: Client, name: str) -> None:
-    limits = {f"min_{name}": 800, f"max_{name}": 799}
+    limits: dict[str, Any] = {f"min_{name}": 800, f"max_{name}": 799}
     assert f"max_{name}" in errors(desk, **limits)
     assert errors(desk, **{**limits, f"max_{name}": 800}) == {}
 
