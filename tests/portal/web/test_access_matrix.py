@@ -31,8 +31,8 @@ SECRETS: Final = (b"alices-own-computer", b"alice@example.org", b"Alice the owne
 
 def ask(world: World, line: Line, who: str) -> HttpResponseBase:
     path = "/" + (line.path or line.route).format(**world.ids)
-    if line.method == "GET":
-        return world.clients[who].get(path)
+    if line.method != "POST":
+        return world.clients[who].generic(line.method, path)
     return world.clients[who].post(path, {name: text.format(**world.ids) for name, text in line.data.items()})
 
 

@@ -204,8 +204,9 @@ class _Worker:
         if application._nunder_way or application._memory.kept or application._addresses._under_way:
             yield "the application still counts requests"
         for cache in self.caches.values():
-            if cache._taken:
-                yield f"jobs taken and neither sent nor put back: {sorted(cache._taken)}"
+            for queue in cache.queues.values():
+                if queue._taken:
+                    yield f"jobs taken and neither sent nor put back: {sorted(queue._taken)}"
 
 
 def _number(task: asyncio.Task[None]) -> int:
