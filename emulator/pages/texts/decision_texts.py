@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 _SENTENCES: Final[dict[Reason, _StrPromise]] = {
     Reason.GPU_DEADLINE: _(
-        "Task %(job)s runs: %(project)s has a task on the %(kind)s that would or might miss its deadline, and this "
-        "task’s deadline is the earliest."
+        "Task %(job)s runs: %(project)s has a task on the %(kind)s that would or might miss its deadline, and such "
+        "tasks run before others, the most urgent first."
     ),
     Reason.CPU_DEADLINE: _(
-        "Task %(job)s runs: %(project)s has a task on the CPU that would or might miss its deadline, and this task’s "
-        "deadline is the earliest."
+        "Task %(job)s runs: %(project)s has a task on the CPU that would or might miss its deadline, and such tasks "
+        "run before others, the most urgent first."
     ),
     Reason.GPU_PRIORITY: _(
         "Task %(job)s runs: %(project)s has the highest priority of the projects with work for the %(kind)s."
