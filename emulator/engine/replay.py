@@ -23,6 +23,7 @@ from emulator.engine.state import NEVER, Job, ProjectState
 from emulator.engine.table import Table
 from emulator.engine.timeline.reasons import Reason
 from emulator.engine.timeline.results import DecisionKind
+from emulator.engine.uncompiled import column
 from portal.languages.messages import Message, MessageError
 
 NO_SIMULATION: Final = Message("replay_without_simulation")
@@ -284,7 +285,8 @@ def _jobs(client: Client, turns: RecordedTurns, late: set[int], now: float) -> t
 
 
 def _projects(client: Client, policy: ArrayPolicy, t: Table, now: float) -> tuple[ProjectStanding, ...]:
-    order = t.projects["order"][: decide.find_order(t, now)].tolist()
+    count = decide.find_order(t, now)
+    order = column(t.projects, "order", count).tolist()
     priorities = {
         index: priority for index, priority in zip(order, policy.priorities(t, order), strict=True) if priority > -NEVER
     }

@@ -28,6 +28,7 @@ RUNS: Final = {
     "interruptions": ("rec", 20),
     "real_16_cpus": ("rec", 4),
     "real_16_cpus, ltd": ("ltd", 2),
+    "real_16_cpus, debt": ("debt", 4),
     "real_64_cpus": ("rec", 1),
 }
 TIMES_COMPILED: Final = 10  # as many days when it is compiled

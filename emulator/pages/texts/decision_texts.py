@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 _SENTENCES: Final[dict[Reason, _StrPromise]] = {
     Reason.GPU_DEADLINE: _(
-        "Task %(job)s runs: %(project)s has a task on the %(kind)s that would or might miss its deadline, and this "
-        "task’s deadline is the earliest."
+        "Task %(job)s runs: %(project)s has a task on the %(kind)s that would or might miss its deadline, and such "
+        "tasks run before others, the most urgent first."
     ),
     Reason.CPU_DEADLINE: _(
-        "Task %(job)s runs: %(project)s has a task on the CPU that would or might miss its deadline, and this task’s "
-        "deadline is the earliest."
+        "Task %(job)s runs: %(project)s has a task on the CPU that would or might miss its deadline, and such tasks "
+        "run before others, the most urgent first."
     ),
     Reason.GPU_PRIORITY: _(
         "Task %(job)s runs: %(project)s has the highest priority of the projects with work for the %(kind)s."
@@ -64,7 +64,7 @@ _SENTENCES: Final[dict[Reason, _StrPromise]] = {
     Reason.PREEMPTED: _("Task %(job)s is preempted."),
     Reason.UNAVAILABLE: _("Task %(job)s stops: the computer is off or in use."),
     Reason.SERVER_DOWN: _("%(project)s does not answer. The next attempt is in %(time)s."),
-    Reason.SERVER_DRY: _("%(project)s has no tasks for the %(kind)s. It is asked again in %(time)s."),
+    Reason.SERVER_DRY: _("%(project)s sent no tasks for the %(kind)s. It is asked again in %(time)s."),
     Reason.SERVER_DEADLINE: _("%(project)s sends no more tasks: a task for the %(kind)s would miss its deadline."),
     Reason.DETACHED: _("Task %(job)s is dropped: the computer detached from %(project)s."),
     Reason.REPORT_DEADLINE: _("%(project)s is contacted: a finished task is close to its deadline."),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from emulator.engine.policies.names import PolicyName
@@ -23,6 +23,7 @@ from emulator.engine.scenario import (
     Version,
 )
 from emulator.engine.timeline.results import Result
+from tests.emulator.engine.test_kernel import scenarios as any_computers
 
 DAYS = 5.0
 HOUR_SECS = 3600.0
@@ -85,6 +86,20 @@ def test_events_and_steps_are_bounded_whatever_the_computer(policy: str, scenari
     # Simulations end where no job waits, however far away deadlines are: 56 steps an event at most in these, and 313 by
     # the letter, which simulates at each decision.
     assert run.slice_steps <= 500 * run.events
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("policy", PolicyName)
+@settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(scenario=any_computers())
+def test_events_are_bounded_with_limits_delays_and_changes_too(policy: str, scenario: Scenario) -> None:
+    run, result = emulated(scenario, policy)
+    timeline = result.timeline
+    assert timeline is not None
+    instances = sum(processor.instances for processor in scenario.host.processors)
+    slices = DAYS * DAY_SECS / scenario.preferences.period_secs * instances
+    things = sum(project.sent for project in result.projects) + len(timeline.states) + len(timeline.rpcs.at_secs)
+    assert run.events <= 3 * (things + slices) + DAYS * 1440
 
 
 @pytest.mark.parametrize("policy", ["rec", "ltd", "ltd-single"])

@@ -1,37 +1,36 @@
-"""Why a job started, and why a server was contacted: told again from the state, without the rules of the kernel."""
+"""Why a job started: told again from the state, without the rules of the kernel."""
 
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from emulator.engine.client import Client
 from emulator.engine.decisions import Choice
-from emulator.engine.events.contact import MAX_READY
 from emulator.engine.kernel.bounds import DOUBT, MIN_MARGIN_SECS
 from emulator.engine.kernel.queues import make_queues
 from emulator.engine.policies.in_arrays import ArrayPolicy
 from emulator.engine.policies.names import PolicyName
 from emulator.engine.policies.registry import make_policy
 from emulator.engine.run import run
+from emulator.engine.scenario import CPU, Processor, Scenario, Version
 from emulator.engine.state import Job
 from emulator.engine.timeline.reasons import Reason
-from emulator.engine.timeline.results import DecisionKind
-from tests.support.emulated_client import OnObjects
+from tests.support.emulated_client import GPU, OnObjects
 from tests.support.literal_round_robin import Case, literally
 from tests.support.random_scenarios import random_scenario
 
 DAYS = 4.0
 EVERY = 3  # the choices that are checked
-REPORT_SECS = 7200.0
 ROUNDING_SECS = 1e-6
 
 
 class Checked(OnObjects):
     """A policy whose choices are compared with the documents' words when they are made. On plain computers each job
-    takes one CPU, so that nothing but ranks and deadlines decides."""
+    takes one CPU, or one GPU and nothing else, so that only ranks and deadlines decide."""
 
     def __init__(self, policy: ArrayPolicy) -> None:
         super().__init__(policy)
@@ -66,18 +65,20 @@ class Checked(OnObjects):
         started = [(job, reason) for job, reason in zip(choice.jobs, choice.reasons, strict=True) if not job.running]
         for job, reason in started:
             self.seen[reason] += 1
-            if reason == Reason.CPU_DEADLINE:
+            if reason == (Reason.GPU_DEADLINE if job.kind else Reason.CPU_DEADLINE):
                 assert job.id in late
                 self._check_deadline(job, choice, late, now)
             else:
-                assert reason == Reason.CPU_PRIORITY
+                assert reason == (Reason.GPU_PRIORITY if job.kind else Reason.CPU_PRIORITY)
                 assert job.id not in late
                 self._check_priority(job, choice, q, now)
 
     def _due_secs(self, job: Job, now: float) -> float:
         """From now; one that may take longer than estimated is due earlier."""
         doubt = DOUBT if self.arrays.name == PolicyName.REC else 0.0
-        return job.deadline_secs - now - MIN_MARGIN_SECS - doubt * job.left_secs(now) / self.client.up_fraction[0]
+        return (
+            job.deadline_secs - now - MIN_MARGIN_SECS - doubt * job.left_secs(now) / self.client.up_fraction[job.kind]
+        )
 
     def _check_deadline(self, job: Job, choice: Choice, late: set[int], now: float) -> None:
         """No late job that is due earlier waits, but for those that nothing can save."""
@@ -115,35 +116,28 @@ class Checked(OnObjects):
                     assert job.started
 
 
+def on_gpus(scenario: Scenario) -> Scenario:
+    """The same with GPUs in the place of the CPUs."""
+    projects = [
+        replace(project, apps=tuple(replace(app, versions=(Version(1e9, 0.0, GPU, 1.0),)) for app in project.apps))
+        for project in scenario.projects
+    ]
+    gpus = Processor(GPU, scenario.host.processors[0].instances, 1e9)
+    host = replace(scenario.host, processors=(Processor(CPU, 1, 1e9), gpus))
+    return replace(scenario, host=host, projects=tuple(projects))
+
+
 @pytest.mark.parametrize("name", [PolicyName.REC, PolicyName.REC_LETTER, PolicyName.LTD])
-def test_a_job_starts_for_its_deadline_or_for_its_projects_turn(name: PolicyName) -> None:
+@pytest.mark.parametrize("kind", [CPU, GPU])
+def test_a_job_starts_for_its_deadline_or_for_its_projects_turn(name: PolicyName, kind: str) -> None:
     seen: Counter[Reason] = Counter()
     for seed in range(4):
         scenario = random_scenario(seed, is_plain=True)
+        if kind == GPU:
+            scenario = on_gpus(scenario)
         checked = Checked(make_policy(name, scenario, {}))
         run(scenario, checked, DAYS, seed=seed, timeline=False)
         seen.update(checked.seen)
-    assert set(seen) == {Reason.CPU_DEADLINE, Reason.CPU_PRIORITY}
+    on_cpus = {Reason.CPU_DEADLINE, Reason.CPU_PRIORITY}
+    assert set(seen) == (on_cpus if kind == CPU else {Reason.GPU_DEADLINE, Reason.GPU_PRIORITY})
     assert min(seen.values()) > 10
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_reports_are_made_when_their_reason_says(seed: int) -> None:
-    """From the decisions alone: which finished jobs waited when a server was contacted to report."""
-    scenario = random_scenario(seed)
-    made = run(scenario, make_policy(PolicyName.REC, scenario, {}), DAYS, seed=seed).decisions
-    waiting: dict[int, list[float]] = {}
-    nreports = 0
-    for at, kind, reason, project in zip(made.at_secs, made.kind, made.reason, made.project, strict=True):
-        if kind == DecisionKind.END and reason in (Reason.JOB_MET, Reason.JOB_LATE):
-            waiting.setdefault(project, []).append(at)
-        elif kind == DecisionKind.ASK:
-            ends = waiting.pop(project, [])
-            if reason == Reason.REPORT_HOUR:
-                assert ends and at >= ends[0] + REPORT_SECS
-            elif reason == Reason.REPORT_DEADLINE:
-                assert ends and at < ends[0] + REPORT_SECS
-            elif reason == Reason.REPORT_MANY:
-                assert len(ends) >= MAX_READY
-            nreports += reason in (Reason.REPORT_HOUR, Reason.REPORT_DEADLINE, Reason.REPORT_MANY)
-    assert nreports > 3

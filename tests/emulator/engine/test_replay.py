@@ -152,6 +152,9 @@ def test_what_is_shown_is_what_the_policy_used(name: str, seed: int) -> None:
         call = call_before(calls, made, number)
         seen = replayed(scenario, name, key_of(made, number))
         assert call is not None and {row.job for row in seen.jobs if row.is_late} == (call.late or set())
+        askable = [row for row in seen.projects if not row.obstacle]
+        assert sorted(row.place for row in askable) == list(range(1, len(askable) + 1))
+        assert all(row.place == 0 for row in seen.projects if row.obstacle)
         assert made.job[number] in {row.job for row in seen.jobs}
 
 
@@ -193,6 +196,7 @@ def test_the_picture_has_the_figures_beside_it(name: str) -> None:
             except ReplayError:
                 continue
             nseen += 1
+            assert all(row.obstacle != "enough jobs" for row in seen.projects)  # there are no limits
             for place, row in enumerate(seen.processors):
                 saturated, shortfall = of_the_picture(seen, place, row.kind)
                 assert min(row.saturated_secs, seen.buffer_total_secs) == pytest.approx(saturated, abs=1e-3)
