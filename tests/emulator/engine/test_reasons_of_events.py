@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
+from typing import Any
 
 import pytest
 
@@ -305,7 +306,7 @@ def servers() -> Scenario:
     return Scenario(CPUS_4, projects, Preferences(0.1, 0.3), jobs=jobs)
 
 
-def owner(**changes: Use | Availability) -> Scenario:
+def owner(**changes: Any) -> Scenario:
     """Something stops computing at times."""
     preferences = Preferences(0.1, 0.3, run_if_user_active=False, run_on_batteries=False)
     return Scenario(replace(CPUS_4, **changes), (A, B), preferences)
