@@ -149,10 +149,9 @@ class SchedulerReply(msgspec.Struct):
     ``master_url``: empty if the client is to stay with the address that it has. ``next_rpc_secs``: the client asks
     again after this long at the latest; 0: when it has a reason. ``preferences``: the elements of newer general
     preferences; ``project_preferences``: those for this project, in each reply or, if the client is to keep what it
-    has, in none. ``resigned_xml``: if the key changes, files that the client may still be
-    fetching, signed with the new one. ``later_deadlines``: of jobs that the client has, by name.
-    preferences. ``files_to_delete``: those that clients need not keep any more. ``resigned_xml``: if the key
-    changes, files that the client may still be fetching, signed with the new one.
+    has, in none. ``later_deadlines``: of jobs that the client has, by name. ``files_to_delete``: those that clients
+    need not keep any more. ``resigned_xml``: if the key changes, files that the client may still be fetching, signed
+    with the new one.
     """
 
     project_name: str
