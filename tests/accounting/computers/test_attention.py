@@ -209,7 +209,7 @@ def test_many_silent_computers_are_told_of_in_one_line(client: Client, alice: Us
         make_host(alice, f"node-{number}", last="2026-01-02")
     client.force_login(alice)
     words = page_of(client, "/home/").words
-    assert "6 computers have not synced for several days: node-0, node-1, node-2, node-3, and 2 more" in words
+    assert "6 computers have not synced for several days: node-0, node-1, node-2, node-3 and 2 more" in words
 
 
 @pytest.mark.parametrize(

@@ -285,7 +285,7 @@ def test_stored_rule_numbers_never_change() -> None:
         "RUN_TIME": 33,
         "ASSIGNED": 34,
     }
-    assert [rule.value for rule in GrantRule] == [*range(1, 9), 10, 11, 12, 13, 14, 9]
+    assert [rule.value for rule in GrantRule] == [*range(1, 9), 10, 11, 12, 13, 15, 14, 9]
 
 
 def test_the_explanations_fields_are_columns_of_the_result() -> None:

@@ -54,6 +54,7 @@ class TestSigningUp:
         assert (answer.status_code, answer["Location"]) == (302, "/home/")
         user = User.objects.get()
         assert (user.email, user.name, user.is_staff) == ("carol@example.org", "Carol", False)
+        assert REMINDER not in text_of(client.get("/home/"))  # which says that the mail was sent
         assert REMINDER in text_of(client.get("/connect/"))
         assert mail.outbox[-1].to == ["carol@example.org"]
 
