@@ -126,7 +126,7 @@ def _read_wanted(user: User, params: Mapping[str, str], parameters: Sequence[str
 
 
 def _read_wanted_file(user: User, params: Mapping[str, str]) -> tuple[DayRange, list[str]]:
-    """Reads what a file that is to be made shall have, and its kind."""
+    """The rows and the kind of file that somebody asks for, and what is wrong with the request."""
     wanted, problems = _read_wanted(user, params, ("kind", *_PARAMETERS))
     if params.get("kind") not in exports.CONTENTS:
         problems.append(gettext("A file can be CSV or JSON."))

@@ -30,7 +30,7 @@ SELECT max(CASE v.processor_type WHEN '{ProcessorType.CPU}' THEN s.active_frac E
 
 
 def run(now: dt.datetime) -> None:
-    """Sort the computers of each app with size classes into them, anew."""
+    """Recompute the limits between the size classes of each app that has them, from how fast its computers are now."""
     for app in App.objects.filter(n_size_classes__gt=1, is_deprecated=False):
         with connection.cursor() as cursor:
             cursor.execute(_SPEEDS, {"app": app.pk, "since": now - dt.timedelta(days=ACTIVE_DAYS)})

@@ -173,7 +173,7 @@ class ReadyQueue:
         return {ready.job.workunit_id for ready, _ in self._taken.values()}
 
     def note(self, wanted: int, *, is_miss: bool) -> None:
-        """A request has looked for so many jobs here, in vain or not. With the lock held."""
+        """Record that a request wanted this many jobs, and whether the queue had too few. With the lock held."""
         self._most_wanted = max(self._most_wanted, wanted)
         self._nmisses = self._nmisses + 1 if is_miss else 0
 

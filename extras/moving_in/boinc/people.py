@@ -193,7 +193,7 @@ def translator(
             tally.tell("disabled by an operator, or erased: taken as a closed account", number)
         key = people.strong_key(authenticator)
         if is_active and not key:
-            tally.tell("no account key of 32 hexadecimal digits: its clients have to attach anew", number)
+            tally.tell("account key is not 32 hexadecimal digits: the owner has to attach their clients again", number)
         password = _password(row, email if is_own else "", authenticator, tally)
         weak = people.weak_key(number, authenticator, row["passwd_hash"] or b"") if key else ""
         preferences_found = _preferences(row, tally, now)
