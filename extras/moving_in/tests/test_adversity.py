@@ -140,8 +140,8 @@ def test_zero_dates_and_what_refers_to_nothing(work: OldWork) -> None:
     with project.connection.cursor() as cursor:
         cursor.execute("SET SESSION sql_mode = ''")
     zero = "0000-00-00 00:00:00"
-    work.workunit(1, mod_time=zero, assimilate_state=2, error_mask=2, file_delete_state=2)  # of which no result is left
-    work.workunit(2, mod_time=zero, create_time=0)  # whose results are still to be made
+    work.workunit(1, mod_time=zero, assimilate_state=2, error_mask=2, file_delete_state=2)  # no result of it is left
+    work.workunit(2, mod_time=zero, create_time=0)  # its results have not been made yet
     work.workunit(3, mod_time=zero, appid=9)
     work.workunit(4, mod_time=zero, assimilate_state=2, error_mask=2)
     work.result(101, 99, mod_time=zero)
