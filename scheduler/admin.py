@@ -258,7 +258,7 @@ class SubmitterAdmin(AuditedAdmin):
         return submitter.app_names or gettext("all")
 
     def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
-        """Offers only those who may submit, which are few of thousands of accounts."""
+        """Offers only the accounts that may submit: a few among thousands."""
         kwargs["queryset"] = ModelBackend().with_perm("credit.add_batch").order_by("name", "pk")
         return super().formfield_for_foreignkey(db_field, request, **kwargs)
 

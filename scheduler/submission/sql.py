@@ -153,7 +153,7 @@ CREATE_RESULTS: Final = f"""
         SELECT {{values}}
           FROM (SELECT nextval({_SEQUENCE}) AS result_id, w.*
                   FROM (SELECT * FROM w ORDER BY id, number) w
-                 -- Whatever the planner begins with, the queue is measured before the first number is taken.
+                 -- Wherever the planner begins, this makes it measure the queue before the first number is taken.
                  WHERE EXISTS (SELECT FROM queue)) w
           JOIN queue USING (app_id, priority, size)
         """

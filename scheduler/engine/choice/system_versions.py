@@ -1,4 +1,4 @@
-"""Versions of operating systems and of the C library as numbers, as BOINC's plan_class_spec.xml has them. Pure."""
+"""Versions of operating systems and of the C library as numbers, as BOINC's plan_class_spec.xml writes them. Pure."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ def begin(
 
 
 def _find_lanes(dispatch: Dispatch, account: Account) -> None:
-    """Note the lanes in which jobs wait of each app: those for this computer, and those of size classes."""
+    """Note for each app the lanes in which jobs wait: those for this computer, and those of size classes."""
     if not dispatch.catalogue.lanes:
         return
     targets = {
