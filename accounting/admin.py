@@ -194,7 +194,7 @@ class ProjectKeywordInline(LabelledRows):
 
 
 class ProjectVersionInline(LabelledRows):
-    """Nobody types what a project says itself: for what it has programs."""
+    """The versions that a project says it has. Read-only, as nobody types what a project says itself."""
 
     model = ProjectVersion
     extra = 0

@@ -56,7 +56,7 @@ def erase() -> None:
 
 @shared_task
 def look_after_copies() -> None:
-    """Note which copies of data and files of histories were given up."""
+    """Note which copies of data and which history files the queue gave up."""
     made_files.note_given_up(copies.KIND, [DataCopy.Content.ALL], timezone.now())
     made_files.note_given_up(exports.KIND, exports.CONTENTS, timezone.now())
 

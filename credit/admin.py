@@ -257,9 +257,9 @@ class AppAdmin(SettingsAdmin):
 
     @admin.display(description=_("speeds of the size classes"))
     def size_census(self, app: App) -> str:
-        """Where each begins, by the last census."""
+        """Where each size class begins, by the last census."""
         if not app.size_limits:
-            return gettext("not known: as long as no more computers are measured, all are of class 0")
+            return gettext("not known yet: until more computers have been measured, all are in class 0")
         begins = [f"{limit / 1e9:.3g}" for limit in app.size_limits]
         text = gettext("classes 1, 2 … begin at %(speeds)s GFLOPS; computers counted: %(number)s")
         return text % {"speeds": ", ".join(begins), "number": app.size_census_nhosts}

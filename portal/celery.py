@@ -73,7 +73,7 @@ def queue_length(name: str) -> int:
 
 
 def send_if_possible(task: str, *args: Any) -> None:
-    """Ask a worker to do this now. If the broker cannot be reached, a periodic task does the same within a minute."""
+    """Ask a worker to do this now; if the broker cannot be reached, a periodic task does it within a minute."""
     with suppress(OperationalError):
         app.send_task(task, args, retry=False)
 

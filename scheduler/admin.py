@@ -118,10 +118,10 @@ class PlanClassForm(AuditedForm):
                 "Empty means any."
             ),
             "min_os_version": _(
-                "Of Windows 1001904500 for 10.0.19045, of macOS by Darwin 220600 for 22.6.0, of Linux by the kernel "
-                "51500 for 5.15.0. 0 means any."
+                "For Windows, 1001904500 is 10.0.19045; for macOS, 220600 is Darwin 22.6.0; for Linux, 51500 is kernel "
+                "5.15.0. 0 means any."
             ),
-            "min_libc_version": _("231 is 2.31. Only Linux tells it; 0 means any, also none."),
+            "min_libc_version": _("231 is 2.31. Only Linux reports it; 0 means any or none."),
             "needs_virtualbox": _("Its versions go only to computers whose main platform is theirs."),
             "needs_vm_acceleration": _("Without it, a virtual machine runs slowly and with one processor."),
             "min_virtualbox_version": _("70012 is 7.0.12; 0 means any."),
@@ -258,7 +258,7 @@ class SubmitterAdmin(AuditedAdmin):
         return submitter.app_names or gettext("all")
 
     def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
-        """Offers only those who may submit, which are few of thousands of accounts."""
+        """Offers only the accounts that may submit: a few among thousands."""
         kwargs["queryset"] = ModelBackend().with_perm("credit.add_batch").order_by("name", "pk")
         return super().formfield_for_foreignkey(db_field, request, **kwargs)
 

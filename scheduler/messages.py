@@ -110,8 +110,8 @@ MESSAGES: Final = declare(
         "one_computer": _(
             "more than 1, but the job is for one computer or volunteer alone, and nobody else can confirm its result"
         ),
-        "not_with": _("not together with %(name)s, which says by itself which computers a job is for"),
-        "no_size_class": _("the app has %(number)s size classes: a job's is less than that, from 0"),
+        "not_with": _("not together with %(name)s, which already says which computers a job is for"),
+        "no_size_class": _("the app has %(number)s size classes, and they are numbered from 0"),
         "no_size_classes": _("jobs of this app have no size classes; operators set their number"),
         "target_given": _("%(name)s is given, too; a job has one target"),
         "no_target": _("there is no %(kind)s of the number %(number)s"),
@@ -137,7 +137,7 @@ MESSAGES: Final = declare(
             "computers may not fetch files from %(host)s; an operator can add it to REMOTE_INPUT_HOSTS"
         ),
         "open_name_twice": _("%(name)s: the job has the file %(other)s, and only one of them could be there"),
-        "named_as_output": _("%(name)s: outputs of the job %(job)s are called so, and computers would mix them up"),
+        "named_as_output": _("%(name)s: outputs of the job %(job)s have such names, and computers would mix them up"),
         "open_name_taken": _("%(name)s: BOINC has a file of this name there itself"),
         "disk_bound_limit": _("%(nbytes)s bytes, but the input files alone have %(inputs_nbytes)s"),
         "no_md5": _("not 32 lower-case hexadecimal digits"),

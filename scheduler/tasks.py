@@ -40,7 +40,7 @@ def finish() -> None:
 
 @shared_task(soft_time_limit=FINISH_SECS)
 def finish_slowly(app_id: int) -> None:
-    """Finish the workunits of an app whose function is slow, beside those of others. A second run ends at once."""
+    """Finish the workunits of an app whose function is slow, in parallel with other apps. A second run ends at once."""
     app, now = App.objects.filter(pk=app_id).first(), database_now()
     if app is not None and assimilator.run_slow(app, now, monotonic() + assimilator.BEGIN_SECS):
         transitioner.run(now)

@@ -238,7 +238,7 @@ def _theirs(model: type[Model], user: User, by: str = "") -> Q:
 
 
 def _parts_of_theirs(model: type[Model], user: User) -> Q:
-    """Selects the rows that go with a row of the same app that points to the user."""
+    """Selects the rows that belong to a row of the same app that points to the user."""
     theirs = Q()
     for field in model._meta.concrete_fields:
         if not isinstance(field, ForeignKey) or field.remote_field.on_delete is not CASCADE:

@@ -132,7 +132,7 @@ def most_cpu_credit(machine: Capacity, run_us: int) -> int:
 
 
 def most_gpu_credit(machine: Capacity, run_us: int) -> int:
-    """The most credit of a run time on GPUs, all of them taken to be as fast as the fastest."""
+    """The most credit that a run time on GPUs can bring, taking each GPU to be as fast as the fastest."""
     if not machine.one_gpu_flops:
         return 0
     return (run_us + 1) * (machine.one_gpu_flops + 1) // _GPU_DIVISOR + 2

@@ -45,7 +45,7 @@ PAGE_PARAMETERS: Final = (
 
 
 class Scale(StrEnum):
-    """How the chart draws: bars in proportion, or lines by square root or logarithm, which show small projects."""
+    """How the chart draws: proportional bars, or lines on a square root or log scale, which show small projects."""
 
     LINEAR = "linear"
     ROOT = "root"

@@ -155,7 +155,7 @@ def _read_sums(user: User, today: dt.date) -> _Sums:
 
 
 def _reported_days(sums: _Sums, lines: list[HomeHost], now: dt.datetime) -> list[ReportedDays]:
-    """What each computer with work yesterday or today reported; those that are retired report no more."""
+    """What each computer that worked yesterday or today reported; retired ones no longer report."""
     today = now.astimezone(dt.UTC).date()
     yesterday = today - dt.timedelta(days=1)
     in_use = {line.host.pk: line for line in lines}

@@ -67,7 +67,7 @@ def _connect_steps(request: HttpRequest) -> dict[str, object]:
 
 
 def _contact_since(request: HttpRequest) -> dict[str, object]:
-    """The computers that were attached since the page was first opened: each got a key then, and reported with it."""
+    """The computers attached since the page was first opened: each was given a key and has made contact with it."""
     now = timezone.now()
     try:
         since = parse_datetime(request.GET.get("since", "").replace(" ", "+"))

@@ -166,7 +166,7 @@ class DayLine:
 
 
 class DaysForm(forms.Form):
-    """Hours of each day, for computing and for the network: as on other days, all day, none, or between two hours."""
+    """The hours of each day, for computing and the network: as on other days, all day, never, or between two hours."""
 
     def __init__(
         self, data: Mapping[str, Any] | None = None, *, days: Mapping[int, Mapping[str, float]] | None = None

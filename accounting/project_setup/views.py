@@ -258,7 +258,7 @@ def troubles(request: HttpRequest) -> HttpResponse:
 
 
 def urls() -> list[URLPattern]:
-    """The addresses of the set-up, which the admin of projects has in front of its own."""
+    """The addresses of the set-up, which the admin of projects puts before its own."""
     view = admin.site.admin_view
     pages = [
         path("add-by-url/", view(add_by_url), name="accounting_project_add_by_url"),

@@ -174,7 +174,7 @@ def with_grants(hosts: QuerySet[Host]) -> QuerySet[Any]:
 
 
 def host_result(host: Any) -> dict[str, Any]:
-    """A computer as JSON, of a row of `with_grants`."""
+    """A computer as JSON, made from a row of `with_grants`."""
     host.granted_credit = None if host.granted_micro is None else format_micro(int(host.granted_micro))
     return dict(HostResult(host).data)
 

@@ -229,7 +229,7 @@ def records(
 
 
 def _with_plain_line_ends(blocks: Iterable[bytes]) -> Iterator[bytes]:
-    """Makes line ends of one byte."""
+    """Turns each line ending into a single byte."""
     held = b""
     for given in blocks:
         block = held + given

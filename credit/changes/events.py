@@ -33,7 +33,7 @@ def credit_changes(app_id: int | None) -> QuerySet[Change]:
 
 
 def events(app_id: int | None, since: dt.datetime, until: dt.datetime) -> list[Event]:
-    """The changes to mark in charts of an app's credit, or of all apps'; oldest first. A few statements.
+    """The changes to mark in charts of the credit of an app, or of all apps, oldest first. A few statements.
 
     Labels name no person and no reason, so volunteers may see them; links are for operators.
     """

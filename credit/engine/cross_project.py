@@ -59,9 +59,10 @@ class Factor:
 
 
 def versions_that_count(versions: Iterable[ExportedVersion]) -> list[ExportedVersion]:
-    """One project's versions above their sample threshold, of apps that have such ones for CPUs and for GPUs.
+    """One project's versions above their sample threshold, from apps that have such versions for both CPUs and GPUs.
 
-    Only there a factor says how efficient a version is beside the other kind. One that was received says nothing new.
+    Only in these does a factor say how efficient a version is beside the other kind. One that was received adds
+    nothing new.
     """
     apps: dict[str, list[ExportedVersion]] = defaultdict(list)
     for version in versions:

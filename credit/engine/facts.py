@@ -143,7 +143,7 @@ class WorkunitFacts:
 
     ``given_credit``: set when it was submitted (Cobblestones); NaN: none was. ``is_unconfirmed``: another result
     had to confirm its only one, or those that agree, of a pair that does so too often, and did not come in time.
-    ``is_own``: it is for its submitter's own computers, so nobody who has nothing of it confirms it.
+    ``is_own``: it is for its submitter's own computers, so nobody without an interest in it confirms it.
     """
 
     fpops_est: float

@@ -216,7 +216,7 @@ def _cross_project(
 
 
 def _deployed(versions: Sequence[VersionFacts], rules: Rules) -> Normalisation:
-    """BOINC's feeder does so: one GPU version is enough, a CPU version needs a second one, the rest stays as it was."""
+    """Normalise as BOINC's feeder does: one GPU version is enough, a CPU version needs a second; others stay as is."""
     newest: dict[tuple[int, str], VersionFacts] = {}
     for version in versions:
         key = (version.platform_id, version.plan_class)

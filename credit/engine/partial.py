@@ -28,7 +28,7 @@ UNPROVEN_INSTANCES: Final = 4.0
 
 
 def believed_instances(claimed: float, proven: float) -> float:
-    """The processors that count: no more than the client says, or than valid jobs have shown to run at once."""
+    """The processors that count: no more than the client claims, or than valid jobs have shown to run at once."""
     return min(max(claimed, 1.0), max(UNPROVEN_INSTANCES, proven))
 
 

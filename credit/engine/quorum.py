@@ -75,7 +75,7 @@ def check_too_late(count: int) -> Verdict:
 
 
 def _groups(fit: Sequence[int], equal: Equal) -> list[tuple[int, ...]]:
-    """Groups with each result those that agree with it, itself included."""
+    """For each result, the results that agree with it, itself included."""
     agree: dict[tuple[int, int], bool] = {}
     for number, one in enumerate(fit):
         for other in fit[number + 1 :]:

@@ -84,6 +84,6 @@ def withdraw(user_id: int, now: dt.datetime) -> None:
 
 
 def follow_merge(older_id: int, newer_id: int) -> None:
-    """List a computer as gone that becomes a part of another (`portal.extras.SiteApp.host_merged`)."""
+    """List a computer as gone when it is merged into another (`portal.extras.SiteApp.host_merged`)."""
     with connection.cursor() as cursor:
         cursor.execute(sql.HOSTS_GONE, {"user": None, "host": older_id, "now": timezone.now()})

@@ -113,7 +113,7 @@ def gone_user(row: bytes) -> bytes:
 
 
 def gone_host(row: bytes) -> bytes:
-    """<host> of a computer that is gone, of its number and its ID across projects."""
+    """The <host> element of a computer that is gone, with its number and its ID across projects."""
     return b"<host>\n    <id>%b</id>\n    <host_cpid>%b</host_cpid>\n</host>\n" % tuple(row.split(b"\t"))
 
 

@@ -114,7 +114,7 @@ def _job_limit(
 
 MAX_DEADLINE_SECS: Final = 10 * 366 * 86_400
 MAX_SIZE_CLASSES: Final = 10
-"""As BOINC's own server has it."""
+"""The limit of BOINC's own server."""
 
 _APP_RANGES: Final = {
     "weight": (0, 1e6),
@@ -381,7 +381,7 @@ class App(models.Model):
         null=True,
         blank=True,
         validators=[MinValueValidator(1), MaxValueValidator(MAX_DEADLINE_SECS)],
-        help_text=_("If empty, ten times the time that it was given, or that a message brings if that is more."),
+        help_text=_("If empty, ten times its first deadline or, if that is more, ten times what a message adds."),
     )
     adaptive_replication = models.BooleanField(
         _("single results from reliable computers"),
@@ -443,13 +443,13 @@ class App(models.Model):
         db_default=1,
         validators=[MinValueValidator(1), MaxValueValidator(MAX_SIZE_CLASSES)],
         help_text=_(
-            "For jobs of several sizes: computers are sorted into as many classes of the same number by their measured "
-            "speed, every hour. A job that names a class, from 0 for the smallest, goes first to computers of that "
-            "class. 1: jobs have no classes. At most 10."
+            "For jobs of several sizes: every hour, computers are sorted by measured speed into this many classes of "
+            "equal size. A job that names a class, from 0 for the smallest, goes first to computers of that class. "
+            "1: jobs have no classes. At most 10."
         ),
     )
-    # State, renewed by the census: the speeds, in FLOPS, at which the classes after the first begin, and the number of
-    # computers that were counted
+    # State, updated by the census: the speeds (FLOPS) at which the classes after the first begin, and how many
+    # computers were counted
     size_limits = ArrayField(models.FloatField(), default=list, db_default=[], editable=False)
     size_census_nhosts = models.PositiveIntegerField(default=0, db_default=0, editable=False)
     is_beta = models.BooleanField(

@@ -144,12 +144,12 @@ class Workunit(models.Model):
     # Which computers alone get its results (scheduler.engine.lanes): those of a target, of the class and version that
     # its first result went to, or with the version that it asks for. 0: all. Here, as new results get it from here
     lane = models.BigIntegerField(_("reserved for"), default=0, db_default=0, editable=False)
-    # For computers of who submitted it alone, so that nobody else confirms it: it brings no credit
+    # Only for its submitter's own computers, so nobody else confirms it: it brings no credit
     is_own = models.BooleanField(_("for its submitter’s computers"), default=False, db_default=False, editable=False)
     # 0: any; else only versions of this number
     app_version_num = models.PositiveIntegerField(_("version asked for"), default=0, db_default=0)
-    # For which of its app's classes of computers by speed it is made, 0 the slowest; NULL: for all alike. Also while
-    # its results are in another lane
+    # Which of its app's speed classes of computers it is made for, 0 the slowest; NULL: all alike. Stays set while its
+    # results are in another lane
     size_class = models.PositiveSmallIntegerField(_("size class"), null=True, blank=True)
     # Of apps with homogeneous redundancy, once a result was sent; 0: not yet, or any
     hr_class = models.PositiveSmallIntegerField(_("class of computers"), default=0, db_default=0, editable=False)

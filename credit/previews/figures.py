@@ -29,7 +29,7 @@ NO_CLASS: Final = "no longer known"
 
 @dataclass(slots=True)
 class CreditSums:
-    """Sums of some results: the credit as it is and as it would be, and the mean of all results of their sizes."""
+    """Sums over some results: their credit as it is and as it would be, and the mean for all results of their sizes."""
 
     before: float = 0.0
     after: float = 0.0

@@ -136,7 +136,7 @@ def _spread(result: Mapping[str, Any]) -> list[tuple[str, int]]:
 
 
 def _charts(result: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Bars for static/portal/bars.js, one series or two; they lie where names are long."""
+    """Bars for static/portal/bars.js, one series or two; horizontal where names are long."""
 
     def pair(id_: str, x: str, rows: Sequence[tuple[str, float, float]], lies: bool = True) -> dict[str, Any]:
         names, before, after = zip(*rows, strict=True) if rows else ((), (), ())

@@ -49,7 +49,7 @@ WORKUNITS: Final = np.dtype(
     ]
 )
 """Workunits that were decided; ``is_late``: before this pass, with this credit. ``is_unconfirmed``: another result
-was to confirm it, and did not come in time; ``is_own``: it is for its submitter's own computers."""
+should have confirmed it, and did not come in time; ``is_own``: it is for its submitter's own computers."""
 RESULTS: Final = np.dtype(
     [
         ("id", "<i8"),

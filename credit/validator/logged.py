@@ -75,7 +75,7 @@ class PassLog:
 
     @_harmless
     def keep_versions(self, versions: Iterable[VersionFacts]) -> None:
-        """Keeps the versions before medians take the place of their averages."""
+        """Keeps the versions as they are before medians replace their averages."""
         self._versions = version_rows(versions)
 
     @_harmless

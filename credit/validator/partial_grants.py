@@ -122,7 +122,7 @@ def _shown_instances(result: Result) -> float:
 
 
 def _used(result: Result) -> float | None:
-    """How many instances the job was given; if another server sent it, those that its version says."""
+    """How many instances the job was given; if another server sent it, how many its version says it uses."""
     if result.ninstances is not None or result.app_version is None:
         return result.ninstances
     is_cpu = result.processor_type == ProcessorType.CPU

@@ -167,7 +167,7 @@ def lock_users(ids: Column) -> Accounts:
 
 
 def lock_hosts(ids: Column) -> tuple[Accounts, Column]:
-    """Their credit, and the benchmark of each (FLOPS), for jobs that have none of their own."""
+    """Lock computers; return their credit, and the benchmark of each (FLOPS) for jobs that have none of their own."""
     columns = sql.LOCK_HOSTS.read(ids)
     p_fpops = columns.pop("p_fpops")
     return Accounts(**columns), p_fpops

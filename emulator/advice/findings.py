@@ -120,7 +120,7 @@ def find(scenario: Scenario, result: Result) -> Findings:
 
 
 def kind_shares(scenario: Scenario, result: Result, shares: Sequence[float]) -> list[list[KindShare]]:
-    """Each project's shares by kind of processor, if its part of all work is to be that of `shares`."""
+    """Each project's shares by kind of processor that give it the part of all work that `shares` says."""
     rows = result.projects
     kinds = [processor.kind for processor in scenario.all_processors()]
     flops = [processor.counted_flops for processor in scenario.all_processors()]

@@ -35,10 +35,10 @@ def swept(bases: Sequence[Variant], parameter: str, values: Sequence[float]) -> 
 
 
 def references(values: Sequence[float | None]) -> list[int | None]:
-    """The place of the variant that each is compared with, given the value that each has in a sweep.
+    """The index of the variant that each variant is compared with, given the value that each has in a sweep.
 
-    That is the first of the same value (so policies are compared at each value); in a sweep of one policy, the first
-    value. None for what others are compared with.
+    That is the first with the same value (so policies are compared at each value) or, in a sweep of one policy, the one
+    with the first value. None for those that others are compared with.
     """
     has_twins = len(set(values)) < len(values)
     first: dict[float | None, int] = {}

@@ -148,8 +148,8 @@ def _keep(run_id: int, answer: ProcessAnswer) -> None:
 
 
 def requeue_lost(now: dt.datetime) -> None:
-    """Queue runs again whose worker has been silent for minutes, unless that happened too often, and say which files
-    nobody could read. Safe to repeat.
+    """Queue again the runs whose worker has been silent for minutes, unless that happened too often, and note which
+    files nobody could read. Safe to repeat.
 
     Locks the runs, then their rows of the queue.
     """

@@ -196,7 +196,7 @@ def _lock(user: User) -> None:
 
 
 def _lock_browser(digest: bytes) -> None:
-    """Makes the second of two who add one browser at the same moment wait, and then see the first one's channel."""
+    """Locks a browser: of two people who add it at the same moment, the second waits, then sees the first's channel."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(%s)", [int.from_bytes(digest[:8], "big", signed=True)])
 

@@ -16,7 +16,7 @@ UnreadableDestination = sealing.UnsealableError
 
 
 def encrypt_destination(user_id: int, kind: str, destination: Destination) -> bytes:
-    """Seals a destination for a channel of this volunteer and kind; it is bound to its address too."""
+    """Seals a destination for this volunteer's channel of this kind; it is bound to its address too."""
     return sealing.seal(settings.ACCOUNT_KEY_SECRET, _place(user_id, kind), json.dumps(asdict(destination)))
 
 

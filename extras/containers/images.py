@@ -34,7 +34,7 @@ MAX_VARIANTS: Final = 20
 MAX_IMAGES: Final = 200
 """Of one person."""
 MAX_IMAGES_NBYTES: Final = 10 * 1024**3
-"""Of all files of one person's images."""
+"""The total size of the files of one person's images."""
 _BEGINS: Final = re.compile(r"^\s*+FROM\s", re.IGNORECASE | re.MULTILINE)
 _BASE: Final = re.compile(r"[a-z0-9][A-Za-z0-9._/:@-]{0,254}")
 
@@ -104,7 +104,7 @@ def make(owner: User, app: App, name: str, variant: Variant) -> Image:
 def put_variant(image: Image, variant: Variant) -> None:
     """Give an image a variant, instead of one for the same computers. Raises ImageError. Safe to repeat.
 
-    Locks the owner's row, then the image. Jobs that were submitted keep the files that they have.
+    Locks the owner's row, then the image. Jobs already submitted keep the files that they have.
     """
     contents = _contents(variant)
     if image.owner_id is not None:
@@ -145,14 +145,17 @@ def remove_variant(image: Image, plan_class: str, cpu: str) -> None:
 
 
 def _forget(files: QuerySet[ImageFile]) -> None:
-    """Take files from an image; those that nobody needs any more are deleted at once."""
+    """Take files from an image; once this is committed, those that nobody needs any more are deleted."""
     ids = list(files.values_list("file", flat=True))
     files.delete()
     transaction.on_commit(lambda: unused.delete(StoredFile.objects.filter(pk__in=ids), timezone.now()))
 
 
 def _check_quota(image: Image, contents: Mapping[str, File[bytes]]) -> None:
-    """The owner's row is locked. A file that several variants have counts for each."""
+    """Raises ImageError if the owner would have too many bytes. The caller has the owner's row locked.
+
+    A file that several variants share counts once for each.
+    """
     before = ImageFile.objects.filter(image__owner=image.owner_id).aggregate(nbytes=Sum("file__nbytes"))["nbytes"] or 0
     nbytes = before + sum(content.size for content in contents.values())
     if nbytes > MAX_IMAGES_NBYTES:

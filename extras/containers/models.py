@@ -41,7 +41,7 @@ class Image(models.Model):
         return self.name
 
     def program_files(self) -> list[dict[str, Any]]:
-        """The files as the field of a job has them (docs/how-to/jobs.md)."""
+        """The files as a job's field lists them (docs/how-to/jobs.md)."""
         files = self.files.select_related("file").order_by("plan_class", "cpu", "open_name")
         return [file.described() for file in files]
 

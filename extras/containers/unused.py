@@ -1,6 +1,6 @@
-"""Delete files that no image has any more, once no job that is not over needs them.
+"""Deletes the files of images that no image has any more, once no unfinished job needs them.
 
-Locks stored files by id, SKIP LOCKED: who is storing one again, or submits jobs of it, keeps it.
+Locks stored files by id, SKIP LOCKED: a file that somebody is storing again or submitting jobs with is kept.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ AT_ONCE: Final = 500
 
 
 def delete(files: QuerySet[StoredFile], now: dt.datetime) -> int:
-    """Of these; how many. Safe to repeat."""
+    """Delete the unneeded ones among these files; return how many there were. Safe to repeat."""
     after = count = 0
     named = ImageFile.objects.filter(file=OuterRef("pk"))
     unnamed = files.filter(~Exists(named), name__startswith="image_", batch=None, deleted_at=None).order_by("pk")
@@ -37,7 +37,7 @@ def delete(files: QuerySet[StoredFile], now: dt.datetime) -> int:
             with connection.cursor() as cursor:
                 cursor.execute(sql.USED_NAMES, [[row.name for row in rows]])
                 used = {name for (name,) in cursor.fetchall()}
-            # Looked at again: an image may have come to name one before it was locked.
+            # Checked again: an image may have come to name the file before it was locked.
             count += sum(_delete(row, now) for row in rows if row.name not in used and not is_referred_to(row))
 
 

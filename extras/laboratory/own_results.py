@@ -45,7 +45,7 @@ class Measured:
 
 
 def measure_app(app: App, nworkunits: int) -> Measured:
-    """Measures the last workunits that have a canonical result. Two statements, and one for the versions' names."""
+    """Measures the latest workunits with a canonical result. Two statements, and one for the versions' names."""
     outcomes = _outcomes(app, nworkunits)
     return Measured(len({outcome.number for outcome in outcomes}), _goals(outcomes), _versions(app, outcomes))
 

@@ -98,7 +98,7 @@ def experiment(request: HttpRequest, pk: int) -> HttpResponse:
 
 @require_safe
 def shared(request: HttpRequest, key: str) -> HttpResponse:
-    """An experiment as everybody sees it who has the link."""
+    """An experiment as everybody who has the link sees it."""
     return _page(request, _shared(key), is_owner=False)
 
 

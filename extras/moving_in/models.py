@@ -33,7 +33,7 @@ class ImportStep(models.Model):
     last_key = models.BigIntegerField(default=0)
     # `engine.tally.Tally`
     tally = models.JSONField(default=dict)
-    # `Source.as_of` when this run began, and when the last one did that came to its end
+    # `Source.as_of` when this run began, and when the last completed run began
     as_of = models.DateTimeField(null=True)
     since = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)

@@ -91,15 +91,15 @@ class Source:
         return int(found[0][0] or 0) if found else 0
 
     def nbelow(self, table: Table) -> int:
-        """How many rows have no key that can be one here: negative ones, and 0."""
+        """How many rows have a key that cannot be one here: 0 or less."""
         where = f" AND ({table.where})" if table.where else ""
         return int(self.all(f"SELECT count(*) FROM `{table.name}` AS t WHERE t.`{table.key}` <= 0{where}")[0][0])
 
     def as_of(self, tables: Iterable[Table]) -> dt.datetime | None:
-        """When the newest rows were changed, at most the server's now; None: nobody knows.
+        """When the newest rows were changed, but no later than the server's clock; None if that is not known.
 
-        What is changed after this is read has a later time, also in a copy or a replica, which is behind. So has, by
-        the allowance, what a transaction has changed that is not over.
+        Whatever changes after this is read has a later time, even in a copy or in a replica that lags behind. The
+        allowance makes this true of what an open transaction has changed, too.
         """
         newest = [
             self.all(_NEWEST.format(name=table.name, column=table.changed_at, key=table.key))[0][0]

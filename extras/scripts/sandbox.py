@@ -36,7 +36,7 @@ _SYSTEM: Final = ("lib", "lib32", "lib64", "libx32", "bin", "sbin")
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one call may take: its time, and the memory of each process."""
+    """The limits of one call: its time, and the memory of each process."""
 
     secs: float
     memory_mib: int

@@ -32,7 +32,7 @@ def own_direction(name: str) -> SafeString:
 
 
 def column(field: str, label: StrOrPromise, words: Callable[[Any], str]) -> Any:
-    """A field of a list, or read-only on a page, as ``words`` writes it; a list can be sorted by it."""
+    """A sortable column of a list, or a read-only field of a page, that shows a field as ``words`` writes it."""
 
     @admin.display(description=label, ordering=field)
     def cell(self: ModelAdmin, row: Model) -> str:
@@ -42,10 +42,10 @@ def column(field: str, label: StrOrPromise, words: Callable[[Any], str]) -> Any:
 
 
 class SecretLookups(ModelAdmin):
-    """An admin in which conditions in a list's address find out nothing of what only the site knows.
+    """An admin in which conditions in a list's address cannot find out what only the site knows.
 
-    Django allows a condition on any column of the listed model, such as "?token__startswith=a". A search finds out no
-    address either, for who does not see the list of people.
+    Django allows a condition on any column of the listed model, such as "?token__startswith=a". Nor can a search find
+    out an e-mail address for somebody who may not see the list of people.
     """
 
     def get_search_fields(self, request: HttpRequest) -> list[str]:

@@ -88,7 +88,7 @@ class ChangeAdmin(ReadOnlyAdmin):
         return changes
 
     def has_view_permission(self, request: HttpRequest, obj: Change | None = None) -> bool:
-        """Who sees a volunteer's own row sees its changes; those of settings are also for who sees all changes."""
+        """Whoever sees a volunteer's own row sees its changes; whoever sees all changes also sees those of settings."""
         kind = obj.content_type.natural_key() if obj is not None else None
         if kind in VOLUNTEERS_OWN:
             return bool(request.user.has_perm("{}.view_{}".format(*kind)))

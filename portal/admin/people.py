@@ -220,7 +220,7 @@ class UserAdmin(SecretLookups, DjangoUserAdmin, ModelAdmin):
 
     @needs_fresh_login(to_look=True)
     def user_change_password(self, request: HttpRequest, id: str, form_url: str = "") -> HttpResponse:
-        """Where two decide, nobody sets another operator's password: they could confirm their own steps with it."""
+        """Where two people decide, nobody sets another operator's password, with which to confirm their own steps."""
         other = self.get_object(request, id)
         if other is not None and is_others_login(request, other):
             raise PermissionDenied

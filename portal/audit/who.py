@@ -52,7 +52,7 @@ def person_now() -> User | None:
 
 
 def sign(sender: type[Change], instance: Change, **_: Any) -> None:
-    """Notes who made a change, and why, before it is kept. Without anybody it was a command, or the site itself."""
+    """Notes who made a change, and why, before it is kept. If nobody did, a command or the site itself made it."""
     making = _making.get()
     instance.changes = {name: [_json(value) for value in pair] for name, pair in (instance.changes or {}).items()}
     if making is None or not instance._state.adding:

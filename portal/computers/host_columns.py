@@ -24,14 +24,14 @@ HOST_COLUMNS: Final = (
 
 
 def client_columns(host_cpid: str, domain_name: str, client_version: str, platform_name: str) -> dict[str, Any]:
-    """The columns of what a client says of itself. Names that a request leaves out stay as they are."""
+    """The columns for what a client says about itself. Names that a request leaves out stay as they are."""
     names = {"host_cpid": host_cpid, "domain_name": domain_name}
     always = {"client_version": client_version[:32], "platform_name": platform_name}
     return always | {column: name for column, name in names.items() if name}
 
 
 def hardware_columns(hardware: Hardware, faults: Iterable[Message] = ()) -> dict[str, Any]:
-    """The columns of hardware, safe for JSON; ``faults``: more of them, which come first."""
+    """The columns of hardware, safe for JSON; ``faults``: further faults, which come first."""
     benchmarked_at = hardware.p_calculated
     return {
         **{name: getattr(hardware, name) for name in _SAME_NAME},

@@ -95,7 +95,7 @@ def _read(now: dt.datetime) -> dict[str, Any]:
 
 
 def _app(row: list[Any], latest: dict[tuple[str, str], tuple[float, float]]) -> dict[str, Any] | None:
-    """An app as BOINC's elements have it, but for the title; run times are hours.
+    """An app as BOINC's elements describe it, except for the title; run times are in hours.
 
     None for a withdrawn app without tasks. Tasks of the others are in the sums, so they are shown.
     """

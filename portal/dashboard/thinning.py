@@ -34,7 +34,10 @@ def thin(now: dt.datetime, batch: int = BATCH) -> int:
 
 
 def delete_in_batches(statement: str, values: Mapping[str, str | dt.datetime], batch: int) -> int:
-    """Send a statement that deletes at most ``limit`` rows until fewer are left; how many. Each batch commits alone."""
+    """Repeat a statement that deletes at most ``limit`` rows until it finds fewer; return how many rows were deleted.
+
+    Each batch is a transaction of its own.
+    """
     total = 0
     while True:
         with transaction.atomic(), connection.cursor() as cursor:

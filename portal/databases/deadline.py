@@ -20,7 +20,7 @@ LEAST_SECS: Final = 0.1
 
 
 class Deadline:
-    """One request's deadline, which begins again with each thing that it was given. ``is_lost``: it waited in vain."""
+    """One request's deadline, which starts again whenever it is given something. ``is_lost``: it has passed."""
 
     __slots__ = ("_by", "is_lost")
 

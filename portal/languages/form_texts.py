@@ -1,6 +1,6 @@
-"""Texts of libraries that volunteers read on forms, put into the words of this site: in Spanish, libraries say “usted”.
+"""Texts from libraries that volunteers read on forms, reworded for this site: in Spanish, libraries say “usted”.
 
-They are marked here alone, so that they get into the portal's catalogue, which comes before those of libraries.
+They are only marked here, so that they get into the portal's catalogue, which takes precedence over the libraries'.
 """
 
 from __future__ import annotations

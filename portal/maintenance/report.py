@@ -1,4 +1,4 @@
-"""How commands that check something say what they found."""
+"""How commands that check something report what they found."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 
 def report_differences(command: BaseCommand, differences: Iterable[str], all_is_well: str) -> None:
-    """Write each difference when it is found, as reading everything may take hours; with one, the exit code is 1."""
+    """Write each difference as soon as it is found, as reading everything may take hours; any makes the exit code 1."""
     count = 0
     for line in differences:
         command.stdout.write(line)

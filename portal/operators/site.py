@@ -84,7 +84,7 @@ class Site(UnfoldAdminSite):
 
 
 def _title(row: Model) -> str:
-    """A row's name, with a person's display name, which is searched too. (The site is made before the models.)"""
+    """A row's name, with a person's display name, which is searched too. (The site is made before the models are.)"""
     name = getattr(row, "name", "")
     return f"{row} ({name})" if name and name not in str(row) else str(row)
 

@@ -46,7 +46,7 @@ def _second_text(secs: int) -> str:
 
 
 def _json_line(event: dict[str, object]) -> str:
-    """An event as json writes it, by orjson where that is the same.
+    """An event as the json module writes it, made by orjson where that gives the same.
 
     What comes from outside may hold control characters that only json writes as escapes, and numbers, as a length of
     thirty digits, that orjson refuses.

@@ -340,7 +340,7 @@ def _check(user: User | None, password_hash: str) -> bool:
 
 
 def _check_name(user: User | None, password_hash: str) -> bool:
-    """Whether the hash is that of a login by user name, from which clients make another value."""
+    """Whether the hash fits a login by user name, for which clients make a different hash."""
     if user is not None and user.login_name_password:
         return check_client_password(password_hash, user.login_name_password)
     make_password(password_hash)
@@ -370,7 +370,7 @@ def refuse_key_if_blocked(hash_of_key: bytes) -> None:
 
 
 def refuse_weak_key_if_blocked(user_id: int, key: str) -> None:
-    """Refuse a blocked account by a weak key; who does not have one of the account's learns nothing."""
+    """Refuse a blocked account to one of its own weak keys; whoever has none of these learns nothing."""
     if AccountBlock.objects.filter(user=user_id).exists():
         stored = ClientKey.objects.filter(user=user_id, revoked_at=None).values_list("key_hash", flat=True)
         hashes = [bytes(value) for value in stored]

@@ -49,7 +49,7 @@ def tell_of_key(user: User, address: str) -> None:
 
 
 def ask_for_confirmation(user: User) -> None:
-    """Store the mail that confirms the address of an account that a client opens, if that is demanded."""
+    """Store the mail that confirms the address of an account opened by a client, if confirmation is required."""
     if settings.CONFIRMED_EMAIL_FOR_PROJECTS:
         _ask(WaitingMail(user=user, kind=Kind.CONFIRMATION))
 

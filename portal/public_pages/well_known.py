@@ -51,7 +51,7 @@ _SITEMAP: Final = "http://www.sitemaps.org/schemas/sitemap/0.9"
 
 @require_safe
 def web_app_manifest(_request: HttpRequest) -> JsonResponse:
-    """Lets the site be put on a phone's home screen, without which iPhones show no messages of it."""
+    """Lets the site be put on a phone's home screen; otherwise iPhones show none of its messages."""
     icons = [
         {"src": static(f"portal/icon-{pixels}.png"), "sizes": f"{pixels}x{pixels}", "type": "image/png"}
         for pixels in (192, 512)

@@ -227,7 +227,7 @@ class ApiView(APIView):
 
 
 class OperatorView(ApiView):
-    """The base of what operators do: by token alone, as a session may be older than what the admin wants for this.
+    """The base of operators' views. It takes tokens alone, as a session may be older than the admin would accept.
 
     A token needs the scope, and its owner the right.
     """

@@ -182,7 +182,7 @@ def _failures() -> RateLimitItem:
 
 
 def _take(item: RateLimitItem, kind: str, whom: str) -> None:
-    """Count it, and raise Throttled if that is too much."""
+    """Count an attempt, and raise Throttled if there have been too many."""
     _refuse_if_spent(item, kind, whom, counts=True)
 
 

@@ -59,7 +59,7 @@ class Content:
 
 
 def read_content(file: IO[bytes]) -> Content:
-    """The content of a file, from where it stands to its end."""
+    """The content of a file, from its current position to its end."""
     digest, sha256 = hashlib.md5(usedforsecurity=False), hashlib.sha256()
     head, nbytes = b"", 0
     while chunk := file.read(256 * 1024):

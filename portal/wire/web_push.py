@@ -58,7 +58,7 @@ def encrypt(text: bytes, keys: BrowserKeys) -> bytes:
 
 
 def encrypt_with(text: bytes, keys: BrowserKeys, own: ec.EllipticCurvePrivateKey, salt: bytes) -> bytes:
-    """Encrypt with a key and a salt that are given, as in the example of RFC 8291; both are for one message only."""
+    """Encrypt with this key and salt, as in the example of RFC 8291; each pair is for one message only."""
     own_point = _public_bytes(own)
     shared = own.exchange(ec.ECDH(), _point("p256dh", keys.p256dh))
     secret = _derived(shared, keys.auth, b"WebPush: info\0" + keys.p256dh + own_point, 32)

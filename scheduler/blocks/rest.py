@@ -18,12 +18,12 @@ from scheduler.models import WorkBlock
 
 
 class BlockResult(serializers.Serializer[Any]):
-    """A computer, or all of a volunteer's, that gets no new jobs."""
+    """A block: a computer, or all computers of a volunteer, that get no new jobs."""
 
     id = serializers.IntegerField()
     host = serializers.IntegerField(allow_null=True)
     user = serializers.IntegerField(allow_null=True)
-    reason = serializers.CharField(help_text="As the owner reads it.")
+    reason = serializers.CharField(help_text="What the owner reads.")
     created_at = serializers.DateTimeField()
 
 
@@ -36,7 +36,7 @@ class NewBlock(serializers.Serializer[Any]):
 
 
 class BlocksView(OperatorView):
-    """Who is blocked; or block somebody."""
+    """Blocks: list them, or make one."""
 
     scope = ApiToken.Scope.PROJECT
     query_class = ListQuery
@@ -49,18 +49,18 @@ class BlocksView(OperatorView):
 
     @extend_schema(operation_id="blocks_create", request=NewBlock, responses={200: BlockResult, 201: BlockResult})
     def post(self, request: Request) -> Response:
-        """Block a computer or a volunteer: 201; 200 if they are blocked, who then read this reason. Safe to repeat."""
+        """Block a computer or a volunteer: 201, or 200 if it had a block, which gets this reason. Safe to repeat."""
         self.need("scheduler.add_workblock", "scheduler.change_workblock")
         self.no_query()
         given = self.body(NewBlock)
         if ("host" in given) == ("user" in given):
-            raise serializers.ValidationError({"host": ["Name a computer or a volunteer, not both."]})
+            raise serializers.ValidationError({"host": ["Name either a computer or a volunteer."]})
         name, model = ("host", Host) if "host" in given else ("user", User)
         with transaction.atomic(), changes_by(self.volunteer):
-            # Of two requests the second waits.
+            # If two requests come at once, the second waits.
             whom = model.objects.select_for_update(no_key=True).filter(pk=given[name]).first()
             if whom is None:
-                raise serializers.ValidationError({name: ["There is none of this id."]})
+                raise serializers.ValidationError({name: ["There is none with this id."]})
             block = WorkBlock.objects.filter(**{name: whom}).first()
             is_new = block is None
             block = block or WorkBlock(**{name: whom})
@@ -70,14 +70,14 @@ class BlocksView(OperatorView):
 
 
 class BlockView(OperatorView):
-    """One block: end it."""
+    """A block, which can be ended."""
 
     scope = ApiToken.Scope.PROJECT
     http_method_names = ["delete", "options"]
 
     @extend_schema(operation_id="blocks_delete", responses={204: None})
     def delete(self, request: Request, pk: int) -> Response:
-        """Send jobs again."""
+        """End the block, so that jobs are sent again."""
         self.need("scheduler.delete_workblock")
         self.query()
         with transaction.atomic(), changes_by(self.volunteer):

@@ -1,7 +1,7 @@
 """The facts for the rules of sending: apps, their versions, plan classes, jobs and the requesting computer.
 
-Speeds in FLOPS, sizes in bytes, times in seconds. What is made for every request is a msgspec Struct, as making a
-dataclass with many fields takes ten times as long.
+Speeds are in FLOPS, sizes in bytes, times in seconds. What is made for every request is a msgspec Struct, as it takes
+ten times as long to make a dataclass with many fields.
 """
 
 from __future__ import annotations
@@ -186,7 +186,7 @@ class Computer:
         return gpu.count if gpu else 0
 
     def hr_class(self, redundancy: Redundancy) -> int:
-        """The class of computers that may confirm its results (`hr_classes.class_of`); 0: it has none."""
+        """Its class: the computers that may confirm its results (`hr_classes.class_of`); 0: it has none."""
         _, vendor, model = self.texts
         return class_of(redundancy, self.os_name, vendor, model, self.features)
 
@@ -266,7 +266,7 @@ class JobQuery(msgspec.Struct):
     the queue to begin. ``ties``: of who asks (`engine.choice.ties`); ``avoids_ties``: only workunits of whose copies
     nobody with such a tie has one; ``is_strict``: even if there are no others, for a delay bound after they got it.
     ``lanes``: those for this computer in which jobs wait (`engine.lanes`). ``sizes``: the lanes of size classes, if the
-    app has some, in the order in which it gets jobs of them.
+    app has any, in the order in which the computer gets their jobs.
     ``held_files``: what the computer has kept of earlier jobs. Ready jobs that need some of it go first; SQL does not
     look at it.
     """
@@ -292,7 +292,7 @@ class JobQuery(msgspec.Struct):
         return bool(self.lanes or self.sizes)
 
     def with_ties(self) -> JobQuery:
-        """The query for any copies."""
+        """The same query for any copies, whoever has others."""
         return msgspec.structs.replace(self, avoids_ties=False)
 
 

@@ -52,8 +52,8 @@ ANY_VERSION: Final = Requirement()
 class Lane:
     """Whom a job is for. The target's number, or a class of computers (`engine.hr_classes`) and a version; 0: any.
 
-    ``is_reliable``: a replacement that is for any computer, but for a reliable one first. ``size_class``: for any, but
-    for those of this class by speed first; None: for all alike.
+    ``is_reliable``: a replacement, which any computer may have, but reliable ones get first. ``size_class``: any
+    computer may have it, but those of this speed class get it first; None: for all alike.
     """
 
     kind: LaneKind = LaneKind.SHARED
@@ -98,8 +98,8 @@ def is_for_one_person(lane: int, min_quorum: int) -> bool:
 
 
 def free_lane(lane: int, version_num: int, size_class: int | None) -> int:
-    """The lane of a workunit of which nothing stands any more: its target's, that of the version it asks for, or its
-    size's.
+    """The lane of a workunit that is not bound, or no longer bound, to a class or version: that of its target, of the
+    version that it asks for, or of its size.
     """
     return lane if lane >= FIRST_TARGETED else Lane(requirement=Requirement(version_num), size_class=size_class).number
 
@@ -129,7 +129,7 @@ def bind(lane: int, version_num: int, hr_class: int, version_id: int) -> Binding
 class LaneIndex:
     """The lanes of an app in which jobs wait. ``shared``: by class, 0 for those without. ``targeted`` None: too many to
     be listed. ``has_replacements``: for reliable computers; ``is_for_all_now``: they have waited for these long enough.
-    ``sizes``: of each lane of a size class, the FLOPs of a job that waits there.
+    ``sizes``: the usual FLOPs of the jobs that wait in each lane of a size class.
     """
 
     shared: dict[int, list[Lane]] = field(default_factory=dict)

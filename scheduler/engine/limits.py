@@ -44,10 +44,10 @@ def is_made_up(name: str) -> bool:
 
 
 def job_of_output(name: str) -> str | None:
-    """The job of whose results clients would take a file of this name for an output; None: of none.
+    """The name of the job that a file with this name would look like an output of; None: it looks like no output.
 
-    A client knows the files of a project by their names alone: one that is downloaded under an output's name would be
-    uploaded in its stead.
+    Clients know the files of a project by their names alone: they would upload a file that they downloaded under an
+    output's name instead of the output.
     """
     match = _OUTPUT.fullmatch(name)
     return None if match is None else match[1]

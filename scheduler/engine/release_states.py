@@ -68,7 +68,7 @@ def allowed(state: ReleaseState) -> list[ReleaseAction]:
 
 
 def stored_state(*, is_withdrawn: bool, is_tested: bool) -> ReleaseState:
-    """The state of a version that is stored: one that is withdrawn is sent to nobody, tested or not."""
+    """The state of a stored version: a withdrawn one is sent to nobody, whether it was tested or not."""
     if is_withdrawn:
         return ReleaseState.WITHDRAWN
     return ReleaseState.BETA if is_tested else ReleaseState.RELEASED

@@ -18,7 +18,7 @@ MAX_WAITING: Final = 20
 MAX_PER_REPLY: Final = 20
 STEP_SECS: Final = 1.0
 MOST_TIMES: Final = 10
-"""A job gets this many times its own time, or that of a message if that is more, where its app sets no limit."""
+"""If its app sets no limit, a job gets at most this many times the longer of its own time and what a message adds."""
 _TAGS: Final = ("<trickle_down>", "</trickle_down>", "<result_name>", "<time>")
 
 
@@ -49,7 +49,7 @@ class RunningJob:
 
 @dataclass(slots=True)
 class Telling:
-    """What the reply tells of jobs, and what is stored: ``deadlines`` by job, where they change; ``acknowledged`` and
+    """What the reply says about jobs, and what is stored: ``deadlines`` by job, where they change; ``acknowledged`` and
     ``first_told`` messages; ``messages``: those of the reply, with their job's name; ``later``: deadlines that the
     client does not know yet.
     """
@@ -103,12 +103,12 @@ def _has_had(job: RunningJob, message: Message) -> bool:
 
 
 def _written(deadline_at: float) -> float:
-    """A deadline as it stands in replies and requests, in whole seconds."""
+    """A deadline as replies and requests write it, in whole seconds."""
     return float(f"{deadline_at:.0f}")
 
 
 def most_secs(app_secs: int | None, delay_bound_secs: int, extension_secs: int) -> int:
-    """How long after it was sent a job's last deadline is: no computer may keep one for ever."""
+    """The most seconds from sending a job to its last deadline, as no computer may keep one for ever."""
     return MOST_TIMES * max(delay_bound_secs, extension_secs) if app_secs is None else app_secs
 
 

@@ -33,8 +33,8 @@ def store_file(
 ) -> StoredFile:
     """Store ``content`` under ``name`` for good; the one that is there if it was stored before. Safe to repeat.
 
-    One that was deleted is stored again, if the content is the same. Locks its row, so that nobody deletes it before
-    the caller's transaction ends, in which a row may come to name it.
+    A deleted file is stored again if the content is the same. Locks its row, so that nobody deletes the file before the
+    end of the caller's transaction, which may make another row name it.
 
     ``signature``: the code-signing signature of a program; ``batch``: an input that goes when this batch is done.
     Raises StoringError for another content under a name that was used, and for a name that clients cannot have.

@@ -72,7 +72,7 @@ _Names = Mapping[tuple[LaneKind, int], str]
 
 
 def _names(lanes: Sequence[Lane]) -> _Names:
-    """Names of the targets and versions that there still are; of versions also the numbers that are not withdrawn."""
+    """The names of the targets that still exist, and the labels of the versions that are not withdrawn."""
     ids = {kind: {lane.target_id for lane in lanes if lane.kind == kind} for kind in LaneKind}
     names: dict[tuple[LaneKind, int], str] = {}
     for host in Host.objects.filter(pk__in=ids[LaneKind.COMPUTER], merged_into=None, owner__is_active=True):

@@ -78,9 +78,9 @@ def move_jobs(older_id: int, newer_id: int) -> None:
 
 
 def forget(user_id: int) -> None:
-    """Forget that jobs were for a volunteer or one of their computers, within the transaction that erases these.
+    """Forget that jobs were for a volunteer or one of their computers, in the transaction that erases these.
 
-    What waits still waits for somebody: nobody else must get it, and it ends with that of all targets that are gone.
+    Waiting jobs stay reserved, as nobody else may get them; they end like the jobs of all targets that are gone.
     """
     hosts = Host.objects.filter(owner=user_id).values_list("pk", flat=True)
     targets = [Lane(LaneKind.PERSON, user_id), *(Lane(LaneKind.COMPUTER, id_) for id_ in hosts)]

@@ -23,24 +23,24 @@ class ReservedResult(serializers.Serializer[Any]):
     """Jobs of an app that wait for the same computers."""
 
     app = serializers.CharField(help_text="The app's short name.")
-    lane = serializers.CharField(help_text="The number of what they wait for, as decimal text.")
+    lane = serializers.CharField(help_text="What they wait for, as a number in decimal text.")
     waits_for = serializers.CharField(help_text="The same in words.")
     jobs = serializers.IntegerField()
     since = serializers.DateTimeField(help_text="When the oldest was made.")
     volunteers = serializers.IntegerField(
-        allow_null=True, help_text="With computers that could take them and asked lately; null: not counted."
+        allow_null=True, help_text="Those whose computers could take them and asked lately; null: not counted."
     )
-    is_gone = serializers.BooleanField(help_text="Whether what they wait for is not there any more.")
+    is_gone = serializers.BooleanField(help_text="Whether what they wait for no longer exists.")
 
 
 class ReservedList(serializers.Serializer[Any]):
-    """Those whose oldest job waits longest, first."""
+    """Reserved jobs, those that have waited longest first."""
 
     results = ReservedResult(many=True)
 
 
 class Release(serializers.Serializer[Any]):
-    """What is to become of such jobs."""
+    """What to do with such jobs."""
 
     app = serializers.CharField(max_length=64)
     lane = serializers.RegexField(r"\A[0-9]{1,19}\Z")
@@ -50,11 +50,11 @@ class Release(serializers.Serializer[Any]):
 class ReleaseResult(serializers.Serializer[Any]):
     """What was done."""
 
-    jobs = serializers.IntegerField(help_text="How many workunits that were.")
+    jobs = serializers.IntegerField(help_text="How many workunits this changed.")
 
 
 class ReservedJobsView(OperatorView):
-    """Jobs for certain computers that wait; or give them to all, or end them."""
+    """Jobs that wait for certain computers: list them, let all computers have them, or end them."""
 
     scope = ApiToken.Scope.PROJECT
     http_method_names = ["get", "head", "options", "post"]
@@ -73,9 +73,9 @@ class ReservedJobsView(OperatorView):
         given = self.body(Release)
         app, lane = App.objects.filter(name=given["app"]).first(), int(given["lane"])
         if app is None:
-            raise serializers.ValidationError({"app": ["There is no app of this name."]})
+            raise serializers.ValidationError({"app": ["There is no app with this name."]})
         if not 0 < lane < 2**63 or is_of_size(lane):
-            raise serializers.ValidationError({"lane": ["Not one of this list."]})
+            raise serializers.ValidationError({"lane": ["This is not a lane of such jobs."]})
         count = free(app.pk, lane) if given["action"] == "free" else end(app.pk, lane, timezone.now())
         LogEntry.objects.log_actions(
             self.volunteer.pk, [app], CHANGE, f"{given['action']} {count} jobs of lane {lane}", single_object=True

@@ -7,7 +7,7 @@ from typing import Final
 from credit.engine.states import Outcome, ServerState
 from scheduler.engine.lanes import FIRST_OF_SIZES, FIRST_TARGETED, LaneKind
 
-# Reads the index of lanes. What any computer may have, be it sooner or later, is left out. Locks nothing.
+# Reads the index of lanes, without the jobs that any computer may have sooner or later. Locks nothing.
 WAITING_LANES: Final = f"""
 SELECT app_id, lane, count(*), min(created_at) FROM credit_result
  WHERE server_state = {ServerState.UNSENT} AND lane <> 0
@@ -40,7 +40,7 @@ UPDATE credit_workunit w SET transition_at = least(w.transition_at, %(now)s)
 """
 """Changes the waiting results of workunits that are locked. The transitioner then ends these with the reason."""
 _TARGET: Final = f"(r.lane & {FIRST_TARGETED - 1})"
-# The lanes of targets that are not there any more.
+# The lanes of targets that no longer exist.
 GONE_LANES: Final = f"""
 SELECT DISTINCT r.app_id, r.lane FROM credit_result r
  WHERE r.server_state = {ServerState.UNSENT} AND r.lane <> 0 AND r.lane >= {FIRST_TARGETED}
@@ -54,7 +54,7 @@ SELECT DISTINCT r.app_id, r.lane FROM credit_result r
 LOCK_TARGETED: Final = f"""
 SELECT id FROM credit_workunit WHERE lane = ANY (%(lanes)s) AND lane >= {FIRST_TARGETED} ORDER BY id FOR NO KEY UPDATE
 """
-"""Locks workunits by id: those for targets, whatever their state, as more of their results may be made."""
+"""Locks the workunits for targets by id, whatever their state, as more of their results may be made."""
 MOVE_TO_HOST: Final = """
 WITH moved AS (UPDATE credit_workunit SET lane = %(newer)s WHERE id = ANY (%(ids)s))
 UPDATE credit_result SET lane = %(newer)s WHERE workunit_id = ANY (%(ids)s)
@@ -65,6 +65,6 @@ WITH forgotten AS (UPDATE credit_workunit SET lane = lane & {~(FIRST_TARGETED - 
 UPDATE credit_result SET lane = lane & {~(FIRST_TARGETED - 1)}
  WHERE workunit_id = ANY (%(ids)s) AND lane >= {FIRST_TARGETED}
 """
-"""Leaves of lanes their kind: they are for number 0, which nobody has. Changes workunits that are locked, and their
-results.
+"""Keeps only the kinds of lanes: the jobs are then for number 0, which nobody has. Changes workunits that are locked,
+and their results.
 """

@@ -44,7 +44,7 @@ class Failures:
 
     @property
     def share(self) -> float:
-        """The part of those that were looked at that was of no use."""
+        """The share of the results looked at that were invalid or failed."""
         return (self.ninvalid + self.nerrors) / (self.ninvalid + self.nerrors + self.nvalid)
 
 

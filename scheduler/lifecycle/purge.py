@@ -32,7 +32,7 @@ def run(now: dt.datetime) -> int:
 
 
 def count_uncounted() -> int:
-    """Add tasks to the days of histories that came with a project that moved here; return their number."""
+    """Add the tasks that came with a project that moved here to the days of histories; return their number."""
     total = 0
     while True:
         with transaction.atomic(), connection.cursor() as cursor:

@@ -1,6 +1,6 @@
-"""The census of size classes: how fast the computers of each app are, which decides which of its jobs they get first.
+"""The census of size classes: the speeds of each app's computers, which decide which of its jobs they get first.
 
-Locks the rows of the apps, one after the other.
+Locks the apps' rows one at a time.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ log = structlog.get_logger(__name__)
 ACTIVE_DAYS: Final = 30
 """Computers that asked for work within this time are counted."""
 
-# The FLOPs that each computer does with its fastest version of an app, by run times and for how much of the time it
+# The FLOPS of each computer with its fastest version of an app, from its run times and the part of the time that it
 # computes. Locks nothing.
 _SPEEDS: Final = f"""
 SELECT max(CASE v.processor_type WHEN '{ProcessorType.CPU}' THEN s.active_frac ELSE s.gpu_active_frac END

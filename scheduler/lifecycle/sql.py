@@ -269,7 +269,7 @@ WITH counted AS (
   UPDATE scheduler_archivedtask t SET is_counted = true FROM scheduler_archivedworkunit w
    WHERE w.id = t.workunit_id AND {tasks} RETURNING t.user_id, w.app_id, t.host_id, t.facts)"""
 COUNT_ARCHIVED: Final = _COUNTED.format(tasks="t.workunit_id = ANY(%(ids)s)") + COUNT.format(counted="counted")
-# Of those that came with a project that moved here.
+# Counts the tasks that came with a project that moved here.
 LOCK_UNCOUNTED: Final = """
 SELECT id FROM scheduler_archivedtask WHERE NOT is_counted ORDER BY id LIMIT %(limit)s FOR UPDATE SKIP LOCKED"""
 COUNT_TASKS: Final = _COUNTED.format(tasks="t.id = ANY(%(ids)s)") + COUNT.format(counted="counted")

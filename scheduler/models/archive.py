@@ -43,7 +43,7 @@ class ArchivedTask(models.Model):
     host = models.ForeignKey(Host, models.SET_NULL, null=True, related_name="+")
     app_version = models.ForeignKey(AppVersion, models.SET_NULL, null=True, related_name="+", db_index=False)
     facts = models.JSONField()
-    # Added to the days of `credit.models.ArchivedDay`; not yet, if it came with a project that moved here
+    # Whether it was added to the days of `credit.models.ArchivedDay`; at first not, if it came with a moved project
     is_counted = models.BooleanField(db_default=False, editable=False)
 
     class Meta:

@@ -170,7 +170,7 @@ class PlanClass(models.Model):
                 raise ValidationError(
                     {f"max_{name}": _("Less than the minimum: no computer would get these versions.")}
                 )
-        # What jobs may say was checked for it (scheduler.programs.containers).
+        # Jobs were checked by whether their app runs in containers (scheduler.programs.containers).
         others = PlanClass.objects.filter(pk=self.pk).exclude(needs_docker=self.needs_docker)
         if others.exists() and AppVersion.objects.filter(plan_class=self.name).exists():
             raise ValidationError({"needs_docker": _("Versions of this class were released. Make another class.")})

@@ -50,7 +50,7 @@ class Submitter(models.Model):
 class SubmitterPlace(models.Model):
     """Where the work of a submitter ends in the queue of an app and a priority (`engine.submission.fair_queue`).
 
-    ``lane``: each size class has a queue of its own; 0: of jobs without.
+    ``lane``: each size class has a queue of its own; 0: the queue of jobs without one.
     """
 
     submitter = models.ForeignKey(Submitter, models.CASCADE, related_name="places", db_index=False)

@@ -179,7 +179,7 @@ def _read() -> Catalogue:
 
 
 def _unused_types(catalogue: Catalogue) -> list[str]:
-    """The types without a program; none where a project has no program at all, as it is being set up."""
+    """The processor types without a program; empty while the project has no program at all, as it is being set up."""
     used = {v.processor_type for v in catalogue.versions.values() if not v.is_deprecated and v.app_id in catalogue.apps}
     return [type_.value for type_ in ProcessorType if type_ not in used] if used else []
 

@@ -79,7 +79,7 @@ class KeyChain:
     steps: dict[str, KeyStep] = field(default_factory=dict)
 
     def step(self, held: str) -> KeyStep:
-        """What a client is told that holds this key; empty: none yet."""
+        """What to tell a client that holds this key; an empty key: it has none yet."""
         if held == self.current:
             return _NOTHING_NEW
         if not held:

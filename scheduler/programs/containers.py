@@ -1,8 +1,8 @@
-"""Apps that run in containers: none of their jobs may leave these, whenever it was submitted.
+"""Apps that run in containers: none of their jobs may leave its container, whenever it was submitted.
 
-A submission checks its jobs if there is a version for containers (`scheduler.wire.container_jobs`); the first such
-version checks the jobs that are open. Both take the app's advisory lock until their transaction ends, submissions
-beside one another. So neither misses what the other is just doing.
+A submission checks its jobs if the app has a version for containers (`scheduler.wire.container_jobs`); the release of
+the first such version checks the open jobs. Both hold the app's advisory lock until their transaction ends, which
+submissions share with one another. So neither misses what the other is doing.
 """
 
 from __future__ import annotations
@@ -19,24 +19,27 @@ from scheduler.models import PlanClass, StoredFile
 from scheduler.wire import container_jobs
 from scheduler.wire.job_fields import JobError
 
-# "cn", the first key of advisory locks; the second is the app's.
+# "cn", the first key of the advisory locks; the second is the app's id.
 _LOCK: Final = 0x636E
 
 
 def runs_in_containers(app: App) -> bool:
-    """Whether a version of the app needs Docker: also one that is withdrawn, which may be sent again."""
+    """Whether any version of the app needs Docker, even a withdrawn one, as it may be sent again."""
     classes = PlanClass.objects.filter(needs_docker=True).values("name")
     return AppVersion.objects.filter(app=app, plan_class__in=classes).exists()
 
 
 def keep_as_it_is(app: App) -> None:
-    """Let no first version for containers be released until this transaction ends."""
+    """Keep the app's first version for containers from being released until this transaction ends."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock_shared(%s, %s)", [_LOCK, app.pk % 2**31])
 
 
 def fault_of_open_jobs(app: App) -> tuple[str, Message] | None:
-    """An open job that could leave a container and its field, and how; None: no such job is there, or will be."""
+    """An open job that could leave a container, with its field, and how; None: there is none, and none can come.
+
+    Takes the app's advisory lock.
+    """
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(%s, %s)", [_LOCK, app.pk % 2**31])
     if runs_in_containers(app):
@@ -64,7 +67,10 @@ def _settings_fault(name: str) -> Message | None:
 
 
 def beginning(name: str) -> bytes:
-    """Of a stored file, long enough to see whether it is too long. Empty if there is none, which is told elsewhere."""
+    """The beginning of a stored file, long enough to see whether it is too long.
+
+    Empty if there is no such file, which is reported elsewhere. Raises JobError if its content is lost.
+    """
     file = StoredFile.objects.filter(name=name, deleted_at=None).first()
     if file is None:
         return b""

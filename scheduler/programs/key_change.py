@@ -67,7 +67,7 @@ class SigningList:
     files: Sequence[SignedFile]
 
     def text(self) -> str:
-        """The list as it is carried: a line `key HEX`, and one `NAME MD5 HEX` for each file."""
+        """The list as text: a line `key HEX`, and a line `NAME MD5 HEX` for each file."""
         lines = [f"key {_one_line(self.key_in_force)}\n"]
         lines += [f"{file.name} {file.md5} {_one_line(file.signature)}\n" for file in self.files]
         return "".join(lines)
@@ -79,7 +79,7 @@ def _one_line(text: str) -> str:
 
 
 def signing_list() -> SigningList:
-    """What this site has to have signed. FileNotFoundError if it has no key yet."""
+    """What this site needs signatures for. Raises FileNotFoundError if it has no key yet."""
     files = StoredFile.objects.filter(deleted_at=None).exclude(signature="").order_by("name")
     rows = files.values_list("name", "md5", "signature")
     return SigningList(code_signing.code_signing_key_text(), [SignedFile(*row) for row in rows])

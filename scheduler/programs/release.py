@@ -336,8 +336,8 @@ def release_version(release: Release, signatures: Mapping[str, str]) -> tuple[Ap
     """Store the files and make the version; the version, and whether it is new. Safe to repeat.
 
     Raises ReleaseError if a version of this number has other files or fields, a file's name was used before, a file is
-    nothing that is signed as a program, or the version is the app's first for containers and an open job could leave
-    these.
+    not one that may be signed as a program, or the version is the app's first for containers and an open job could
+    leave its container.
     """
     check_plan_class(release)
     contents = {program.name: content_to_sign(program) for program in release.files}
@@ -376,7 +376,7 @@ def release_version(release: Release, signatures: Mapping[str, str]) -> tuple[Ap
 
 
 def _logged(version: AppVersion, contents: Mapping[str, Content]) -> Statement:
-    """A release for the signed log, with SHA-256, as two files may be made to have one MD5."""
+    """The entry of a release in the signed log; with SHA-256, as two files can be made to have the same MD5."""
     files = [{"name": name, "nbytes": content.nbytes, "sha256": content.sha256} for name, content in contents.items()]
     return {"version": str(version), "action": "stored", "files": files}
 

@@ -29,7 +29,7 @@ SELECT a.id, q.typical, q.place[1], q.place[2],
  WHERE NOT a.is_deprecated
 """
 
-# Of each app and size class in which jobs wait, the usual size of the first ones. Locks nothing.
+# Reads the usual size of the first jobs that wait in each size class of each app. Locks nothing.
 READ_SIZES: Final = f"""
 SELECT a.id, s.lane, q.typical
   FROM credit_app a
@@ -43,9 +43,9 @@ SELECT a.id, s.lane, q.typical
  WHERE NOT a.is_deprecated AND q.typical IS NOT NULL
 """
 
-# Of each app the lanes in which jobs wait, other than those of size classes; the size of one of these jobs; and whether
-# replacements have waited for a reliable computer long enough, by those that go first. From each lane it skips to the
-# next one by the index, however many jobs wait. Locks nothing.
+# Reads for each app the lanes in which jobs wait, other than those of size classes; the size of one of these jobs; and
+# whether its first replacements have waited long enough for a reliable computer. From each lane it skips to the next by
+# the index, however many jobs wait. Locks nothing.
 READ_LANES: Final = f"""
 SELECT a.id, l.lanes, (
        SELECT w.fpops_est FROM credit_result r JOIN credit_workunit w ON w.id = r.workunit_id

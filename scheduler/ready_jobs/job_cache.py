@@ -1,13 +1,13 @@
 """The job cache: each process leases some jobs from the heads of the queues, and hands most jobs out from there.
 
 BOINC's feeder has the same purpose. A request then locks known jobs, and need not look for any. Looking is
-expensive: PostgreSQL joins all rows that it looks at, and skips each job that another request is locking.
+expensive: PostgreSQL joins all rows that it looks at, and skips each job that another request has locked.
 
-Nothing depends on the cache being right. The transaction that writes a request locks its jobs, and sees whether all of
+Nothing depends on the cache being right. The transaction that writes a request locks its jobs, and checks that all of
 them still wait. If not, nothing is written, and the request is answered again (`scheduler.rpc.answer`).
 
-Each size class of an app has a queue of its own (`engine.choice.sizes`), so that a computer finds jobs of its class at
-once, whatever else waits.
+Each size class of an app has its own queue (`engine.choice.sizes`), so that a computer finds jobs of its class at once,
+whatever else waits.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class JobCache:
         self.queues = {0: ReadyQueue(app_id, 0, self._lock)}
 
     async def fill_if_low(self, catalogue: Catalogue) -> None:
-        """Lease more jobs of the queues that have few."""
+        """Lease more jobs for the queues that have few."""
         for lane in [0, *self._sizes(catalogue)]:
             if lane in self.queues:
                 await self.queues[lane].fill_if_low(catalogue)
@@ -42,14 +42,14 @@ class JobCache:
         return index.sizes if index is not None else ()
 
     def has_jobs(self, catalogue: Catalogue) -> bool:
-        """Whether it is likely that some suit. Others take some at the same time."""
+        """Whether a request will probably find jobs. Other requests take jobs at the same time."""
         return any(queue.has_jobs(catalogue) for queue in list(self.queues.values()))
 
     def take(self, query: JobQuery, user_id: int, catalogue: Catalogue) -> list[Job]:
-        """As many jobs as are wanted, the first that suit, each of another workunit; none if too few do.
+        """Take as many jobs as are wanted: the first that suit, each of another workunit; none if too few suit.
 
-        No copy of a workunit if another request has taken one: that request has the workunit locked. Copies that are
-        kept for others go to this person only if there are too few jobs without.
+        If another request has taken a copy of a workunit, no other copy is taken, as that request has the workunit
+        locked. Copies that are kept for others go to this person only if there are too few jobs without them.
         """
         lanes = [0, *(lane for lane in query.sizes if lane in self._sizes(catalogue))]
         with self._lock:
@@ -75,13 +75,13 @@ class JobCache:
         return self.queues[lane]
 
     def put_back(self, jobs: Sequence[Job]) -> None:
-        """Put jobs back at their places."""
+        """Put jobs back in their places."""
         with self._lock:
             for queue in self.queues.values():
                 queue.put_back(jobs)
 
     def forget(self, jobs: Sequence[Job], ties: Iterable[int] = ()) -> None:
-        """Drop jobs that were sent, to one with these ties if they are named, or that cannot be had any more."""
+        """Drop jobs that were sent, to somebody with these ties if any are given, or that are no longer available."""
         with self._lock:
             for queue in self.queues.values():
                 queue.forget(jobs, ties)
@@ -90,7 +90,7 @@ class JobCache:
 def _suitable(
     queues: Sequence[ReadyQueue], query: JobQuery, user_id: int, most: int, workunits: set[int]
 ) -> list[ReadyJob]:
-    """The first jobs that suit, each of another workunit, which are added to ``workunits``."""
+    """The first jobs that suit, each of another workunit; adds these workunits to ``workunits``."""
     jobs: list[ReadyJob] = []
     for ready in _in_order(queues, query):
         if len(jobs) == most:
@@ -102,7 +102,7 @@ def _suitable(
 
 
 def _in_order(queues: Sequence[ReadyQueue], query: JobQuery) -> Iterable[ReadyJob]:
-    """Of one priority, those come first whose size suits the computer, then those of which it has a file."""
+    """Ready jobs, within a priority those of a suitable size first, then those of which the computer has a file."""
     held = frozenset(query.held_files)
     if len(queues) == 1 and not held:
         return queues[0].jobs()
@@ -117,7 +117,7 @@ def _in_order(queues: Sequence[ReadyQueue], query: JobQuery) -> Iterable[ReadyJo
 
 
 _caches: dict[int, JobCache] = {}
-"""Of this process, by app."""
+"""The caches of this process, by app."""
 
 
 async def fill(catalogue: Catalogue) -> None:
@@ -128,12 +128,12 @@ async def fill(catalogue: Catalogue) -> None:
 
 
 def has_jobs(catalogue: Catalogue) -> bool:
-    """Whether it is worth while to look there first."""
+    """Whether it is worthwhile to look in the caches first."""
     return any(app_id in _caches and _caches[app_id].has_jobs(catalogue) for app_id in catalogue.apps)
 
 
 def forget(jobs: Iterable[Job], ties: Sequence[int] = ()) -> None:
-    """Drop jobs that were sent, whether from a cache or found in the queue itself, or that cannot be had any more."""
+    """Drop jobs that were sent, whether from a cache or from the queue itself, or that are no longer available."""
     for app_id, app_jobs in _by_app(jobs).items():
         if app_id in _caches:
             _caches[app_id].forget(app_jobs, ties)
@@ -155,7 +155,7 @@ class TakenJobs:
         self._jobs: list[Job] = []
 
     def take(self, queries: Iterable[JobQuery], user_id: int) -> bool:
-        """Take the wanted jobs of each app (`JobCache.take`); none, and False, if one app has too few."""
+        """Take the wanted jobs of each app (`JobCache.take`); if one app has too few, take none and return False."""
         for query in queries:
             cache = _caches.get(query.app_id) or _caches.setdefault(query.app_id, JobCache(query.app_id))
             taken = cache.take(query, user_id, self._catalogue) if self._takes else []
@@ -170,7 +170,7 @@ class TakenJobs:
         return list(self._jobs)
 
     def keep(self, job_ids: Container[int]) -> list[int]:
-        """Keep the jobs that are to be sent, and put the others back; the numbers of those that are kept."""
+        """Keep the jobs that will be sent, put the others back, and return the ids of those kept."""
         kept = [job for job in self._jobs if job.id in job_ids]
         if len(kept) < len(self._jobs):
             for app_id, jobs in _by_app(self._jobs).items():
@@ -179,6 +179,6 @@ class TakenJobs:
         return [job.id for job in kept]
 
     def release(self) -> None:
-        """The request is answered, or was undone: its jobs are sent, or cannot be had any more."""
+        """Forget the jobs once the request is answered or undone: they were sent, or are no longer available."""
         forget(self._jobs)
         self._jobs = []

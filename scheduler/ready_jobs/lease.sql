@@ -1,5 +1,5 @@
--- The first jobs of an app's queue that are for all, those without a size (lane 0) or (SIZED) of one size class, in
--- blocks of neighbouring places that nobody else has leased, which are leased.
+-- Leases the first jobs for all computers in an app's queue, those without a size (lane 0) or, if SIZED, those of one
+-- size class, in blocks of neighbouring places that nobody else has leased.
 --
 -- "head" is read only as far as something needs it, as each of its rows is in another page of the table. "last": the
 -- place of the last job that was looked at; NULL at the end of the queue.

@@ -1,8 +1,8 @@
 """The ready jobs of one queue of an app: how they are leased, kept, and given up. `job_cache` hands them out.
 
-Each process leases blocks of places in the queue (`scheduler.models.JobLease`), for longer than it uses them, so that
-no two processes keep the same jobs. A process that dies leaves its blocks to the others when the leases expire. Until
-then requests that look in the queue itself find its jobs.
+So that no two processes keep the same jobs, each leases blocks of places in the queue (`scheduler.models.JobLease`) for
+longer than it uses them. When a process dies, its blocks go to the others once its leases expire. Until then, requests
+that look in the queue itself find its jobs.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from scheduler.programs.catalogue import BEFORE_ALL, KEPT_SECS, Catalogue
 from scheduler.ready_jobs.sql import LEASE_JOBS, LEASE_JOBS_OF_SIZE
 
 LEASE_SECS: Final = 2 * KEPT_SECS
-"""For how long no other process leases the jobs. They stay in the cache no longer than the catalogue is kept."""
+"""How long no other process may lease the jobs. They stay in the cache no longer than the catalogue does."""
 FILL_NJOBS: Final = 256
-"""About how many jobs are added at a time. With fewer than half of them left the next request adds some, while the
-others take what is left; with fewer than an eighth they wait for it."""
+"""About how many jobs are added at a time. When fewer than half of these are left, the next request adds some while
+others take what is left; when fewer than an eighth are left, they wait for it."""
 FILL_NJOBS_NEAR_END: Final = 64
-"""The same for a short queue, if requests want a few jobs each: the other processes want some of it too."""
+"""The same for a short queue when each request wants few jobs, as the other processes want some of it too."""
 REQUESTS_PER_FILL: Final = 25
-"""One filling is enough for this many requests even there, if `FILL_NJOBS` allows it."""
+"""Even in a short queue, one filling is enough for this many requests, if `FILL_NJOBS` allows it."""
 PAUSE_SECS: Final = 1.0
-"""At the end of the queue, until it is read from its head again. A tenth of it if more than a few jobs were new."""
+"""The pause at the end of the queue before it is read from its head again; a tenth of it if many jobs were new."""
 MAX_MISSES: Final = 3
-"""Requests in a row that found too few jobs. After this many the cache may hold jobs that suit hardly anybody."""
+"""After this many requests in a row found too few jobs, the cache may hold jobs that suit hardly anybody."""
 MAX_LOOKED_AT: Final = 1_000
-"""Waiting jobs among which the jobs to lease are chosen: more than one process keeps, as others lease some of them."""
+"""The jobs to lease are chosen from this many waiting jobs: more than a process keeps, as others lease some."""
 NEAR_END_NJOBS: Final = 2 * FILL_NJOBS
-"""A queue is short if fewer jobs wait from a place on. No more are counted, as counting costs most of a filling."""
+"""A queue is short if fewer jobs wait from a place on. No more are counted: counting costs most of a filling."""
 
 Place = tuple[int, int]
 """A place in an app's queue: (-priority, the result's id + its shift)."""
@@ -46,9 +46,10 @@ Place = tuple[int, int]
 
 @dataclass(slots=True)
 class ReadyJob:
-    """A job that is kept ready. ``holders``: who has a copy of its workunit, or is being given one, by their ties
-    (`engine.choice.ties`), among which are the numbers of their accounts. ``sticky_files``: the names of
-    its inputs that computers keep.
+    """A job that is kept ready.
+
+    ``holders``: the ties (`engine.choice.ties`), which include account numbers, of everybody who has a copy of its
+    workunit or is being given one. ``sticky_files``: the names of its inputs that computers keep.
     """
 
     job: Job
@@ -57,7 +58,7 @@ class ReadyJob:
     sticky_files: frozenset[str] = frozenset()
 
     def suits(self, query: JobQuery, user_id: int) -> bool:
-        """The same conditions as for jobs that are looked for in the queue."""
+        """Whether the job meets the conditions that the search in the queue has, too."""
         job = self.job
         return (
             job.memory_bytes <= query.memory_bytes
@@ -71,8 +72,8 @@ class ReadyJob:
 class ReadyQueue:
     """Ready jobs of one queue of an app: of lane 0, or of a size class's lane.
 
-    ``lock``: of the cache that it belongs to. Methods whose sentence says so are called with it held. Fillings run in
-    several threads, which do not wait for one another.
+    ``lock``: that of the cache it belongs to. Methods whose description says so are called with it held. Fillings run
+    in several threads, which do not wait for one another.
     """
 
     def __init__(self, app_id: int, lane: int, lock: threading.Lock) -> None:
@@ -81,32 +82,32 @@ class ReadyQueue:
         self._holder = random.SystemRandom().getrandbits(62)
         self._fill_lock = threading.Lock()
         self._is_filling = False
-        # For the next filling: how many jobs, where to read on and, at the end of the queue, not before when.
+        # For the next filling: how many jobs, where to read on and, at the end of the queue, the earliest time.
         self._fill_njobs = FILL_NJOBS_NEAR_END
         self._place: Place | None = None
         self._not_before = 0.0
         self._lock = lock
-        # All below is used under this lock. By a job's number: the ready jobs in the queue's order; jobs that a request
-        # has taken, with what that adds to its holders; and jobs taken since a filling began, which may still wait in
-        # what it reads.
+        # Everything below is used under this lock. By job number: the ready jobs in the queue's order; the jobs that
+        # requests have taken, with the holders that adds; and the jobs taken since a filling began, which may still
+        # be waiting in what it reads.
         self._jobs: dict[int, ReadyJob] = {}
         self._taken: dict[int, tuple[ReadyJob, set[int]]] = {}
         self._taken_since_fill: dict[int, tuple[ReadyJob, set[int]]] = {}
-        # By a workunit's number: who has copies of it.
+        # By workunit number: who has copies of it.
         self._holders: dict[int, set[int]] = {}
-        # When the catalogue was read that the queue was filled with. The jobs are kept no longer than that catalogue.
+        # When the catalogue that the queue was filled with was read. The jobs are kept no longer than that catalogue.
         self._read_at = float("-inf")
         self._nmisses = 0
         # The most jobs that one request wanted since then.
         self._most_wanted = 0
 
     async def fill_if_low(self, catalogue: Catalogue) -> None:
-        """Lease more jobs of the queue if there are few."""
+        """Lease more jobs if few are left."""
         if not self._is_low(catalogue):
             return
         is_urgent = self._read_at < catalogue.read_at or len(self._jobs) < self._fill_njobs // 8
         if is_urgent or not self._is_filling:
-            # Set now: the filling begins only when the event loop runs it.
+            # Set now, as the filling only begins when the event loop runs it.
             self._is_filling = True
             await SingleFlight(("ready jobs", self.app_id, self.lane), lambda: self._fill_alone(catalogue))
 
@@ -161,15 +162,15 @@ class ReadyQueue:
         return self._read_at >= catalogue.read_at
 
     def has_jobs(self, catalogue: Catalogue) -> bool:
-        """Whether it is likely that some suit. Others take some at the same time."""
+        """Whether a request will probably find jobs. Other requests take jobs at the same time."""
         return bool(self._jobs) and self._nmisses < MAX_MISSES and self._read_at >= catalogue.read_at
 
     def jobs(self) -> Collection[ReadyJob]:
-        """In the queue's order. With the lock held."""
+        """The ready jobs in the queue's order. With the lock held."""
         return self._jobs.values()
 
     def taken_workunits(self) -> set[int]:
-        """Whose copies requests have taken, and so have locked or are about to lock. With the lock held."""
+        """The workunits with copies that requests have taken: they are locked, or about to be. With the lock held."""
         return {ready.job.workunit_id for ready, _ in self._taken.values()}
 
     def note(self, wanted: int, *, is_miss: bool) -> None:
@@ -178,14 +179,14 @@ class ReadyQueue:
         self._nmisses = self._nmisses + 1 if is_miss else 0
 
     def hand_out(self, ready: ReadyJob, ties: Iterable[int]) -> None:
-        """Give a job to one with these ties. With the lock held."""
+        """Give a job to somebody with these ties. With the lock held."""
         del self._jobs[ready.job.id]
         added = set(ties) - ready.holders
         self._taken[ready.job.id] = self._taken_since_fill[ready.job.id] = ready, added
         ready.holders |= added
 
     def put_back(self, jobs: Iterable[Job]) -> None:
-        """Put jobs back at their place, unless somebody found them in the database meanwhile. With the lock held."""
+        """Put jobs back in their places, unless somebody has found them in the database. With the lock held."""
         for job in jobs:
             held = self._taken.pop(job.id, None)
             if held is not None:
@@ -196,8 +197,9 @@ class ReadyQueue:
         self._jobs = dict(sorted(self._jobs.items(), key=lambda item: item[1].place))
 
     def forget(self, jobs: Iterable[Job], ties: Iterable[int] = ()) -> None:
-        """Drop jobs that were sent, to one with these ties if they are named, or that cannot be had any more. With the
-        lock held.
+        """Drop jobs that were sent, to somebody with these ties if any are given, or that are no longer available.
+
+        With the lock held.
         """
         for job in jobs:
             if job.workunit_id in self._holders:
@@ -216,7 +218,7 @@ class _Copy(JsonRow):
 
 
 class _Workunit(JsonRow):
-    """Whose copies are leased; ``holders``: as `ReadyJob` has them."""
+    """A workunit with leased copies; ``holders`` are those of `ReadyJob`."""
 
     id: int
     copies: list[_Copy]
@@ -247,9 +249,9 @@ _LEASED: Final = msgspec.json.Decoder(_Leased)
 async def lease_jobs(
     app_id: int, holder: int, place: Place, most: int, lease_secs: float, lane: int = 0
 ) -> tuple[list[ReadyJob], Place | None, bool]:
-    """Lease the first jobs of an app's queue of this lane from this place on, at most this many.
+    """Lease the first jobs from this place on in an app's queue for this lane, at most this many.
 
-    Also where to go on, None at the queue's end, and whether that end is near: fewer than `NEAR_END_NJOBS`
+    Also return where to go on (None at the queue's end), and whether the end is near: fewer than `NEAR_END_NJOBS`
     jobs wait from the place on. One statement and transaction.
     """
     values = {
@@ -271,7 +273,7 @@ async def lease_jobs(
 
 
 def _jobs(app_id: int, lane: int, workunit: _Workunit) -> Iterator[ReadyJob]:
-    """The copies of a workunit."""
+    """The ready jobs that the copies of a workunit are."""
     details = JobDetails(workunit.name, workunit.command_line, workunit.input_files, workunit.output_files)
     sticky_files = frozenset(file["name"] for file in workunit.input_files if file.get("sticky"))
     for copy in workunit.copies:

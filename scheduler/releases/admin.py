@@ -319,7 +319,7 @@ def _done(version: AppVersion | str, action: ReleaseAction) -> str:
 
 
 def _in_english(version: AppVersion, action: ReleaseAction) -> str:
-    """What was done with a version, in English for the log."""
+    """A sentence for the log, in English, that says what was done with a version."""
     with override("en"):
         return _done(version, action)
 

@@ -142,7 +142,7 @@ def _containers(host: Host) -> Containers:
 
 
 def _gpus(coprocs: list[dict[str, Any]]) -> Iterator[Gpu]:
-    """The GPUs as they are known of a computer that is not just asking (`_NOT_STORED`)."""
+    """The GPUs as stored, for a computer that is not asking right now (`_NOT_STORED`)."""
     for coproc in coprocs:
         if coproc.get("type") in GPU_TYPES:
             yield Gpu(

@@ -141,7 +141,7 @@ def unpacked(draft: ReleaseDraft, *, whole: bool = True) -> Iterator[Release]:
 
 @contextmanager
 def _without_folder(folder: Path) -> Iterator[None]:
-    """Errors name the field, and not a temporary folder."""
+    """Makes errors name the field, and not a temporary folder."""
     try:
         yield
     except ReleaseError as error:
@@ -149,7 +149,7 @@ def _without_folder(folder: Path) -> Iterator[None]:
 
 
 def check_fields(fields: Mapping[str, Any]) -> None:
-    """Whether a draft may have these fields, whatever its files will be. Raises ReleaseError."""
+    """Raises ReleaseError if a draft may not have these fields, whatever its files will be."""
     if "files" in fields:
         raise ReleaseError(gettext("files: they are uploaded one by one."))
     with TemporaryDirectory(prefix="release") as name, _without_folder(Path(name)):

@@ -1,6 +1,6 @@
 """The REST API of versions: prepare, sign, test, release, withdraw and roll back (docs/how-to/jobs.md).
 
-Files are never signed here with the server's key: a token that is stolen must not bring a program to computers.
+Files are never signed here with the server's key, as a stolen token must not bring a program to computers.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from scheduler.releases.rollout import VersionRow
 
 MAX_SIGNATURES_NBYTES: Final = 2 * drafts.MAX_SIGNATURES_NBYTES
 _CHUNK_NBYTES: Final = 1024 * 1024
-_CONFLICT: Final = OpenApiResponse(description="Not possible in the state that it has; the answer says why.")
+_CONFLICT: Final = OpenApiResponse(description="Not possible in its present state; the answer says why.")
 
 
 class VersionResult(serializers.Serializer[Any]):
@@ -46,12 +46,12 @@ class VersionResult(serializers.Serializer[Any]):
     version_num = serializers.IntegerField()
     plan_class = serializers.CharField(allow_blank=True)
     state = serializers.ChoiceField(["beta", "released", "withdrawn"])
-    actions = serializers.ListField(child=serializers.CharField(), help_text="What may be done with it now.")
+    actions = serializers.ListField(child=serializers.CharField(), help_text="What can be done with it now.")
     rolls_back_to = serializers.IntegerField(allow_null=True, help_text="The version that a roll-back sends again.")
 
 
 class Step(serializers.Serializer[Any]):
-    """What is to be done with a version."""
+    """What to do with a version."""
 
     action = serializers.ChoiceField(["test", "release", "withdraw", "roll_back"])
     with_volunteers = serializers.BooleanField(
@@ -63,27 +63,27 @@ class Step(serializers.Serializer[Any]):
 class StepResult(serializers.Serializer[Any]):
     """What was done."""
 
-    version = serializers.IntegerField(allow_null=True, help_text="Its id; null as long as nothing is stored.")
+    version = serializers.IntegerField(allow_null=True, help_text="Its id; null until it is stored.")
     waits_for_confirmation = serializers.BooleanField(help_text="Whether another operator has to confirm it first.")
 
 
 class DraftFields(serializers.Serializer[Any]):
-    """A version that is prepared."""
+    """A version to prepare."""
 
-    version = serializers.DictField(help_text="The fields of version.toml but for the files.")
+    version = serializers.DictField(help_text="The fields of version.toml, without the files.")
 
 
 class DraftResult(serializers.Serializer[Any]):
-    """A version that is prepared: nothing of it is sent before it is signed and released."""
+    """A prepared version: nothing of it is sent before it is signed and released."""
 
     id = serializers.IntegerField()
     title = serializers.CharField(help_text="App, number, plan class and platform.")
     fault = serializers.CharField(allow_blank=True, help_text="Why it cannot be released yet, apart from signatures.")
     manifest = serializers.DictField(
-        allow_null=True, help_text="What manage.py sign_manifest signs where the key is; null with a fault."
+        allow_null=True, help_text="What manage.py sign_manifest signs where the key is; null if there is a fault."
     )
     unsigned = serializers.ListField(child=serializers.CharField(), help_text="Files that are not signed yet.")
-    version = serializers.IntegerField(allow_null=True, help_text="The version that was made of it.")
+    version = serializers.IntegerField(allow_null=True, help_text="The version that was made from it.")
 
 
 class FileUse(serializers.Serializer[Any]):
@@ -120,7 +120,7 @@ class VersionsView(OperatorView):
 
 
 class VersionStepsView(OperatorView):
-    """A step of a stored version."""
+    """The steps of a stored version."""
 
     scope = ApiToken.Scope.PROJECT
     http_method_names = ["options", "post"]
@@ -133,7 +133,7 @@ class VersionStepsView(OperatorView):
     def post(self, request: Request, pk: int) -> Response:
         """Test, release, withdraw or roll back a version: 202 if another operator has to confirm it.
 
-        What may change credit, a withdrawal and what undoes one, needs a reason.
+        Steps that may change credit, such as a withdrawal or its undoing, need a reason.
         """
         self.need(steps.RELEASE)
         self.no_query()
@@ -160,7 +160,7 @@ class VersionStepsView(OperatorView):
 
 
 class DraftsView(OperatorView):
-    """Versions that are prepared; or prepare one."""
+    """Prepared versions: list them, or prepare one."""
 
     scope = ApiToken.Scope.PROJECT
     query_class = ListQuery
@@ -175,7 +175,7 @@ class DraftsView(OperatorView):
 
     @extend_schema(operation_id="app_version_drafts_create", request=DraftFields, responses={201: DraftResult})
     def post(self, request: Request) -> Response:
-        """Prepare a version; its app is made with it if it does not exist yet."""
+        """Prepare a version; if its app does not exist yet, it is made with the version."""
         self.need("scheduler.add_releasedraft")
         self.no_query()
         given = self.body(DraftFields)
@@ -186,7 +186,7 @@ class DraftsView(OperatorView):
 
 
 class DraftView(OperatorView):
-    """A version that is prepared: look at it, sign it, or discard it."""
+    """A prepared version: look at it, sign it, or discard it."""
 
     scope = ApiToken.Scope.PROJECT
     http_method_names = ["get", "head", "options", "patch", "delete"]
@@ -200,7 +200,7 @@ class DraftView(OperatorView):
 
     @extend_schema(operation_id="app_version_drafts_sign", request=Signatures, responses=DraftResult)
     def patch(self, request: Request, pk: int) -> Response:
-        """Keep signatures; all are right, or none is kept. Safe to repeat."""
+        """Keep signatures. If one is wrong, none is kept. Safe to repeat."""
         self.need("scheduler.change_releasedraft")
         self.no_query()
         draft = get_object_or_404(ReleaseDraft, pk=pk)
@@ -210,7 +210,7 @@ class DraftView(OperatorView):
 
     @extend_schema(operation_id="app_version_drafts_delete", responses={204: None})
     def delete(self, request: Request, pk: int) -> Response:
-        """Forget it and its files; a version that was made of it stays."""
+        """Discard it and its files; a version that was made from it stays."""
         self.need("scheduler.change_releasedraft")
         self.query()
         drafts.discard(get_object_or_404(ReleaseDraft, pk=pk))
@@ -218,7 +218,7 @@ class DraftView(OperatorView):
 
 
 class DraftFileView(OperatorView):
-    """A program file of a version that is prepared."""
+    """A program file of a prepared version."""
 
     scope = ApiToken.Scope.PROJECT
     query_class = FileUse
@@ -231,7 +231,7 @@ class DraftFileView(OperatorView):
         responses=DraftResult,
     )
     def put(self, request: Request, pk: int, name: str) -> Response:
-        """Upload a file of at most 60 MiB; one of the same name is replaced, with its signature. Safe to repeat."""
+        """Upload a file of at most 60 MiB. It replaces one of the same name and its signature. Safe to repeat."""
         self.need("scheduler.change_releasedraft")
         uses = self.query()
         draft = get_object_or_404(ReleaseDraft, pk=pk)
@@ -250,7 +250,7 @@ class DraftFileView(OperatorView):
 
     @extend_schema(operation_id="app_version_drafts_remove_file", responses={204: None})
     def delete(self, request: Request, pk: int, name: str) -> Response:
-        """Forget a file. Safe to repeat."""
+        """Remove a file. Safe to repeat."""
         self.need("scheduler.change_releasedraft")
         self.no_query()
         draft = get_object_or_404(ReleaseDraft, pk=pk)
@@ -260,7 +260,7 @@ class DraftFileView(OperatorView):
         return Response(status=204)
 
     def receive(self, content: SpooledTemporaryFile[bytes]) -> None:
-        """The body, which is not kept in memory."""
+        """Write the body to ``content`` without keeping it in memory. Raises BodyTooLong or ValidationError."""
         length = self.request.META.get("CONTENT_LENGTH") or "0"
         left = int(length) if length.isdecimal() else 0
         if left > drafts.MAX_FILE_NBYTES:
@@ -273,7 +273,7 @@ class DraftFileView(OperatorView):
 
 
 class DraftReleaseView(OperatorView):
-    """Store a version that is signed, and send it to testers or to all."""
+    """Store a signed version, and send it to testers or to all."""
 
     scope = ApiToken.Scope.PROJECT
     http_method_names = ["options", "post"]
@@ -290,7 +290,7 @@ class DraftReleaseView(OperatorView):
         given = self.body(Step)
         draft = get_object_or_404(ReleaseDraft, pk=pk)
         if given["action"] not in ("test", "release"):
-            raise serializers.ValidationError({"action": ["A version that is prepared is tested or released."]})
+            raise serializers.ValidationError({"action": ["A prepared version can only be tested or released."]})
         action = steps.ACTIONS[given["action"]]
         with _answered():
             if action == ReleaseAction.RELEASE and two_persons.is_on():
@@ -305,7 +305,7 @@ class DraftReleaseView(OperatorView):
 
 @contextmanager
 def _answered() -> Iterator[None]:
-    """What cannot be done is a fault of the request, or does not go with the state that the version has."""
+    """Turns errors into answers: a faulty request, or a conflict with the version's present state."""
     try:
         yield
     except ReleaseError as error:

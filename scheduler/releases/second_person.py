@@ -28,7 +28,7 @@ NEW_KEY: Final = "new_key"
 
 
 def payload_of_draft(draft: ReleaseDraft) -> Payload:
-    """What is to be confirmed, with a digest of the draft: another one is not what was confirmed."""
+    """What has to be confirmed, with a digest, so that the confirmation does not count for a draft that was changed."""
     return {"draft": draft.pk, "digest": _digest(draft)}
 
 

@@ -70,14 +70,14 @@ class _Attempt:
 
 
 class _Served(NamedTuple):
-    """The reply, once what was reported and what is sent are stored, and the account that it is for."""
+    """The reply, once what was reported and what is sent are stored, and the account it is for."""
 
     account: Account
     answered: SchedulerReply
 
 
 async def answer(request: SchedulerRequest, *, now: dt.datetime, draw: random.Random = _DRAW) -> bytes:
-    """Answer one request of a client. Raises ProtocolError or ClientAuthError, whose sentence the client is to show."""
+    """Answer one request of a client. Raises ProtocolError or ClientAuthError, whose sentence the client shows."""
     if request.hostid:
         # With the key, as anybody can name a computer's number.
         await ExclusiveKey(("scheduler", request.hostid, request.authenticator))

@@ -109,8 +109,8 @@ def add_key(
 
 
 def acknowledge_messages(reply: SchedulerReply, request: SchedulerRequest, host_id: int, *, has_dropped: bool) -> None:
-    """Acknowledge all trickle-up messages at once, also what was dropped: without it the client would send all again,
-    and more each time, until its requests are too long.
+    """Acknowledge all trickle-up messages together, even dropped ones; otherwise the client would send them all again,
+    with more each time, until its requests were too long.
     """
     reply.acks_messages = bool(request.trickles) or request.has_unread_trickles
     if request.has_unread_trickles:

@@ -97,8 +97,8 @@ class RecordRow(JsonRow):
 
 
 class ReadRow(JsonRow):
-    """One request's row of `scheduler/rpc/sql/read.sql`; ``n``: its place in the batch. ``host_id`` None: no such
-    computer of this account.
+    """One request's row of `scheduler/rpc/sql/read.sql`; ``n``: its place in the batch. ``host_id`` None: the
+    account has no such computer.
     """
 
     n: int
@@ -134,7 +134,7 @@ class ReadRow(JsonRow):
     project_preferences: ProjectPreferences | None
     records: list[RecordRow] | None
     results: list[KnownResult] | None
-    # Of statements that read them
+    # Only from statements that read them
     unneeded_files: list[str] | None = None
     trickle_downs: list[Message] | None = None
 

@@ -165,7 +165,7 @@ async def read(
     """Read the data of the key's account for the request; None if the key is not valid.
 
     ``held_files``: names of files that the computer keeps. ``trickle_downs``: whether any message to a job waits. With
-    ``locks`` the computer is locked before, so that no other request of it is answered until the transaction ends.
+    ``locks`` the computer is locked first, so that no other request from it is answered until the transaction ends.
 
     ``key``: {"key_hash"} or, in its weak form, {"weak_user", "weak_digest", "pepper"} (`portal.wire.credentials`).
     """

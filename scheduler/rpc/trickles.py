@@ -99,9 +99,9 @@ def telling(
     apps: Mapping[int, AppFacts],
     now: dt.datetime,
 ) -> Telling:
-    """Say what the reply tells the jobs that are running; those that sent a message now may get more time.
+    """Say what the reply says to running jobs; those that have just sent a message may get more time.
 
-    Deadlines are those that clients are told. The project waits for a while longer, which they must not know.
+    Deadlines are those that clients are given. The project waits a while longer, which they must not know.
     """
     reporting = {message.result_name for message in request.trickles}
     if not (reporting or account.trickle_downs or request.named_deadlines):

@@ -39,7 +39,7 @@ def create_results(
 ) -> None:
     """Make results of workunits: (workunit id, number of the first, how many) of each. One statement.
 
-    ``windows``: where in their queues they lie; else anywhere.
+    ``windows``: where they go in their queues; without it, anywhere.
     The workunits are locked by the caller, or not visible to anybody else yet: the numbers are parts of names.
     """
     defaults = _defaults(Result)

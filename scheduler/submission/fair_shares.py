@@ -58,7 +58,7 @@ def _check(submitter: Submitter, batch: Batch, wanted: Sequence[WantedJob]) -> N
 
 
 def _windows(submitter: Submitter, app_id: int, jobs: Iterable[SubmittedJob]) -> dict[QueueOf, Window]:
-    """Where in the queues the jobs lie; the submitter's next submission begins behind them."""
+    """Where the jobs go in the queues. The submitter's next submission begins behind them."""
     fpops: dict[QueueOf, list[float]] = {}
     for job in jobs:
         lane = job.fields["lane"]

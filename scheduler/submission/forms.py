@@ -45,7 +45,7 @@ _DEFAULTS: dict[str, tuple[StrOrPromise, StrOrPromise]] = {
     "credit": (_("Credit per job"), _("Only for apps whose credit is given with each job.")),
     "size_class": (
         _("Size class"),
-        _("Of apps with size classes: 0 for the smallest jobs. If empty, the jobs are for all computers alike."),
+        _("For apps with size classes: 0 for the smallest jobs. If empty, the jobs are for all computers alike."),
     ),
     "app_version_num": (
         _("Version of the app"),

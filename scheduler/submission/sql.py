@@ -9,8 +9,8 @@ from scheduler.engine.lanes import FIRST_OF_SIZES, RELIABLE
 from scheduler.engine.submission.fair_queue import FPOPS_PER_PLACE, LONGEST_JOB, MIN_WINDOW
 
 _SIZE: Final = f"coalesce({FIRST_OF_SIZES} + w.size_class, 0)"
-"""Of a workunit: which of its app's queues its results lie in at first, by lane (`engine.submission.fair_queue`)."""
-# Of a queue (k): the places of its first and its last job.
+"""The lane of the queue that a workunit's results go into at first (`engine.submission.fair_queue`)."""
+# Joins the places of the first and the last job of a queue (k).
 _ENDS: Final = f"""
   LEFT JOIN LATERAL (
        (SELECT id + queue_shift AS place FROM credit_result
@@ -86,7 +86,7 @@ NAMED_FILES: Final = """
 SELECT * FROM scheduler_storedfile
  WHERE name = ANY(%s) AND deleted_at IS NULL AND batch_id IS NULL ORDER BY id FOR KEY SHARE
 """
-# The files that begin with the name of a job and "_"; by the index for LIKE, whatever the order of letters is here.
+# Reads the files whose names begin with the name of a job and "_", by the index for LIKE, whatever the collation is.
 FILES_NAMED_AFTER: Final = """
 SELECT f.* FROM unnest(%s::varchar[]) AS n(name)
   JOIN scheduler_storedfile f ON f.name ~>=~ (n.name || '_') AND f.name ~<~ (n.name || '`') AND f.deleted_at IS NULL
@@ -95,8 +95,9 @@ _SEQUENCE: Final = "pg_get_serial_sequence('credit_result', 'id')"
 _NEWEST: Final = f"(SELECT coalesce(pg_sequence_last_value({_SEQUENCE}::regclass), 0) AS id)"
 MARK: Final = "coalesce((SELECT '_r' || mark FROM scheduler_generation ORDER BY id DESC LIMIT 1), '')"
 """What the names of results end in since the last restore of the database."""
-# Of each of these queues of an app, by priority and size class: the newest result's id, the places of its first and
-# last job, and where the submitter's work ends. Locks nothing; the caller has the submitter's row locked.
+# Reads, for each of these queues of an app (by priority and size class), the id after the newest result's, the places
+# of the first and last job, and where the submitter's work ends. Locks nothing; the caller has the submitter's row
+# locked.
 READ_PLACES: Final = f"""
 SELECT k.priority, k.lane, newest.id + 1, head.place, last.place, e.end
   FROM unnest(%(priorities)s::int[], %(lanes)s::bigint[]) AS k(priority, lane)
@@ -152,7 +153,7 @@ CREATE_RESULTS: Final = f"""
         SELECT {{values}}
           FROM (SELECT nextval({_SEQUENCE}) AS result_id, w.*
                   FROM (SELECT * FROM w ORDER BY id, number) w
-                 -- Whatever the planner begins with, the queue is measured before the first number is taken.
+                 -- Wherever the planner begins, this makes it measure the queue before the first number is taken.
                  WHERE EXISTS (SELECT FROM queue)) w
           JOIN queue USING (app_id, priority, size)
         """
@@ -209,7 +210,7 @@ WITH own AS MATERIALIZED (
          w.delay_bound_secs, CASE WHEN r.lane = {_SIZE} THEN r.lane ELSE 0 END AS lane
     FROM credit_workunit w JOIN credit_result r ON r.workunit_id = w.id
    WHERE w.batch_id = %(batch)s AND r.server_state IN ({ServerState.UNSENT}, {ServerState.IN_PROGRESS})),
--- Of each queue that it has jobs in.
+-- The last job of the batch in each queue.
 last AS (
   SELECT DISTINCT ON (lane) lane, rank, place FROM own
    WHERE server_state = {ServerState.UNSENT} ORDER BY lane, rank DESC, place DESC),

@@ -118,9 +118,9 @@ def one_for_each_computer(jobs: Sequence[SubmittedJob], now: dt.datetime) -> lis
 
 
 def marked(jobs: list[SubmittedJob], owner: User | None) -> list[SubmittedJob]:
-    """The jobs, with those for the owner, their computers or their team marked as such: they bring no credit.
+    """Mark the jobs for the owner, their computers or their team as such, as they bring no credit; return all jobs.
 
-    One statement for each kind of target that is used.
+    Sends one statement for each kind of target used.
     """
     ids: defaultdict[LaneKind, set[int]] = defaultdict(set)
     for job in jobs:

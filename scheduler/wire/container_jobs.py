@@ -61,7 +61,7 @@ def _text(file: InputFile, stored: Callable[[str], bytes]) -> str:
 
 
 def is_settings(open_name: str) -> bool:
-    """Whether the wrapper reads it as its settings, on systems where case does not count, too."""
+    """Whether the wrapper reads this file as its settings, also on systems that ignore case."""
     return open_name.lower() == SETTINGS
 
 

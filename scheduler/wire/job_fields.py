@@ -136,7 +136,7 @@ class InputFile:
 
     @property
     def nbytes(self) -> int:
-        """The size of a content, here or at another server; 0 for a file that is stored already."""
+        """The size of the content, here or on another server; 0 for a file that is already stored."""
         if self.remote is not None:
             return self.remote.nbytes
         if self.content is None:
@@ -237,7 +237,7 @@ def _job(base: Mapping[str, Any], given: dict[str, Any], where: str, *, is_whole
 
 
 def _chooses_computers(target: Lane, is_broadcast: bool, fields: Mapping[str, Any]) -> str:
-    """The field that says by itself which computers a job is for; empty: none does."""
+    """The field that already decides which computers a job is for; empty: none does."""
     for name, kind in TARGETS.items():
         if target.kind == kind:
             return name

@@ -3,7 +3,7 @@
 Columns are the fields of a job (`scheduler.wire.job_fields`), in any order. An empty cell says nothing, so the default
 counts. Files in a cell are divided by blanks: ``open_name=file`` or ``file`` of the inputs, where ``file`` is in the
 archive, was stored before, or is an address; ``open_name:bytes`` or ``open_name:bytes:optional`` of the outputs. What
-else a job says of a file follows by its name: ``in=https://…|nbytes=9|md5=…``, ``map=map.bin|gzip|sticky``,
+else a job says about a file follows with its name: ``in=https://…|nbytes=9|md5=…``, ``map=map.bin|gzip|sticky``,
 ``out:1000:gzip_when_done:sticky``.
 """
 
@@ -148,7 +148,7 @@ def _input(item: str, files: Mapping[str, KeptContent]) -> dict[str, Any]:
 
 
 def _several(value: Any) -> list[Any]:
-    """What was said once before: of addresses there may be more, of other things not, which is refused elsewhere."""
+    """The values given so far as a list. Addresses may be repeated; other repetitions are refused elsewhere."""
     return value if isinstance(value, list) else [value]
 
 

@@ -150,7 +150,7 @@ class SchedulerReply(msgspec.Struct):
     again after this long at the latest; 0: when it has a reason. ``preferences``: the elements of newer general
     preferences; ``project_preferences``: those for this project, in each reply or, if the client is to keep what it
     has, in none. ``later_deadlines``: of jobs that the client has, by name. ``files_to_delete``: those that clients
-    need not keep any more. ``resigned_xml``: if the key changes, files that the client may still be fetching, signed
+    no longer need to keep. ``resigned_xml``: if the key changes, files that the client may still be fetching, signed
     with the new one.
     """
 

@@ -20,14 +20,15 @@ from tools.benchmarks.harness.statements import statements
 
 pytestmark = pytest.mark.django_db
 
-# Each with its largest number of statements. Three are the session, the user, and whether the address is confirmed.
+# Each list with its largest number of statements. Three read the session, the user, and whether the address is
+# confirmed.
 LISTS: Final = {
-    # Sums, computers, total, names of projects; when a computer is silent, programs, types, what computers said of
-    # projects, failed jobs, capped, told apart, granted credit, days, notes; tasks; what is settled of the days, what
-    # is open; jobs of the site’s own project.
+    # Sums, computers, total, names of projects; when a computer counts as silent, programs, types, what computers said
+    # about projects, failed jobs, capped days, computers told apart, granted credit, days, notes; tasks; which days are
+    # settled, and what is open; jobs of the site’s own project.
     "/home/": 20,
-    # Computers, totals, today, when silent; revoked keys, programs, types, projects, jobs, capped days, notes; projects
-    # that there are.
+    # Computers, totals, today, when one counts as silent; revoked keys, programs, types, projects, jobs, capped days,
+    # notes; all projects.
     "/computers/": 16,
     "/computers/{host}/": 35,
     "/computers/{host}/merge/": 99,
@@ -53,7 +54,7 @@ LISTS: Final = {
 
 
 def grow(user: User, number: int) -> dict[str, object]:
-    """This many more computers, projects, days, notes, keys, tokens and sessions; something of each kind to open."""
+    """Add this many computers, projects, days, notes, keys, tokens and sessions; return one of each kind to open."""
     today = timezone.now().date()
     for n in range(number):
         project = make_project(account_key=f"1_{n}", colour=n)

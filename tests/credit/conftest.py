@@ -1,4 +1,4 @@
-"""Computers of four volunteers."""
+"""The computers of four volunteers."""
 
 from __future__ import annotations
 

@@ -349,7 +349,7 @@ def test_two_workers_take_different_pieces_of_requested_work(monkeypatch: pytest
 
 
 def test_parts_of_a_late_job_are_taken_back_while_its_report_is_validated() -> None:
-    """All of the job is credited once: what was taken back comes with the rest."""
+    """The whole job is credited once: what was taken back comes with the rest."""
 
     def make() -> Scene:
         app = app_with_jobs(0)

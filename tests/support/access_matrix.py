@@ -322,7 +322,7 @@ BATCHES: Final = [
     Line("api/v1/scripts/", 403, 403, 200, 401),
     Line("api/v1/scripts/<slug:name>/", 403, 403, 404, 401, "api/v1/scripts/energy/"),
     Line("api/v1/scripts/<slug:name>/use/", 403, 403, 415, 401, "api/v1/scripts/energy/use/", "POST"),
-    # So are these: scheduler/releases/rest.py, scheduler/lanes/rest.py, scheduler/blocks/rest.py.
+    # The same goes for these (scheduler/releases/rest.py, scheduler/lanes/rest.py, scheduler/blocks/rest.py).
     Line("api/v1/blocks/", 403, 403, 200, 401),
     Line("api/v1/blocks/<int:pk>/", 403, 403, 404, 401, "api/v1/blocks/1/", "DELETE"),
     Line("api/v1/reserved-jobs/", 403, 403, 200, 401),

@@ -76,7 +76,7 @@ class Page:
 
 
 def page_of(client: Client, address: str, data: Any = None, headers: Any = None) -> Page:
-    """The page that this browser gets."""
+    """Fetch the page that this browser gets."""
     reply = client.get(address, data, headers=headers)
     assert reply.status_code == 200
     return Page(reply.content.decode())

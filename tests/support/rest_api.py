@@ -38,7 +38,7 @@ def errors_of(problem: dict[str, Any]) -> dict[str, str]:
 
 
 def fits(shown: Any, answered: Any) -> bool:
-    """Whether the answer is what a document shows; "…" stands for any value."""
+    """Whether the answer is what the document shows, in which "…" stands for any value."""
     if shown == "…":
         return answered not in (None, "")
     if isinstance(shown, dict) and isinstance(answered, dict):

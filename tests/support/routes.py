@@ -8,7 +8,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 
 
 def routes() -> Iterator[tuple[str, URLPattern]]:
-    """Each address as its pattern has it, and the pattern."""
+    """Yield each address in the form of its pattern, and the pattern."""
     yield from _below(get_resolver(), "")
 
 

@@ -29,7 +29,7 @@ _LCP: Final = """
 
 
 def measure() -> dict[str, Any]:
-    """Each page's kB on the wire with an empty cache, and milliseconds to the largest paint, the median of some."""
+    """Each page's kB on the wire with an empty cache, and milliseconds to the largest paint, as medians."""
     if not is_installed():
         return {"skipped": "Chromium is not installed"}
     call_command("prepare", demo=True, verbosity=0)

@@ -38,7 +38,7 @@ ENGINE_WORKUNITS: Final = 20_000
 
 
 def measure() -> dict[str, Any]:
-    """Measures two results a workunit, and one; validator and floor in turns, so that other work harms both alike."""
+    """Measures two results a workunit, and one; validator and floor take turns, so that other load harms both alike."""
     double = _measure(2)
     single = _measure(1)
     return {

@@ -251,7 +251,7 @@ def add_published_samples(app: AppFacts, workunit: WorkunitFacts, result: Result
 
     The sample is of the whole job, partial credit or not. There is none if the numbers are not believed: the sanity
     check failed, they are impossible or zero, or the run time was cut; nor if the project calls it an outlier, or if it
-    is for its submitter's own computers. A job of devices of unknown speed gives samples of its times only.
+    is for its submitter's own computers. A job on devices of unknown speed gives samples of its times only.
     """
     if workunit.is_own:
         return

@@ -97,7 +97,7 @@ def test_files_of_replaced_variants_go_once_no_job_needs_them(
     batch.workunits.update(file_delete_state=FileDeleteState.DONE)
     delete_unused_files()
     assert (is_here(second), is_here(third)) == (False, True)
-    # The same again is stored again, though its name was used.
+    # The same content can be stored again, though its name was used.
     assert put(image, "a").pk == first.pk
     assert is_here(first)
     with django_capture_on_commit_callbacks(execute=True):

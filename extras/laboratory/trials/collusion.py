@@ -211,7 +211,7 @@ def _pairs(results: Sequence[Sequence[int]], colluders: range, nhosts: int, nday
 
 @dataclass(frozen=True, slots=True)
 class HonestPairs:
-    """What ``nlists`` lists of honest pairs had: how many pairs in all, and how many were believed no more."""
+    """The honest pairs in ``nlists`` lists: how many there were, and how many were no longer believed."""
 
     nlists: int
     nlisted: int

@@ -91,7 +91,7 @@ def _host_hour(trial: Trial, outcomes: Sequence[Outcome]) -> float:
 
 
 def _exported(trial: Trial, outcomes: Sequence[Outcome]) -> list[ExportedVersion]:
-    """The versions as the project would export them; credit a day is that of the outcomes."""
+    """The versions as the project would export them; their credit per day is taken from the outcomes."""
     days = len(outcomes) / (trial.setup.jobs_per_host_day * trial.setup.hosts)
     exported = []
     for place, (kind, version) in enumerate(zip(trial.setup.kinds, trial.versions, strict=True)):

@@ -70,7 +70,7 @@ _COLUMNS: Final = {
     **balances.COLUMNS,
 }
 BLOCKED: Final = "an operator blocked it before the project moved here; write to them if it is all right"
-"""BOINC's server keeps no reason."""
+"""The reason given to the owner, as BOINC's server keeps none."""
 _IS_BLOCKED: Final = -1
 _OLD_QUOTA: Final = 1
 _HARDWARE: Final = (
@@ -114,7 +114,7 @@ INSERT INTO scheduler_hostrecord AS s (host_id, repeated_times, last_rpc_at, sta
 SELECT id, 0, to_timestamp(contact_secs), '{{}}', '', '[]', '[]', {", ".join(_RECORD)}
   FROM moving_rows ORDER BY id
     ON CONFLICT (host_id) DO UPDATE {updated((*_RECORD, "last_rpc_at"), "s")} AND s.rpc_seqno < excluded.rpc_seqno""",
-    # Of blocks that were made here, none is touched; one that another computer brought stays with that one's record.
+    # Blocks made here are left alone. Where computers were merged, a block that came with either of them stays.
     f"""
 DELETE FROM scheduler_workblock b USING moving_rows m
  WHERE b.host_id = m.id AND NOT m.is_blocked AND b.reason = '{BLOCKED}'

@@ -97,7 +97,7 @@ UPDATE moving_rows m SET email = replace('{people.PLACEHOLDER}', '{{number}}', m
         )
         for others in (
             "portal_user u WHERE u.email = m.email AND u.id <> m.id",
-            # MySQL took them for different ones.
+            # MySQL took these addresses to be different.
             """(SELECT id, row_number() OVER (PARTITION BY email ORDER BY id) AS place FROM moving_rows) o
  WHERE o.id = m.id AND o.place > 1""",
         )

@@ -23,7 +23,7 @@ from scheduler.engine.lanes import Lane, LaneKind, Requirement
 _LONGEST_SECS: Final = 10 * 366 * 86_400
 _NO_CANONICAL: Final = 32
 _TARGETS: Final = (LaneKind.COMPUTER, LaneKind.PERSON, LaneKind.TEAM)
-"""Their numbers are those of assignments, too."""
+"""The kinds of target; BOINC's assignments use the same numbers for them."""
 _ASSIGNMENTS: Final = Table(
     "assignment", {"target_type": 0, "target_id": 0, "workunitid": 0}, where="t.multi = 0 AND t.workunitid <> 0"
 )
@@ -137,9 +137,9 @@ def _targets(context: Context) -> dict[int, Lane]:
 
 
 def _lane(row: Row, targets: dict[int, Lane], tally: Tally) -> Lane:
-    """Who alone may have its results."""
+    """The lane, which says who alone may have its results."""
     if row["hr_class"] or row["app_version_id"]:
-        tally.tell("bound to a class of computers or a version: what is sent here may go to others", row["id"])
+        tally.tell("bound to a class of computers or a version: copies sent from here may go to others", row["id"])
     if not row["transitioner_flags"]:
         return Lane(requirement=Requirement(max(row["app_version_num"], 0)))
     if (target := targets.get(row["id"])) is not None:
@@ -164,7 +164,7 @@ def _bounds(row: Row) -> tuple[float, float, int, int, int]:
         raise BrokenRow("workunit: no estimate of its FLOPs")
     return (
         fpops,
-        # What is beyond all bounds is none to that server either.
+        # A bound beyond these limits does not bound anything on that server either.
         min(max(row["rsc_fpops_bound"], fpops), MAX_FLOPS_COUNT * 0.99),
         *(int(min(max(row[column], 0), MOST_BYTES)) for column in ("rsc_memory_bound", "rsc_disk_bound")),
         min(whole(row["delay_bound"], 1, NEVER) or 7 * 86_400, _LONGEST_SECS),

@@ -69,7 +69,7 @@ def carry_out(
         tallies = _go_through(source_name, steps, context, write)
         if is_last:
             if goes_on:
-                # What it had read before it was interrupted may have changed since.
+                # What was read before the interruption may have changed since.
                 _begin(source_name, steps, context)
                 tallies = _go_through(source_name, steps, context, write)
             ImportStep.objects.create(source=source_name, name=_CLOSED, finished_at=timezone.now())
@@ -82,10 +82,10 @@ def reopen(source_name: str) -> None:
 
 
 def _begin(source_name: str, steps: Sequence[Step], context: Context) -> bool:
-    """Rows for new steps; if all are finished, all begin again. Else it goes on, and that is returned.
+    """Add rows for new steps. If all are finished, they begin again, else the run goes on; return whether it does.
 
-    All steps of a run have the time at which it begins: a row may have been left, or be incomplete, because what it
-    refers to came to the source after an earlier step.
+    All steps of a run share the time at which it begins: a row may have been left, or be incomplete, because what it
+    refers to reached the source after an earlier step had read it.
     """
     as_of = context.source.as_of(step.table for step in steps if isinstance(step, RowStep))
     with transaction.atomic():
@@ -255,7 +255,7 @@ def _copy_and_merge(step: RowStep, rows: Sequence[Sequence[object]], context: Co
             cursor.execute(statement, params)
             if not position:
                 found.nchanged = max(cursor.rowcount, 0)
-        # What refers to a row that is not there is found here, not at the end of the transaction.
+        # Finds references to missing rows here instead of at the end of the transaction.
         cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
         cursor.execute("DROP TABLE moving_rows")
     return found

@@ -43,7 +43,7 @@ class Check:
 
 
 def updated(columns: Iterable[str], row: str = "o") -> str:
-    """What DO UPDATE does to a ``row`` that is there: the columns become as brought, if one of them differs."""
+    """What DO UPDATE does to a ``row`` that exists: set the columns to the imported values, if any of them differs."""
     names = list(columns)
     ours, brought = (", ".join(f"{each}.{name}" for name in names) for each in (row, "excluded"))
     return f"""SET {", ".join(f"{name} = excluded.{name}" for name in names)}
@@ -51,7 +51,7 @@ def updated(columns: Iterable[str], row: str = "o") -> str:
 
 
 def refers_to(table: str, key: str, column: str, reason: str, shown: str = "") -> Check:
-    """Leaves rows whose ``column`` is no ``key`` of our ``table``; ``shown``: the column by which they are listed."""
+    """Leaves out rows whose ``column`` matches no ``key`` of our ``table``; they are listed by the column ``shown``."""
     statement = f"""
 DELETE FROM moving_rows m
  WHERE m.{column} IS NOT NULL AND NOT EXISTS (SELECT FROM {table} x WHERE x.{key} = m.{column})

@@ -18,7 +18,7 @@ _MAX_BYTES: Final = 1 << 62
 _MAX_SPEED: Final = 1e18
 UNKNOWN_COMPUTER: Final = "of a computer that is not here"
 UNKNOWN_PROJECT: Final = "of a project that it does not have"
-_HERE_SINCE: Final = "has been here already: it goes on by its own word"
+_HERE_SINCE: Final = "has been here already: what it reports itself is kept"
 _NUMBERS: Final = {
     "p_fpops": _MAX_SPEED,
     "p_iops": _MAX_SPEED,
@@ -52,7 +52,7 @@ _COLUMNS: Final = {
     **dict.fromkeys(("m_nbytes", "m_cache", "m_swap", "d_total"), "bigint"),
     **dict.fromkeys(_TEXTS, "text"),
 }
-# A computer that has been here goes on by its own word.
+# A computer that has been here keeps what it reports itself.
 _CHANGED: Final = (
     *("owner_id", "host_cpid", "domain_name", "last_contact_at", "retired_at", "client_version", "ncpus", "p_vendor"),
     *("p_model", "p_fpops", "os_name", "os_version"),

@@ -1,4 +1,4 @@
-"""What a project's life, its operators and its volunteers can do to an import: each row ends here or in the report."""
+"""The worst that operators, volunteers and time can do to an import: each row still ends up here or in the report."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ HUGE = 1e308
 
 @pytest.fixture(autouse=True)
 def site(settings: Settings, tmp_path: Path) -> None:
-    """One without a key, and with hashes as they are."""
+    """A site without a signing key, which keeps password hashes as they are."""
     settings.PASSWORD_HASHERS = HASHERS
     settings.CODE_SIGNING_KEY, settings.CODE_SIGNING_KEY_PUBLIC = tmp_path / "private", tmp_path / "public"
 
@@ -140,8 +140,8 @@ def test_zero_dates_and_what_refers_to_nothing(work: OldWork) -> None:
     with project.connection.cursor() as cursor:
         cursor.execute("SET SESSION sql_mode = ''")
     zero = "0000-00-00 00:00:00"
-    work.workunit(1, mod_time=zero, assimilate_state=2, error_mask=2, file_delete_state=2)  # of which no result is left
-    work.workunit(2, mod_time=zero, create_time=0)  # whose results are still to be made
+    work.workunit(1, mod_time=zero, assimilate_state=2, error_mask=2, file_delete_state=2)  # no result of it is left
+    work.workunit(2, mod_time=zero, create_time=0)  # its results have not been made yet
     work.workunit(3, mod_time=zero, appid=9)
     work.workunit(4, mod_time=zero, assimilate_state=2, error_mask=2)
     work.result(101, 99, mod_time=zero)
@@ -221,12 +221,12 @@ def test_a_platform_of_another_number_is_not_taken_for_this_one(work: OldWork) -
 
 
 def test_a_database_that_breaks_off_is_told_in_words(small_project: OldProject, tmp_path: Path) -> None:
-    """A view whose table is gone cannot be read, as a table of a server that has ended."""
+    """A view whose table is gone stands for a server that has stopped: neither can be read."""
     options = tmp_path / "my.cnf"
     options.write_text(f"[client]\nuser=root\nsocket={small_project.server.socket}\n")
     small_project.run("RENAME TABLE host TO away; CREATE VIEW host AS SELECT * FROM away; RENAME TABLE away TO gone")
     command = ("import_boinc", small_project.name, "--defaults-file", str(options))
-    with pytest.raises(CommandError, match=r"The database broke off: .*goes on"):
+    with pytest.raises(CommandError, match=r"The database failed: .*goes on"):
         call_command(*command)
     small_project.run("DROP VIEW host; RENAME TABLE gone TO host")
     call_command(*command)
@@ -234,7 +234,7 @@ def test_a_database_that_breaks_off_is_told_in_words(small_project: OldProject, 
 
 
 def test_what_a_running_project_wrote_meanwhile_comes_with_the_difference(work: OldWork) -> None:
-    """A copy that is a year old: its times are not those of now. A volunteer comes between two steps."""
+    """In a copy that is a year old, times lie far in the past. A volunteer arrives between two steps."""
     project = work.project
     work.workunit(1, mod_time="2025-01-01 00:00:00")
     work.sent(101, 1, host=80, user=8, mod_time="2025-01-01 00:00:00")
@@ -242,7 +242,7 @@ def test_what_a_running_project_wrote_meanwhile_comes_with_the_difference(work: 
     assert told(found["results"])["its computer or account is not here: it ends when its deadline is over"] == ["101"]
     project.user(8)
     project.add("host", id=80, userid=8)
-    # Another workunit came at the same second, and what was there changed later, both before now.
+    # Another workunit came in the same second, and an earlier one changed later; both in the past.
     work.workunit(2, mod_time="2025-01-01 00:00:00")
     work.result(102, 2, mod_time="2025-01-01 00:00:00")
     project.run("UPDATE workunit SET priority = 9, mod_time = '2025-01-02 00:00:00' WHERE id = 1")

@@ -301,7 +301,7 @@ def test_a_rehearsal_tells_of_rows_whose_account_is_gone(science_united: Science
     source.close()
     left = {name: {reason: found.count for reason, found in tally.left.items()} for name, tally in rehearsed.items()}
     assert left["computers"] == {"of nobody": 1, "of an account that is not here": 1}
-    # One that is gone, and one whose owner is.
+    # One computer that is gone, and one whose owner is.
     assert left["computers at projects"] == {
         "of a computer that is not here": 2,
         "of a project that it does not have": 1,

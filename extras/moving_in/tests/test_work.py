@@ -88,7 +88,7 @@ def test_an_app_comes_with_its_versions_files_keys_and_plan_classes(work: OldWor
     assert (threads.plan_class, threads.pfc_n, threads.pfc_avg, threads.pfc_scale) == ("mt4", 50, 0.5, 0.25)
     assert PlanClass.objects.get(name="mt4").max_ncpus == 4
     assert PlanClass.objects.get(name="vbox64").needs_virtualbox
-    assert box.is_deprecated  # the least version of Android is not looked at here
+    assert box.is_deprecated  # the minimum version of Android is ignored here
     assert "min_android_version: no place here, so its versions are taken as withdrawn" in told(tallies["plan classes"])
     (file,) = first.files.all()
     with default_storage.open(file.file.path) as content:
@@ -262,7 +262,7 @@ def test_jobs_for_certain_computers_people_or_versions_stay_theirs(work: OldWork
     }  # fmt: skip
     assert Lane.of(lanes[4]).requirement == Requirement(105)
     assert told(tallies["workunits"]) == {
-        "bound to a class of computers or a version: what is sent here may go to others": ["5"]
+        "bound to a class of computers or a version: copies sent from here may go to others": ["5"]
     }
     transitioner.run(timezone.now())
     assert set(Result.objects.filter(workunit__lt=5).values_list("workunit", "lane")) == {

@@ -62,7 +62,7 @@ class JobFacts:
 
 
 def short_status(job: JobFacts) -> str:
-    """A job's state as query_batch2 has it: programs fetch the outputs at DONE, so they are there then."""
+    """A job's state as query_batch2 says it. Programs fetch the outputs at DONE, so it means that they are there."""
     if job.canonical_id and job.is_kept:
         return "DONE"
     if job.is_failed:
@@ -71,7 +71,7 @@ def short_status(job: JobFacts) -> str:
 
 
 def long_status(job: JobFacts) -> str:
-    """A job's state as query_batch has it."""
+    """A job's state as query_batch says it."""
     if job.canonical_id and job.is_kept:
         return "done"
     if job.is_failed:

@@ -1,4 +1,4 @@
-"""Four volunteers’ computers, files of one's own, and scripts."""
+"""The computers of four volunteers, a folder of the test's own for files, and scripts."""
 
 from __future__ import annotations
 

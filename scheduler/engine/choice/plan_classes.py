@@ -66,7 +66,7 @@ def _missing_for_vms(plan_class: PlanClassRules, platform: str, computer: Comput
 
 
 def _has_system(plan_class: PlanClassRules, computer: Computer) -> bool:
-    """Whether its system and C library are of the right version; one that is not known is of none."""
+    """Whether its system and C library have the right versions. If versions are asked for, unknown ones are wrong."""
     is_asked = plan_class.min_os or plan_class.max_os
     has_version = not is_asked or bool(computer.os_number)
     is_right = has_version and _within(computer.os_number, plan_class.min_os, plan_class.max_os)

@@ -1,7 +1,7 @@
 """Size classes: jobs of several sizes, each for the computers whose speed suits it. Pure.
 
-A census sorts the computers of an app by speed into classes of the same number each, 0 the slowest. A job may name the
-class that it is made for. Its computers get it first; others do when their own class has no jobs.
+A census sorts the computers of an app by speed into classes with equally many computers; class 0 is the slowest. A job
+may name the class that it is made for. Computers of this class get it first, others when their own class has no jobs.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ class Census(NamedTuple):
 
 
 def take_census(speeds: Collection[float], nclasses: int) -> Census:
-    """Sort computers into classes: the i-th of n begins at the speed that i/n of them do not reach.
+    """Find the speeds at which classes begin: i/n of the computers are slower than the limit of the i-th of n classes.
 
-    With fewer computers than classes there are no limits: all are of the first class.
+    With fewer computers than classes there are no limits, and all are in the first class.
     """
     ordered = sorted(speeds)
     if len(ordered) < nclasses:
@@ -32,15 +32,15 @@ def take_census(speeds: Collection[float], nclasses: int) -> Census:
 
 
 def class_of(speed: float, limits: Sequence[float]) -> int:
-    """The class of a computer of this speed, in FLOPS that it does in all, also while it is off."""
+    """The class of a computer with this speed: its average FLOPS, with the time that it is off counted in."""
     return bisect_right(limits, speed)
 
 
 def in_order(own: int, lanes: Collection[int]) -> list[int]:
-    """The lanes of sizes, of which ``lanes`` have jobs, in the order in which a computer of a class gets jobs of them.
+    """The lanes of size classes in the order in which a computer of class ``own`` gets their jobs.
 
-    Its own comes first. Then smaller jobs, as they only cost a fast computer some requests more; last larger ones,
-    which a slow one may be late with.
+    ``lanes``: those in which jobs wait. Its own lane comes first, then those of smaller jobs, which only cost a fast
+    computer a few more requests, and last those of larger jobs, which a slow computer may return late.
     """
     classes = sorted({Lane.of(lane).size_class or 0 for lane in lanes} - {own})
     smaller, larger = [size for size in classes if size < own], [size for size in classes if size > own]

@@ -1,4 +1,4 @@
-"""Versions of operating systems and of the C library as numbers, as BOINC's plan_class_spec.xml has them. Pure."""
+"""Versions of operating systems and of the C library as numbers, as BOINC's plan_class_spec.xml writes them. Pure."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ _LIBC: Final = re.compile(r"\|libc (\d{1,3})\.(\d{1,2})(?!\d)")
 
 @lru_cache(maxsize=4096)
 def os_number(os_name: str, os_version: str) -> int:
-    """Darwin 22.6.0 as 220600, Windows 10.00.19045.00 as 1001904500, Linux and Android by their kernel, 5.15.0 as
-    51500; 0: not known.
+    """The version of an operating system as a number; 0: not known.
+
+    Darwin 22.6.0 is 220600, Windows 10.00.19045.00 is 1001904500. For Linux and Android the kernel counts: 5.15.0 is
+    51500.
     """
     if "Windows" in os_name:
         match = _WINDOWS.match(os_version)
@@ -33,6 +35,6 @@ def os_number(os_name: str, os_version: str) -> int:
 
 @lru_cache(maxsize=4096)
 def libc_number(os_version: str) -> int:
-    """That of the C library which Linux clients tell, 2.31 as 231; 0: not known."""
+    """The version of the C library, which Linux clients report, as a number: 2.31 is 231; 0: not known."""
     match = _LIBC.search(os_version)
     return int(match[1]) * 100 + int(match[2]) if match else 0

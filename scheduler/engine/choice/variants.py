@@ -1,7 +1,7 @@
 """Which program files of a job go to a computer: those of the variant for its version and processor. Pure.
 
-Source: BOINC's sched/buda. A job of a container image brings the image's files with it, for each kind of computer its
-own.
+Source: BOINC's sched/buda. A job of a container image brings the image's files with it, different ones for each kind
+of computer.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from typing import Any, Final
 INTEL: Final = "intel"
 ARM: Final = "arm"
 ANY: Final = "any"
-"""Of a variant for all computers that have no closer one."""
+"""The kind of a variant for all computers that have no closer one."""
 CPU_KINDS: Final = (INTEL, ARM)
 
 File = Mapping[str, Any]
 
 
 def cpu_kind(platform: str) -> str:
-    """The kind of CPU that a platform's name says; empty for others than BOINC knows variants of."""
+    """The kind of CPU that a platform's name says; empty for kinds that BOINC has no variants for."""
     if "x86_64" in platform:
         return INTEL
     return ARM if "arm" in platform or "aarch64" in platform else ""
@@ -32,7 +32,7 @@ def files_for(inputs: Sequence[File], plan_class: str, platform: str, main_platf
     the main platform, so a version for another one would build the variant of the wrong processor.
     """
     if not any("plan_class" in file or "cpu" in file for file in inputs):
-        return inputs  # as those of nearly all jobs
+        return inputs  # as for nearly all jobs
     variants = {_variant(file) for file in inputs} - {None}
     kind = cpu_kind(main_platform)
     # The plan class counts more than the CPU: it says what the job may use.

@@ -31,7 +31,7 @@ PART_OF_QUEUE: Final = 16
 
 
 class QueueOf(NamedTuple):
-    """Which of an app's queues: of a priority and a size class, by its lane; 0: of jobs without."""
+    """One of an app's queues, by priority and the lane of its size class; lane 0: jobs without a size class."""
 
     priority: int
     lane: int = 0
@@ -39,8 +39,8 @@ class QueueOf(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """A queue. ``head`` and ``last``: the places of its first and last job; None: it is empty, and begins with the next
-    job's place, ``newest``.
+    """A queue. ``head`` and ``last``: the places of its first and last job; None: the queue is empty, and begins at the
+    next job's place, ``newest``.
     """
 
     newest: int

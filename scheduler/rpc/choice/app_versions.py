@@ -18,7 +18,7 @@ from scheduler.programs.catalogue import Catalogue
 from scheduler.rpc.choice.computer import ceilings
 
 CHOSEN_SCORE: Final = 10_000
-"""More than an app has keywords."""
+"""More than any app has keywords."""
 
 
 @dataclass(slots=True)
@@ -58,7 +58,7 @@ class VersionChooser:
                 self.selection.reasons |= reasons
                 if choices:
                     chosen[app.id] = choices
-                    # What was chosen for this project goes before what is liked in general.
+                    # A choice made for this project outweighs what is liked in general.
                     self.scores[app.id] = (score or 0) + CHOSEN_SCORE * self.preferences.wants_app(app.id)
         if not any_version:
             lacking = Reason.NO_CLIENT_VERSION if self.request.is_anonymous else Reason.NO_APP
@@ -66,7 +66,7 @@ class VersionChooser:
         return chosen
 
     def choose(self, app: AppFacts, requirement: Requirement) -> Choices:
-        """Choose the best versions of those that a job asks for, or is bound to."""
+        """Choose the best of the versions that a job asks for or is bound to."""
         return self._choose(app, self._usable(app, requirement), requirement)[0]
 
     def inherit(self, version: Version) -> None:
@@ -101,7 +101,7 @@ class VersionChooser:
         return self.request.is_anonymous and any(own.app_name == app.name for own in self.request.client_versions)
 
     def _needs_other_client(self, app: AppFacts) -> bool:
-        """Whether there are versions for the computer, but all for other versions of BOINC."""
+        """Whether there are versions for the computer, though all of them for other versions of BOINC."""
         app_versions = self.catalogue.versions_by_app.get(app.id, ())
         return not self.request.is_anonymous and any(self.requester.can_run(version) for version in app_versions)
 

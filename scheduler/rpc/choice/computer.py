@@ -1,4 +1,4 @@
-"""The computer that asks, as the rules of sending see it, and what the settings limit."""
+"""The requesting computer as the rules of sending see it, and the limits from the settings."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def computer_of(request: SchedulerRequest, preferences: ProjectPreferences = NOT
 
 @cached_setting
 def ceilings() -> Ceilings:
-    """The most that a computer may claim to be: the same as for the account manager."""
+    """The most that a computer may claim to have: the same as for the account manager."""
     return Ceilings(settings.AM_MAX_NCPUS, settings.AM_MAX_CPU_FLOPS, settings.AM_MAX_GPUS, settings.AM_MAX_GPU_FLOPS)
 
 

@@ -33,8 +33,8 @@ class Dispatch:
     """A request for work while it is answered: the versions for the computer, and the jobs selected so far.
 
     ``lost``: jobs to give up; ``again``: jobs to send again. ``ties``: what the computer shares with others that may be
-    the same person's (`engine.choice.ties`). ``lanes``: of each app, those for this computer in which jobs wait
-    (`engine.lanes`). ``sizes``: of each app with such jobs, lanes of size classes in the order that suits it
+    the same person's (`engine.choice.ties`). ``lanes``: for each app, those for this computer in which jobs wait
+    (`engine.lanes`). ``sizes``: for each app with such jobs, the lanes of size classes in the order that suits it
     (`engine.choice.sizes`). ``held_files``: what it keeps of earlier jobs.
     """
 
@@ -50,12 +50,12 @@ class Dispatch:
     sizes: dict[int, list[int]] = field(default_factory=dict)
 
     def speed(self, app_id: int) -> float:
-        """The FLOPS that the computer does with the app's fastest version, also while it is off."""
+        """The average FLOPS of the computer with the app's fastest version, with the time that it is off counted in."""
         choices = self.selection.choices[app_id].values()
         return max(choice.flops * self.computer.availability(choice.processor_type) for choice in choices)
 
     def app(self, app_id: int) -> AppFacts:
-        """The app, with the size of the jobs that this computer gets of it first."""
+        """The app, with the size of those of its jobs that this computer gets first."""
         app = self.catalogue.apps[app_id]
         waiting = self.catalogue.lanes[app_id].sizes if app_id in self.sizes else {}
         typical = next((waiting[lane] for lane in self.sizes.get(app_id, ()) if lane in waiting), None)
@@ -118,7 +118,7 @@ def begin(
 
 
 def _find_lanes(dispatch: Dispatch, account: Account) -> None:
-    """Note the lanes of each app that are for this computer and those of sizes, in which jobs wait."""
+    """Note for each app the lanes in which jobs wait: those for this computer, and those of size classes."""
     if not dispatch.catalogue.lanes:
         return
     targets = {
@@ -161,10 +161,10 @@ def _sizes(dispatch: Dispatch, app_id: int) -> list[int]:
 def sort_lost(
     dispatch: Dispatch, request: SchedulerRequest, user_id: int, lost: Iterable[KnownResult], now: dt.datetime
 ) -> None:
-    """Sort lost jobs: those to send again as they were, and those that are given up.
+    """Sort lost jobs into those to send again as they were and those to give up.
 
-    Again only to the same installation, in time for their deadline, on the version that they were sent for, if its
-    computers are still sent that one.
+    A job is sent again only to the same installation, in time for its deadline, and with the version that it was sent
+    for, if the computer may still get that version.
     """
     platforms = request.platforms
     for result in lost:
@@ -194,5 +194,5 @@ def sort_lost(
 
 
 def told_deadline(deadline_at: float) -> float:
-    """The deadline that a client is told of a job: the project waits for a while longer."""
+    """The deadline that the client is given for a job: the project waits a while longer."""
     return deadline_at - settings.REPORT_GRACE_SECS

@@ -32,7 +32,7 @@ async def ready_jobs(
         return None
     jobs = taken.jobs
     if is_locked and jobs and not await writes.reserve([job.id for job in jobs]):
-        # Others have some of them.
+        # Other requests have some of them.
         taken.release()
         return None
     return FoundJobs(jobs, None)
@@ -43,7 +43,7 @@ async def pick(
 ) -> FoundJobs:
     """Lock jobs from the heads of the queues and, if those have too few, from elsewhere, with counts of waiting jobs.
 
-    Last of all come copies that are kept for others: if nothing else suits, nobody has to go without.
+    Copies that are kept for others come last: if nothing else suits, nobody has to go without.
     """
     catalogue = dispatch.catalogue
     jobs, heads = await queue.pick(user_id, queries)

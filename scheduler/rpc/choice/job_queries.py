@@ -22,7 +22,7 @@ NO_LIMIT: Final = 1e300
 
 
 def job_queries(dispatch: Dispatch, draw: random.Random) -> list[JobQuery]:
-    """Make the queries for the heads of the queues: for each processor type, of the apps that can use it."""
+    """Make the queries for the heads of the queues: for each processor type, those of the apps that can use it."""
     selection = dispatch.selection
     apps = [dispatch.app(app_id) for app_id in selection.choices]
     njobs_by_type = jobs_wanted(selection, apps)
@@ -34,7 +34,7 @@ def job_queries(dispatch: Dispatch, draw: random.Random) -> list[JobQuery]:
         if not all(rooms.values()):
             selection.reasons.add(selection.full)
         with_room = [app for app in apps if rooms.get(app.id)]
-        # What waits for this computer, its owner or their team goes first, whatever else is liked.
+        # Jobs that wait for this computer, its owner or their team go first, whatever else is liked.
         targeted = [app for app in with_room if has_targeted(dispatch.lanes.get(app.id, ()))]
         liked = targeted or keywords.most_liked(with_room, dispatch.chooser.scores)
         drawn = jobs_by_app_weight(liked, njobs, draw)
@@ -43,7 +43,7 @@ def job_queries(dispatch: Dispatch, draw: random.Random) -> list[JobQuery]:
 
 
 def queries_of_other_apps(dispatch: Dispatch, drawn: Iterable[JobQuery], most: int) -> list[JobQuery]:
-    """Make the queries for the heads of the other apps' queues, as those that were drawn have too little."""
+    """Make the queries for the heads of the other apps' queues, as the drawn apps have too few jobs."""
     of_drawn = {query.app_id for query in drawn}
     selection = dispatch.selection
     others = [dispatch.catalogue.apps[app_id] for app_id in selection.choices if app_id not in of_drawn]
@@ -74,7 +74,7 @@ def _query(dispatch: Dispatch, app_id: int, most: int) -> JobQuery:
 
 
 def from_random_place(query: JobQuery, left: int, app: AppFacts, draw: random.Random) -> JobQuery:
-    """Make the query for the jobs that are still missing, from a random place in the app's queue on."""
+    """Make the query for the jobs still missing, starting at a random place in the app's queue."""
     rank, begin = _place(app, query.rank if app.first_rank is None else max(query.rank, app.first_rank), draw)
     return msgspec.structs.replace(query, most=left, rank=rank, begin=begin)
 

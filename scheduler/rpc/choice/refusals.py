@@ -1,4 +1,4 @@
-"""Finds out why a computer is sent no jobs, and says it in sentences that its client shows."""
+"""Finds out why a computer is sent no jobs, and puts it into sentences that its client shows."""
 
 from __future__ import annotations
 
@@ -39,20 +39,20 @@ def refusal(request: SchedulerRequest, account: Account, catalogue: Catalogue, n
 
 
 def _block(account: Account, catalogue: Catalogue) -> str:
-    """Why operators send this computer no jobs, in their words; empty: they do."""
+    """Why operators block this computer, in their words; empty: they do not."""
     of_host = catalogue.blocked_hosts.get(account.host.id, "") if account.host is not None else ""
     return of_host or catalogue.blocked_users.get(account.user_id, "")
 
 
 def asks_too_soon(request: SchedulerRequest, account: Account, now: dt.datetime) -> bool:
-    """Whether the computer asks for jobs, and did so less than MIN_SENDWORK_INTERVAL_SECS ago."""
+    """Whether the computer asks for jobs, and last did so less than MIN_SENDWORK_INTERVAL_SECS ago."""
     if account.host is None or not request.asks_for_jobs:
         return False
     return 0 <= now.timestamp() - account.host.work_asked_at < settings.MIN_SENDWORK_INTERVAL_SECS
 
 
 def is_urgent(selection: Selection) -> bool:
-    """Whether the reason for not sending anything is one that the owner has to know of."""
+    """Whether the owner has to know the reason why nothing is sent."""
     return not selection.reasons.isdisjoint((Reason.BLOCKED, Reason.CLIENT_TOO_OLD, Reason.CLIENT_TOO_NEW))
 
 

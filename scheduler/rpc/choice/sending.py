@@ -1,4 +1,4 @@
-"""Selects the jobs of a reply, and says what is stored of them and of the computer's (host, version) records."""
+"""Selects the jobs of a reply, and says what to store about them and the computer's (host, version) records."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ def send(dispatch: Dispatch, jobs: Iterable[Job], jobs_of_day: JobsOfDay, now: d
 
 
 def _count(dispatch: Dispatch, sent: Sent, jobs_of_day: JobsOfDay, now: dt.datetime) -> bool:
-    """Count the job; whether its record begins a spell of probation, or gets its first quota."""
+    """Count the job; return whether its record begins a spell of probation, or gets its first quota."""
     selection, key = dispatch.selection, sent.choice.key
     record = selection.records.get(key) or selection.records.setdefault(key, HostVersionFacts())
     since = record.host_scale_time
     is_first = not record.max_jobs_per_day
     if is_first:
-        # So that also one that never reports can be punished.
+        # So that even a computer that never reports can be punished.
         record.max_jobs_per_day = versions.most_a_day(selection.apps[key.app_id], dispatch.computer, key.processor_type)
     probation.count_sent(record, now.timestamp(), sent.job.delay_bound_secs, selection.today)
     jobs_of_day.counts[key] = record.n_jobs_today
@@ -76,10 +76,10 @@ def _row(dispatch: Dispatch, sent: Sent, p_fpops: float, now: dt.datetime) -> di
 def record_changes(
     dispatch: Dispatch, ids: dict[RecordKey, int], judged: set[RecordKey], begun: set[RecordKey]
 ) -> RecordChanges:
-    """The rows of the records that reports (``judged``) or jobs (``begun``) changed; ``ids``: of records that exist."""
+    """The rows of the records that reports (``judged``) or jobs (``begun``) changed; ``ids``: of existing records."""
     selection, changes = dispatch.selection, RecordChanges()
     new = {sent.choice.key for sent in selection.sent if sent.choice.key not in ids}
-    # In the order in which all others lock them.
+    # In the order in which everybody locks them.
     for key in sorted(judged | begun | new, key=lambda key: ids.get(key, 0)):
         inherits = dispatch.chooser.inherited.get(key, 0)
         row = writes.record_row(key, selection.records[key], ids.get(key), inherits)

@@ -17,11 +17,11 @@ from portal.computers.host_columns import HOST_COLUMNS
 from scheduler.engine.lanes import FIRST_OF_SIZES, FIRST_OF_TEAMS, FIRST_TARGETED
 
 WINDOW: Final = 200
-"""Waiting jobs of an app that are looked at, at the head of the queue, of that of each size class, and, if that is not
-enough, from a random place. A request that nothing suits must not read the whole queue."""
+"""How many waiting jobs of an app are looked at: at the head of its queue, at that of each size class's queue and, if
+that is not enough, from a random place. A request that nothing suits must not read the whole queue."""
 
 LANE_WINDOW: Final = 50
-"""The same of each lane that is for the computer."""
+"""The same for each lane that is for the computer."""
 
 _STATES: Final = {
     "UNSENT": ServerState.UNSENT,

@@ -8,9 +8,9 @@
 -- Joins by "= ANY (ARRAY[key])" look each row up by its key when it is wanted. With "=" small tables would be hashed as
 -- a whole. "+ 0" is always true, and makes the planner expect one row where it would expect a hundred of a list, and
 -- makes it look a computer up by its number, not through all of its owner's.
--- There are no more joins than needed, each by a key: most of a statement's cost is in starting and ending it. So the
--- parts for reported results (REPORTED), files that computers keep (HELD_FILES) and messages to running jobs
--- (TRICKLE_DOWNS) are there only if there are some.
+-- There are no more joins than needed, each by a key, as most of a statement's cost lies in starting and ending it. So
+-- the parts for reported results (REPORTED), files that computers keep (HELD_FILES) and messages to running jobs
+-- (TRICKLE_DOWNS) are included only if there are any.
 SELECT row_to_json(reading)::text
   FROM (
     SELECT q.n, u.id AS user_id, u.name AS user_name, u.email, u.cross_project_id,
@@ -60,8 +60,8 @@ SELECT row_to_json(reading)::text
                         UNION ALL
                        SELECT i.id FROM credit_result i WHERE i.name = ANY (q.names)))) result) AS results
 \if :HELD_FILES
-           -- A file that the computer keeps is needed as long as it is stored here, as a batch has open jobs of it, or as
-           -- the task is here whose output it is.
+           -- A file that the computer keeps is needed while it is stored here, while a batch has open jobs that use it,
+           -- or while the task that it is an output of is here.
            , (SELECT json_agg(held.name) FROM unnest(q.held_files) AS held(name)
              WHERE NOT EXISTS (SELECT FROM scheduler_storedfile f WHERE f.name = held.name AND f.deleted_at IS NULL)
                AND NOT EXISTS (SELECT FROM scheduler_stickyfile f WHERE f.name = held.name)

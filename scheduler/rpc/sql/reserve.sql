@@ -1,6 +1,6 @@
--- Lock the computer of each request, the jobs that it is to be sent, and their workunits, and return the computers whose
--- requests got all of theirs: nobody else has locked any of these rows, and all of the jobs wait and are for
--- everybody (lane 0, or that of a size class). It waits for nobody.
+-- Lock the computer of each request, the jobs to send to it, and their workunits, and return the computers whose
+-- requests got all of theirs: nobody else has locked any of these rows, and all of the jobs wait and are for everybody
+-- (lane 0, or the lane of a size class). Never waits.
 --
 -- A computer is locked if its row is as it was read (version), and before its jobs. "+ 0": as in read.sql.
 WITH computers AS MATERIALIZED (

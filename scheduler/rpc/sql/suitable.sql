@@ -6,9 +6,10 @@
 -- copies is asked for as an array, so that a workunit's results are looked at and never all of a person's, whatever the
 -- statistics say.
 --
--- With LANES also those in lanes that are for this computer (scheduler/engine/lanes.py), from the beginning of each:
--- first what is for itself, its owner or their team, then all in the order of the queue. Those of size classes are in the
--- order in which this computer gets them: within a priority those of its own come with what is for all, then the others.
+-- With LANES, also jobs in lanes that are for this computer (scheduler/engine/lanes.py), from the beginning of each lane:
+-- first those for the computer itself, its owner or their team, then all others in the queue's order. Jobs of size
+-- classes come in the order in which this computer gets them: within a priority, those of its own class come along with
+-- those for all computers, then those of other classes.
 SELECT r.id, w.id AS workunit_id, r.name, w.name AS workunit_name, w.fpops_est, w.fpops_bound,
        w.memory_bound_bytes, w.disk_bound_bytes, w.delay_bound_secs, w.min_quorum, w.command_line,
        w.input_files, w.output_files

@@ -140,7 +140,7 @@ def test_a_new_volunteer_is_led_through_three_steps(signed_in: Client, alice: Us
 def test_the_wait_goes_on_until_a_computer_reports(signed_in: Client, studio: Host) -> None:
     now = timezone.now()
     address = f"/connect/status/?since={quote(now.isoformat())}"
-    # A computer that was there before goes on reporting.
+    # A computer that was attached before keeps reporting.
     seen(studio, dt.timedelta(seconds=-1), now)
     waiting = signed_in.get(address).content.decode()
     assert "Waiting for another computer" in waiting and "hx-get" in waiting

@@ -1,4 +1,4 @@
-"""Jobs for the computers of who submitted them: nobody else can confirm them, so they bring nothing."""
+"""Jobs for their submitter's own computers: nobody else can confirm them, so they bring no credit."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_they_bring_no_credit_and_count_in_no_average(
 ) -> None:
     App.objects.update(adaptive_replication=True, credit_system=system, fixed_credit=50.0)
     record(hosts[0], version, pfc_n=50, pfc_avg=1.0, consecutive_valid=500, error_rate=0.0)
-    # Ten times as long as usual: of others somebody would have to confirm it.
+    # Ten times as long as usual: were it for everybody, somebody would have to confirm it.
     own = done(app, version, hosts[0], is_own=True, credit=1e6, elapsed_secs=30_000.0)
     others = done(app, version, hosts[1], credit=7.0)
     assert (validate(app).ndecided, differences()) == (2, [])

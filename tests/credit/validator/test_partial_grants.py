@@ -179,7 +179,7 @@ def test_processors_and_gpus_have_their_own_time(app: App, version: AppVersion, 
         for used in (None, 0.5, 0.5)
     ]
     got = [grant_part(job.pk, 3600.0, NOON) for job in (*on_cpu, *on_gpu)]
-    # Two processors; and two jobs with half of the GPU each, one of which another server sent.
+    # Two processors, and two jobs with half of the GPU each, one of them sent by another server.
     assert got == pytest.approx([100 / 3, 100 / 3, 0, 0, 100 / 3, 100 / 3, 0])
 
 

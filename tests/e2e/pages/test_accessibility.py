@@ -74,7 +74,7 @@ PRIVATE = [
 
 
 NARROW, WIDE = (320, "light"), (1440, "dark")
-"""Width of the window, colours. In German, whose words are longest."""
+"""The width of the window, and the colours. Pages are read in German, which has the longest words."""
 PARTS, ROOM_PARTS = 6, 12
 """A part takes a minute on a quiet machine: the site answers for each address, and axe reads each page twice."""
 FEWEST = {"stranger": 3, "owner": 10, "room": 4}
@@ -83,7 +83,7 @@ FEWEST = {"stranger": 3, "owner": 10, "room": 4}
 
 def wear(page: Page, site: Site, language: str = "de") -> None:
     page.context.add_cookies([{"name": settings.LANGUAGE_COOKIE_NAME, "value": language, "url": site.url}])
-    # A colour on its way to another one has no contrast of its own.
+    # A colour that is still changing has no contrast to measure.
     page.emulate_media(reduced_motion="reduce")
 
 

@@ -176,7 +176,7 @@ def test_a_wrapper_and_its_program_have_the_files_in_a_folder(
     attach(boinc_client, site, "alice@example.org", project)
     outputs = KeptOutput.objects.filter(workunit_name__startswith="wrapped")
     ask_until(outputs.exists, "the job to be validated", [boinc_client], project, site)
-    # A wrapper runs at 10 of nice, what it starts with it; other programs for processors at 19.
+    # A wrapper and whatever it starts run at nice 10, other programs for processors at 19.
     assert (Path(site.environment["VAR_DIR"]) / "files" / outputs.get().path).read_text() == "3 a b 10\n"
     # It has kept what the version says of itself.
     state = (boinc_client.directory / "client_state.xml").read_text()

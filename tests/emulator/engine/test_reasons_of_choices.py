@@ -1,4 +1,4 @@
-"""Why a job started: told again from the state, without the rules of the kernel."""
+"""Why a job started: worked out again from the state, without the rules of the kernel."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ class Checked(OnObjects):
 
 
 def on_gpus(scenario: Scenario) -> Scenario:
-    """The same with GPUs in the place of the CPUs."""
+    """The same with GPUs instead of CPUs."""
     projects = [
         replace(project, apps=tuple(replace(app, versions=(Version(1e9, 0.0, GPU, 1.0),)) for app in project.apps))
         for project in scenario.projects

@@ -1,5 +1,5 @@
-"""Why jobs stopped, failed or went on, and why servers were contacted or sent nothing: told again from the scenario and
-from what else was recorded of the run. Together with the tests of choices, requests and lateness, every reason is."""
+"""Why jobs stopped, failed or went on, and why servers were contacted or sent nothing: worked out again from the
+scenario and whatever else the run recorded. With the tests of choices, requests and lateness, every reason is here."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ CPUS_4 = Host((Processor(CPU, 4, 1e9), Processor(GPU, 1, 5e9, 0.2)))
 
 @dataclass(frozen=True)
 class Row:
-    """One decision, and its place."""
+    """A decision, and its place among all."""
 
     place: int
     at_secs: float
@@ -86,7 +86,7 @@ class Told:
         return [HostState(state) for since, state in states if since <= at_secs][-1]
 
     def contacts(self, row: Row) -> list[tuple[float, int, int, int]]:
-        """When its project was contacted; jobs sent and reported, and whether it answered."""
+        """The contacts of its project: when, the numbers of jobs sent and reported, and whether it answered."""
         rpcs = self.timeline.rpcs
         rows = zip(rpcs.at_secs, rpcs.got, rpcs.reported, rpcs.answered, rpcs.project, strict=True)
         return [(at, got, reported, answered) for at, got, reported, answered, index in rows if index == row.project]
@@ -96,18 +96,18 @@ class Told:
         return next((of[1:] for of in self.contacts(row) if of[0] == row.at_secs), (0, 0, 0))
 
     def sent(self, at_secs: float) -> range:
-        """The numbers of the jobs that came then: they count up, those of the start first."""
+        """The numbers of the jobs sent at this time. They count up, beginning with those at the start."""
         rpcs = self.timeline.rpcs
         rows = list(zip(rpcs.at_secs, rpcs.got, strict=True))
         first = len(self.scenario.jobs) + sum(got for at, got in rows if at < at_secs)
         return range(first, first + sum(got for at, got in rows if at == at_secs))
 
     def is_left_alone(self, row: Row) -> bool:
-        """Its project is not contacted for as long as the row says."""
+        """Whether its project is not contacted for as long as the row says."""
         return not any(row.at_secs < at < row.at_secs + row.amount for at, *_ in self.contacts(row))
 
     def running(self, place: int) -> set[int]:
-        """The jobs that run just before this row."""
+        """The jobs that are running just before this row."""
         jobs: set[int] = set()
         for row in self.rows[:place]:
             if row.kind == DecisionKind.RUN:
@@ -170,7 +170,7 @@ def does_not_answer(told: Told, row: Row) -> bool:
 
 
 def sent_none(told: Told, row: Row) -> bool:
-    """It answered, with no job of that kind, and is not asked for one for as long as the row says."""
+    """Whether it answered without a job of that kind, and is not asked for one for as long as the row says."""
     _, _, answered = told.contact(row)
     kinds = {other.job: other.processor for other in told.rows if other.kind == DecisionKind.RUN}
     again = [
@@ -208,7 +208,7 @@ def is_first_old(told: Told, row: Row) -> bool:
 
 
 def is_deadline_near(told: Told, row: Row) -> bool:
-    """Sooner than after two hours, with fewer than many: only a deadline brings that about."""
+    """Whether it reported within two hours, with few jobs ready: only a deadline brings that about."""
     ended = told.ended(row)
     soon = bool(ended) and row.at_secs < ended[0].at_secs + REPORT_DELAY_SECS
     return soon and len(ended) < MAX_READY and not told.scenario.preferences.report_at_once
@@ -232,7 +232,7 @@ def is_resumed(told: Told, row: Row) -> bool:
 
 
 def is_new(told: Told, row: Row) -> bool:
-    """It never ran, and no preempted job of its project waits."""
+    """Whether it never ran, and no preempted job of its project waits."""
     over = {other.job for other in told.rows[: row.place] if other.kind == DecisionKind.END}
     mine = {other.job for other in told.rows[: row.place] if other.project == row.project}
     waits = (told.has_run(row) & mine) - over - told.running(told.after(row))
@@ -240,7 +240,7 @@ def is_new(told: Told, row: Row) -> bool:
 
 
 def is_mid_period(told: Told, row: Row) -> bool:
-    """Or just after the first period began, without any job."""
+    """Whether it is between two periods, or at the start of the first one, which began without any job."""
     is_first = row.at_secs == 0.0 and row.job not in told.has_run(row) and not was_running(told, row)
     return is_first or not is_period(row)
 
@@ -274,9 +274,9 @@ TOLD_ELSEWHERE = {
     *RULES,  # test_reasons_of_requests
     *(Reason.CPU_DEADLINE, Reason.CPU_PRIORITY, Reason.GPU_DEADLINE, Reason.GPU_PRIORITY),  # test_reasons_of_choices
     *(Reason.JOB_MET, Reason.JOB_LATE, Reason.JOB_REPORTED_LATE, Reason.JOB_UNREPORTED, Reason.JOB_UNFINISHED),
-    *(Reason.OWN_CHOICE, Reason.OWN_REQUEST),  # what an own policy says
+    *(Reason.OWN_CHOICE, Reason.OWN_REQUEST),  # what a policy of one's own says
 }
-NEVER_LOGGED = {Reason.NONE, Reason.SLICE, Reason.DEBT_KEPT}  # a job that goes on makes no row
+NEVER_LOGGED = {Reason.NONE, Reason.SLICE, Reason.DEBT_KEPT}  # a job that keeps running makes no row
 
 
 def app(name: str, hours: float, version: Version, latency_secs: float = 20 * DAY_SECS) -> App:
@@ -290,7 +290,7 @@ B = Project("B", 50, (app("b", 1.3, ON_CPU), app("g", 2.0, ON_GPU)))
 
 
 def servers() -> Scenario:
-    """Servers that are down, have nothing, whose jobs come too late, or fail; one wants to be contacted."""
+    """Servers that are down, that have no jobs, or whose jobs would be late or fail; one asks to be contacted."""
     failing = replace(app("f", 2.0, ON_CPU), error_rate=0.3)
     projects = (
         replace(A, backoffs=Backoffs(next_rpc_secs=600.0, allowed_secs=300.0)),
@@ -307,13 +307,13 @@ def servers() -> Scenario:
 
 
 def owner(**changes: Any) -> Scenario:
-    """Something stops computing at times."""
+    """A computer whose owner or power supply stops it from computing at times."""
     preferences = Preferences(0.1, 0.3, run_if_user_active=False, run_on_batteries=False)
     return Scenario(replace(CPUS_4, **changes), (A, B), preferences)
 
 
 def short_jobs() -> Scenario:
-    """So many jobs end that many wait to be reported."""
+    """Jobs so short that many of them wait to be reported."""
     return Scenario(CPUS_4, (Project("S", 1, (app("s", 0.1, ON_CPU),)),), Preferences(0.1, 0.3))
 
 
@@ -364,7 +364,7 @@ def test_what_is_said_is_so(name: str) -> None:
 
 
 def test_what_is_said_of_the_policy_of_2005_is_so() -> None:
-    """On a computer that is always on: its periods end with the hours."""
+    """The computer is always on, so its periods end on the hour."""
     run_told = told("at once", PolicyName.DEBT)
     for row in run_told.rows:
         if row.reason in CHECKS:
@@ -373,7 +373,7 @@ def test_what_is_said_of_the_policy_of_2005_is_so() -> None:
 
 @pytest.mark.parametrize("reason", CHECKS)
 def test_another_reason_would_be_found_false(reason: Reason) -> None:
-    """Each reason occurs, and any other for things of its kind is false at least once."""
+    """Each reason occurs, and wherever it does, every other reason of its kind is false at least once."""
     rows = [(run_told, row) for run_told in all_told() for row in run_told.rows if row.reason == reason]
     assert rows
     kinds = {row.kind for _, row in rows}

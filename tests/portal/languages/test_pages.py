@@ -159,7 +159,7 @@ def _has(catalog: Any, key: object) -> bool:
 
 @pytest.mark.django_db
 def test_what_libraries_say_on_forms_addresses_people_as_the_site_does(client: Client) -> None:
-    """In Spanish, Django and allauth say “usted”."""
+    """Django and allauth say “usted” in Spanish; this site does not."""
     client.cookies[settings.LANGUAGE_COOKIE_NAME] = "es"
     sign_up = text_of(client.post("/account/signup/", {"email": "x", "password1": "a"}))
     assert "Debe tener al menos 8 caracteres." in sign_up and "Escribe una dirección de correo válida." in sign_up

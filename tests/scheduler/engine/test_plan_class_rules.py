@@ -79,7 +79,7 @@ UBUNTU = "Ubuntu 18.04.1 LTS [4.15.0-36-generic|libc 2.27 (Ubuntu GLIBC 2.27-3ub
         ("Linux Mint", "Linux Mint 19 Tara [4.18.12-041812-generic|libc 2.3 (x)]", 41_812, 203),
         ("Darwin", "22.6.0", 220_600, 0),
         ("Microsoft Windows 10", "Core x64 Edition, (10.00.19045.00)", 1_001_904_500, 0),
-        # The last one counts, as it does for BOINC's server.
+        # The last one counts, as for BOINC's server.
         ("Windows", "Server (x), Service Pack 1, (06.01.7601.00)", 601_760_100, 0),
         ("Android", "3.0.31-g6fb96c9 (Android 4.3)", 30_031, 0),
         ("Windows", "10.0.19045", 0, 0),

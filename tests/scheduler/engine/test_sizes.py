@@ -1,4 +1,4 @@
-"""Size classes: where the census parts computers by speed, and in which order they get jobs of the classes."""
+"""Size classes: where the census divides computers by speed, and in which order they get jobs of the classes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from scheduler.engine.lanes import Lane
 @pytest.mark.parametrize(
     ("speeds", "nclasses", "limits"),
     [
-        # Of n speeds in order, the i-th of N classes begins at number n·i/N, rounded down: BOINC's census has the same.
+        # Of n speeds in order, the i-th of N classes begins at number n·i/N, rounded down, as in BOINC's census.
         ([], 2, []),
         ([7.0], 2, []),
         ([1.0, 2.0], 2, [2.0]),
@@ -23,7 +23,7 @@ from scheduler.engine.lanes import Lane
         # 10·1/3 = 3, 10·2/3 = 6
         ([float(n) for n in range(10)], 3, [3.0, 6.0]),
         ([float(n) for n in range(100)], 4, [25.0, 50.0, 75.0]),
-        # Equal computers are all of the last class
+        # Equally fast computers are all in the last class
         ([5.0] * 4, 4, [5.0, 5.0, 5.0]),
     ],
 )

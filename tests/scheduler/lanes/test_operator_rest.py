@@ -1,4 +1,4 @@
-"""Blocks, and jobs that find no computer, by the REST API."""
+"""Blocks, and jobs that find no computer, through the REST API."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_jobs_that_find_no_computer_are_listed_freed_and_ended(
     size = Lane(size_class=0).number
     make_result(make_workunit(app, output_files=[], lane=size, size_class=0), lane=size)
     rows = call("GET", RESERVED, headers)["results"]
-    # What all computers may have, be it sooner or later, is not among them.
+    # Jobs that all computers may have sooner or later are not listed.
     assert [(row["app"], row["lane"], row["jobs"]) for row in rows] == [("alpine", str(lane), 1) for lane in lanes]
     assert rows[0]["waits_for"].startswith(f"computer {studio.pk} (")
     for lane, action in zip(lanes, ("free", "end"), strict=True):

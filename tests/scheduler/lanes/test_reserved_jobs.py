@@ -161,7 +161,7 @@ def test_a_withdrawn_version_is_told_of(app: App) -> None:
 
 
 def test_an_erased_account_leaves_no_trace_of_whom_jobs_were_for(app: App, alice: User, bob: User) -> None:
-    """Ended jobs forget it. What waits goes to nobody else: it ends as that of all targets that are gone."""
+    """Jobs that are over forget it. Waiting jobs go to nobody else: they end like those of any target that is gone."""
     host, other = computer_with_work(alice), computer_with_work(bob)
     targets = [Lane(LaneKind.COMPUTER, host.pk), Lane(LaneKind.PERSON, alice.pk), Lane(LaneKind.COMPUTER, other.pk)]
     freed = wait(app, targets[0])

@@ -190,7 +190,7 @@ def test_limits_that_leave_out_every_computer_are_refused(desk: Client, name: st
 
 
 def test_a_class_of_versions_neither_begins_nor_ends_to_need_docker(desk: Client) -> None:
-    """Jobs of their apps were checked for it, or were not."""
+    """The jobs of their apps were checked for containers, or were not."""
     docker = PlanClass.objects.create(name="buda", needs_docker=True)
     plain = PlanClass.objects.create(name="plain")
     fields = {"processor_type": "CPU", "gpu_usage": 0, "avg_ncpus": 1}

@@ -325,7 +325,7 @@ def test_the_first_version_for_containers_waits_for_open_jobs_that_could_leave_t
     assert not AppVersion.objects.exists()
     cancel(batch, timezone.now())
     release(folder)
-    # From now on they are refused when they are submitted.
+    # From now on such jobs are refused when they are submitted.
     with pytest.raises(JobError):
         submit(docker, {"fpops_est": 1e12, "output_files": []}, [job], owner=None, now=timezone.now())
 

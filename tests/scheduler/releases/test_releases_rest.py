@@ -1,4 +1,4 @@
-"""Versions by the REST API: prepared, signed elsewhere, tested, released, withdrawn and rolled back."""
+"""Versions through the REST API: prepared, signed elsewhere, tested, released, withdrawn and rolled back."""
 
 from __future__ import annotations
 

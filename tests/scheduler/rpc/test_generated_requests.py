@@ -1,7 +1,7 @@
-"""Generated computers, jobs and requests, against a model of whom each job may go to, written from the documents.
+"""Generated computers, jobs and requests, checked against a model, made from the documents, of who may have each job.
 
-No job is sent twice or to whom it is not for, nobody gets more than their limits, nothing that is needed is deleted,
-and every reply can be read.
+No job is sent twice, or to anybody it is not for; nobody gets more than their limits; nothing that is needed is
+deleted; and every reply can be read.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ class Machine:
 LIMITS = [2e9, 4e9]
 """Where the size classes of the apps begin."""
 QUOTA = 3
-"""Jobs a day for each of four processors."""
+"""Jobs a day for each of a computer's four processors."""
 IN_PROGRESS = 2
-"""For each of them."""
+"""Jobs in progress for each of these processors."""
 APPS: dict[str, dict[str, Any]] = {
     "plain": {},
     "classes": {"homogeneous_redundancy": "coarse"},
@@ -69,8 +69,8 @@ def sticky(number: str) -> dict[str, Any]:
 
 
 class World:
-    """Three people in two teams, eight computers, and apps that bind workunits to a class, a version, both, or none, or
-    have jobs of several sizes.
+    """Three people in two teams, eight computers, and apps that bind workunits to a class, a version, both or neither,
+    or have jobs of several sizes.
     """
 
     def __init__(self, seed: int) -> None:
@@ -130,7 +130,7 @@ class World:
         self._submit(app, jobs, target)
 
     def submit_sizes(self) -> None:
-        """Jobs of several sizes, and some that are for all."""
+        """Submit jobs of several sizes, and some that are for all computers."""
         app = self.draw.choice([self.apps["sizes"], self.apps["sizes"], self.apps["sizes_in_classes"]])
         common = {"min_quorum": self.draw.choice([1, 2]), "priority": self.draw.choice([0, 0, 5])}
         jobs = [{**common, "size_class": self.draw.choice([None, 0, 1, 2])} for _ in range(self.draw.randint(4, 12))]
@@ -176,7 +176,7 @@ class World:
         kept |= set(re.findall(r"<name>(jf_\w+)</name>", reply))
 
     def _of_its_size(self, machine: Machine) -> dict[int, set[int]]:
-        """Of each app, the waiting results of this computer's size that it may have, and no more urgent ones wait."""
+        """The workunits of each app with results of this computer's size that wait and that it may have."""
         lane = Lane(size_class=machine.size_class).number
         waiting = Result.objects.filter(lane=lane, server_state=ServerState.UNSENT, priority__gte=0)
         may_have = waiting.exclude(workunit__results__user=machine.user_id)
@@ -186,7 +186,7 @@ class World:
         return found
 
     def _check_sizes(self, machine: Machine, new: set[str], better: dict[int, set[int]]) -> None:
-        """Who got a job of another size had no more of their own left, or it was more urgent."""
+        """A computer that got a job of another size had none of its own left, or the job was more urgent."""
         results = list(Result.objects.filter(name__in=new).select_related("workunit", "app"))
         sent = {result.workunit_id for result in results}
         for result in results:
@@ -269,7 +269,7 @@ def run(seed: int, nsteps: int) -> World:
 
 
 def check_readable(reply: str) -> None:
-    """It is XML, and what a job refers to is in the reply before it."""
+    """Check that the reply is XML, and that whatever a job refers to is in it."""
     root = ElementTree.fromstring(reply)
     names = {kind: {each.findtext("name") for each in root.iter(kind)} for kind in ("workunit", "file_info", "app")}
     for result in root.iter("result"):
@@ -286,7 +286,7 @@ def at_once(settings: Settings) -> None:
     settings.MIN_SENDWORK_INTERVAL_SECS = 0
     settings.MAX_JOBS_IN_PROGRESS = IN_PROGRESS
     settings.REMOTE_INPUT_HOSTS = ["data.example.org"]
-    # Else a job of a computer's size may be kept for others, as all keys are new.
+    # Otherwise a job of a computer's size may be kept for others, as all keys are new.
     settings.SEPARATE_REPLICAS = "off"
 
 
@@ -315,7 +315,7 @@ def test_whoever_is_blocked_or_too_old_gets_nothing_and_everything_else_is_sent(
     AppVersion.objects.update(min_client_version=72_000)
     App.objects.update(homogeneous_redundancy="off", homogeneous_app_version=False, one_result_per_user=False)
     WorkBlock.objects.all().delete()
-    # Nor do the day's jobs and those in progress keep anything back.
+    # The limits for a day and for jobs in progress hold nothing back either.
     settings.MAX_JOBS_IN_PROGRESS = 1000
     App.objects.update(max_jobs_per_day_init=1000)
     HostAppVersion.objects.update(max_jobs_per_day=1000)

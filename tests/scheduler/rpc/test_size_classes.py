@@ -76,7 +76,7 @@ def sizes(computer: Computer) -> Counter[int | None]:
 @pytest.mark.usefixtures("way")
 def test_each_computer_gets_jobs_of_its_size_and_others_only_when_there_are_none_left(app: App, alice: User) -> None:
     computers = three(alice)
-    # The fast one's jobs came first, and are more than anybody looks at: nothing of them hides the others.
+    # The jobs for fast computers came first, and are more than any request looks at; yet they do not hide the others.
     for size_class, njobs in ((2, 300), (1, 20), (0, 6)):
         wait(app, size_class, njobs)
     for computer in computers:
@@ -85,7 +85,7 @@ def test_each_computer_gets_jobs_of_its_size_and_others_only_when_there_are_none
         computer.ask(0, 4)
     assert [dict(sizes(computer)) for computer in computers] == [{0: 5}, {1: 5}, {2: 5}]
     slow, middling, fast = computers
-    # One small job is left: the middling one has enough of its own, the slow one goes on with the next size.
+    # One small job is left: the slow computer goes on with the next size; the middling one has enough of its own.
     slow.ask(0, 4)
     assert sizes(slow) == {0: 6, 1: 3}
     middling.ask(0, 16)
@@ -106,7 +106,7 @@ def test_priority_goes_before_size_and_a_job_without_a_size_is_for_all(app: App,
     assert sizes(fast) == {2: 1}
     fill_ready_jobs()
     middling.ask(0, 19)
-    # Jobs without a size and those of its own come as their places in the queue do: both began at the head.
+    # Jobs without a size and jobs of its own size come in the order of their places: both began at the head.
     assert set(sizes(middling)) == {1, None}
     assert plain.workunits.filter(lane=0).count() == 30
 
@@ -123,7 +123,7 @@ def test_the_census_counts_each_active_computer_once_by_what_it_does_in_all(app:
     HostRecord.objects.filter(host=gone.hostid).update(last_rpc_at=long_ago)
     size_census.run(timezone.now())
     app.refresh_from_db()
-    # In order 3e9 (always on), 8e9 · 0.5, 1e11 · 0.5: the middle of three and the last.
+    # The speeds in order are 3e9 (always on), 8e9 · 0.5 and 1e11 · 0.5; the limits are the second and the third.
     assert app.size_limits == pytest.approx([4e9, 5e10])
     assert app.size_census_nhosts == 3
 
@@ -153,7 +153,7 @@ def test_an_app_without_size_classes_refuses_jobs_with_one(alice: User) -> None:
 def test_a_replacement_has_its_jobs_size_and_goes_before_new_work(
     app: App, alice: User, bob: User, settings: Settings
 ) -> None:
-    # Else it would be kept for others first: both keys are new.
+    # Otherwise it would be kept for others first, as both keys are new.
     settings.SEPARATE_REPLICAS = "off"
     slow = measured(bob, 1e9)
     *_, fast = three(alice)
@@ -201,7 +201,7 @@ def test_each_size_class_has_a_queue_of_its_own_in_which_submitters_share(app: A
     before = SubmitterPlace.objects.get(submitter=alice.pk, lane=Lane(size_class=2).number).end
     batches.cancel(Batch.objects.filter(owner=alice).order_by("pk")[0], timezone.now())
     after = {place.lane: place.end for place in SubmitterPlace.objects.filter(submitter=alice.pk)}
-    # 500 jobs of 10^13 FLOPs are taken off the end of the large ones: 5,000 places.
+    # 500 jobs of 10^13 FLOPs no longer count, so her large jobs end 5,000 places earlier.
     assert after[Lane(size_class=2).number] == pytest.approx(before - 5000)
 
 

@@ -173,7 +173,7 @@ def test_progress_extends_a_jobs_deadline_up_to_a_limit(computer: Computer, resu
 
 
 def test_a_job_of_an_app_without_a_limit_has_a_last_deadline_too(computer: Computer, result: Result, app: App) -> None:
-    """Its computer has a day for it, and could otherwise keep it for ever by sending messages: ten days."""
+    """The computer has a day for the job, so it gets ten days at most; else it could keep it for ever by messages."""
     App.objects.update(deadline_extension_secs=20 * 3600)
     catalogue.forget()
     running = Running(computer, result)

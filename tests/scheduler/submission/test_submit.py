@@ -88,7 +88,7 @@ def test_two_thousand_jobs_take_as_many_statements_as_one(app: App) -> None:
         counts.append(len([q for q in captured if "SAVEPOINT" not in q["sql"]]))
         assert batch.workunits.count() == count
         assert Result.objects.filter(workunit__batch=batch).count() == 2 * count
-    # The batch, the lock and whether it runs in containers, the stored files named, the new workunits' ids, their
+    # The batch, the lock, whether the app runs in containers, the named stored files, the new workunits' ids, their
     # results; the COPY is not counted.
     assert counts == [6, 6]
 
@@ -343,15 +343,15 @@ def test_operators_say_from_which_servers_inputs_come(allowed: list[str], host: 
 
 @pytest.mark.parametrize("name", ["sky_0_0", "sky_12_3", "sky_0_r0065fd1a_1"])
 def test_no_input_is_called_as_an_output_of_a_job_is(app: App, name: str) -> None:
-    """A client would take one for the other, and deliver the input as what it computed."""
+    """A client would confuse the two, and upload the input as the output."""
     stored = store_file(name, ContentFile(b"1"))
     job = {"name": "sky"}
-    with pytest.raises(JobError, match=rf"jobs\[1\].name: {name}: outputs of the job sky are called so"):
+    with pytest.raises(JobError, match=rf"jobs\[1\].name: {name}: outputs of the job sky have such names"):
         send(app, [{}, job], exact_names=True)
     StoredFile.objects.filter(pk=stored.pk).update(deleted_at=NOON)
     send(app, [job], exact_names=True)
     StoredFile.objects.update(deleted_at=None)
-    with pytest.raises(JobError, match=f"input_files: {name}: outputs of the job sky are called so"):
+    with pytest.raises(JobError, match=f"input_files: {name}: outputs of the job sky have such names"):
         send(app, [{"input_files": [{"open_name": "in", "name": name}]}])
     store_file("sky_2026_map", ContentFile(b"1"))
     send(app, [{"input_files": [{"open_name": "in", "name": "sky_2026_map"}]}])

@@ -53,7 +53,7 @@ def create(njobs: int) -> None:
 
 
 def measure(concurrency: int, secs: float, njobs: int) -> Measured:
-    """Measures with a queue that is held at this length."""
+    """Measures with a queue kept at this length."""
     execute("VACUUM ANALYZE floor_job")
     nsent = [0] * concurrency
     with queue.held(_add, lambda: sum(nsent), njobs):

@@ -12,7 +12,7 @@ _SECS_PER_TICK = 1 / os.sysconf("SC_CLK_TCK")
 
 
 def used_secs() -> dict[str, float]:
-    """Processor time of all such processes on this machine, since their start; ``load``: of this process."""
+    """The processor time of all such processes on this machine since they started; ``load``: that of this process."""
     used = dict.fromkeys(GROUPS, 0.0)
     for folder in Path("/proc").glob("[0-9]*"):
         try:

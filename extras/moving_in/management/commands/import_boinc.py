@@ -46,11 +46,11 @@ class Command(BaseCommand):
         begun = set(ImportStep.objects.values_list("source", flat=True))
         if begun - {self.source_name}:
             raise CommandError(
-                "Another site was imported here: numbers of people and computers can be those of one only."
+                "Another site was imported here, and the numbers of people and computers can come from one site only."
             )
         if self.brings_apps and not begun and App.objects.exists():
             raise CommandError(
-                "This site has apps of its own, and numbers of apps, versions and jobs can be those of one project "
+                "This site has apps of its own, and the numbers of apps, versions and jobs can come from one project "
                 "only. Import into a site that has none."
             )
         source = self.source(database, options)
@@ -73,7 +73,7 @@ class Command(BaseCommand):
             ) from None
         except pymysql.Error as error:
             raise CommandError(
-                f"The database broke off: {error}. Nothing is lost: the same command goes on."
+                f"The database failed: {error}. Nothing is lost: run the same command again and it goes on."
             ) from error
         finally:
             source.close()
