@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from django.core.files import File
 from django.db import transaction
+from django.http import Http404
 from django.shortcuts import get_object_or_404
 from django.utils import timezone
 from drf_spectacular.types import OpenApiTypes
@@ -213,7 +214,8 @@ class DraftView(OperatorView):
         """Forget it and its files; a version that was made of it stays."""
         self.need("scheduler.change_releasedraft")
         self.query()
-        drafts.discard(get_object_or_404(ReleaseDraft, pk=pk))
+        with _answered():
+            drafts.discard(get_object_or_404(ReleaseDraft, pk=pk))
         return Response(status=204)
 
 
@@ -255,8 +257,9 @@ class DraftFileView(OperatorView):
         self.no_query()
         draft = get_object_or_404(ReleaseDraft, pk=pk)
         with _answered():
-            for file in draft.files.filter(name=name):
-                drafts.remove_file(draft, file.pk)
+            for file in draft.files.all():
+                if file.name == name:
+                    drafts.remove_file(draft, file.pk)
         return Response(status=204)
 
     def receive(self, content: SpooledTemporaryFile[bytes]) -> None:
@@ -305,11 +308,16 @@ class DraftReleaseView(OperatorView):
 
 @contextmanager
 def _answered() -> Iterator[None]:
-    """What cannot be done is a fault of the request, or does not go with the state that the version has."""
+    """What cannot be done is a fault of the request, or does not go with the state that the version has; a draft may
+    have been discarded since it was found.
+    """
     try:
         yield
+    except ReleaseDraft.DoesNotExist as error:
+        raise Http404 from error
     except ReleaseError as error:
-        raise serializers.ValidationError(str(error)) from error
+        # What it names may be half a character, which no answer can hold.
+        raise serializers.ValidationError(str(error).encode(errors="replace").decode()) from error
     except NotPossible as error:
         raise Conflict(str(error.message)) from error
 

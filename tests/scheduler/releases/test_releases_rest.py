@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from io import StringIO
+from io import BytesIO, StringIO
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +95,11 @@ def test_a_program_prepares_signs_tests_and_releases_a_version(ask: Callable[...
         ({**FIELDS, "files": []}, "files: they are uploaded one by one"),
         ({"app": "alpine"}, "version_num: missing"),
         ({**FIELDS, "wings": 2}, "wings: unknown"),
+        ({**FIELDS, "avg_ncpus": 10**400}, "avg_ncpus"),
+        ({**FIELDS, "new_app": {"user_friendly_name": "A" * 101}}, "new_app, user_friendly_name: "),
+        ({**FIELDS, "new_app": {"description": "A\0"}}, "new_app, description: "),
+        ({**FIELDS, "new_app": {"description": "\ud800"}}, "new_app, description: "),
+        ({**FIELDS, "\ud800": 1}, "?: unknown"),
     ],
 )
 def test_a_version_that_could_never_be_released_is_refused_with_the_field(
@@ -140,6 +145,26 @@ def test_a_file_beyond_the_limit_is_not_read(ask: Callable[..., Any], monkeypatc
     draft = ask("POST", "app-version-drafts/", {"version": FIELDS}, 201)
     monkeypatch.setattr("scheduler.releases.drafts.MAX_FILE_NBYTES", 10)
     ask("PUT", f"app-version-drafts/{draft['id']}/files/main.sh/", b"x" * 11, 413)
+
+
+def test_a_draft_that_is_discarded_during_an_upload_is_not_found(operator: User, ask: Callable[..., Any]) -> None:
+    draft = ask("POST", "app-version-drafts/", {"version": FIELDS}, 201)
+
+    class Upload(BytesIO):
+        def read(self, size: int | None = -1) -> bytes:
+            ReleaseDraft.objects.all().delete()
+            return super().read(size)
+
+    path = f"{API}app-version-drafts/{draft['id']}/files/main.sh/"
+    headers = bearer(operator, ApiToken.Scope.PROJECT)
+    kind = {"CONTENT_TYPE": "application/octet-stream", "CONTENT_LENGTH": str(len(MAIN))}
+    reply = Client().put(path, headers=headers, **{**kind, "wsgi.input": Upload(MAIN)})
+    assert reply.status_code == 404
+
+
+def test_a_name_that_no_file_can_have_is_none_to_forget(ask: Callable[..., Any]) -> None:
+    draft = ask("POST", "app-version-drafts/", {"version": FIELDS}, 201)
+    ask("DELETE", f"app-version-drafts/{draft['id']}/files/a%00b/", status=204)
 
 
 @pytest.mark.parametrize("path", ["app-versions/", "app-version-drafts/", "blocks/", "reserved-jobs/"])
