@@ -172,7 +172,7 @@ class DraftsView(OperatorView):
     )
     def get(self, request: Request) -> Response:
         self.need("scheduler.view_releasedraft")
-        return self.id_page(ReleaseDraft.objects.all(), self.query(), _draft)
+        return self.id_page(ReleaseDraft.objects.prefetch_related("files"), self.query(), _draft)
 
     @extend_schema(operation_id="app_version_drafts_create", request=DraftFields, responses={201: DraftResult})
     def post(self, request: Request) -> Response:
@@ -296,7 +296,8 @@ class DraftReleaseView(OperatorView):
             raise serializers.ValidationError({"action": ["A version that is prepared is tested or released."]})
         action = steps.ACTIONS[given["action"]]
         with _answered():
-            if action == ReleaseAction.RELEASE and two_persons.is_on():
+            # Once it is stored there is nothing to confirm: repeated, the request gets the version.
+            if action == ReleaseAction.RELEASE and two_persons.is_on() and draft.app_version_id is None:
                 _ask_second(self, str(draft), second_person.payload_of_draft(draft))
                 return Response({"version": None, "waits_for_confirmation": True}, status=202)
             with transaction.atomic(), changes_by(self.volunteer, given["reason"]):
@@ -345,13 +346,22 @@ def _version(row: VersionRow) -> dict[str, Any]:
 
 
 def _draft(draft: ReleaseDraft) -> dict[str, Any]:
-    is_open = draft.app_version_id is None
-    fault = drafts.fault(draft) if is_open else ""
+    fault, manifest = _readiness(draft) if draft.app_version_id is None else ("", None)
     return {
         "id": draft.pk,
         "title": str(draft),
         "fault": fault,
-        "manifest": drafts.manifest(draft) if is_open and not fault else None,
+        "manifest": manifest,
         "unsigned": [file.name for file in draft.files.all() if not file.signature],
         "version": draft.app_version_id,
     }
+
+
+def _readiness(draft: ReleaseDraft) -> tuple[str, dict[str, Any] | None]:
+    """Why it cannot be released, or what has to be signed for it."""
+    if fault := drafts.fault(draft):
+        return fault, None
+    try:
+        return "", drafts.manifest(draft)
+    except ReleaseError as error:  # there is no key to sign for
+        return str(error), None
