@@ -36,12 +36,16 @@ def class_of(speed: float, limits: Sequence[float]) -> int:
     return bisect_right(limits, speed)
 
 
-def in_order(own: int, lanes: Collection[int]) -> list[int]:
+def in_order(own: int, lanes: Collection[int], limits: Sequence[float]) -> list[int]:
     """The lanes of sizes, of which ``lanes`` have jobs, in the order in which a computer of a class gets jobs of them.
 
     Its own comes first. Then smaller jobs, as they only cost a fast computer some requests more; last larger ones,
-    which a slow one may be late with.
+    which a slow one may be late with. The fastest computers also stand for the classes above theirs, as nobody else
+    does: there are jobs of these if the number of classes was lowered, or raised since the last census.
     """
-    classes = sorted({Lane.of(lane).size_class or 0 for lane in lanes} - {own})
+    of_jobs = {Lane.of(lane).size_class or 0 for lane in lanes}
+    if limits and own == len(limits):
+        own = max(own, *of_jobs)
+    classes = sorted(of_jobs - {own})
     smaller, larger = [size for size in classes if size < own], [size for size in classes if size > own]
     return [Lane(size_class=size).number for size in (own, *reversed(smaller), *larger)]
