@@ -68,6 +68,7 @@ _FILE_FIELDS: Final = {
     "copy_file": bool,
 }
 _APP_FIELDS: Final = {"user_friendly_name": str, "description": str, "one_result_per_user": bool}
+_APP_COLUMNS: Final = {field.name: field for field in App._meta.concrete_fields}
 _VERSION_COLUMNS: Final = (
     "processor_type",
     "avg_ncpus",
@@ -178,7 +179,7 @@ def _new_app(fields: Any, where: str) -> dict[str, Any]:
     given = _typed(fields, _APP_FIELDS, where, ())
     for name, value in given.items():
         try:
-            App._meta.get_field(name).clean(value, None)
+            _APP_COLUMNS[name].clean(value, None)
             ProhibitNullCharactersValidator()(value)
             str(value).encode()
         except ValidationError as error:

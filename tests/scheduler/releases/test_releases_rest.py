@@ -182,8 +182,8 @@ def test_a_draft_that_is_discarded_during_an_upload_is_not_found(operator: User,
 
     path = f"{API}app-version-drafts/{draft['id']}/files/main.sh/"
     headers = bearer(operator, ApiToken.Scope.PROJECT)
-    kind = {"CONTENT_TYPE": "application/octet-stream", "CONTENT_LENGTH": str(len(MAIN))}
-    reply = Client().put(path, headers=headers, **{**kind, "wsgi.input": Upload(MAIN)})
+    upload = {"CONTENT_LENGTH": str(len(MAIN)), "wsgi.input": Upload(MAIN)}
+    reply = Client(**upload).put(path, content_type="application/octet-stream", headers=headers)
     assert reply.status_code == 404
 
 
