@@ -182,7 +182,7 @@ def test_a_draft_that_is_discarded_during_an_upload_is_not_found(operator: User,
 
     path = f"{API}app-version-drafts/{draft['id']}/files/main.sh/"
     headers = bearer(operator, ApiToken.Scope.PROJECT)
-    upload = {"CONTENT_LENGTH": str(len(MAIN)), "wsgi.input": Upload(MAIN)}
+    upload: dict[str, Any] = {"CONTENT_LENGTH": str(len(MAIN)), "wsgi.input": Upload(MAIN)}
     reply = Client(**upload).put(path, content_type="application/octet-stream", headers=headers)
     assert reply.status_code == 404
 
