@@ -15,7 +15,9 @@ from pathlib import Path
 from typing import Any, Final
 from xml.sax.saxutils import escape
 
+from django.core.exceptions import ValidationError
 from django.core.files import File
+from django.core.validators import ProhibitNullCharactersValidator
 from django.db import transaction
 from django.utils.translation import gettext
 
@@ -35,6 +37,8 @@ from scheduler.programs import code_signing, containers
 DESCRIPTIONS: Final = ("version.toml", "version.json")
 MAX_VERSION_NUM: Final = 100_000_000
 MAX_CLIENT_VERSION: Final = 9_999_999
+_MAX_WHOLE: Final = 2**53
+"""Whole numbers below it are floats without loss; much larger ones are none."""
 _VERSION_FIELDS: Final = {
     "app": str,
     "version_num": int,
@@ -64,6 +68,7 @@ _FILE_FIELDS: Final = {
     "copy_file": bool,
 }
 _APP_FIELDS: Final = {"user_friendly_name": str, "description": str, "one_result_per_user": bool}
+_APP_COLUMNS: Final = {field.name: field for field in App._meta.concrete_fields}
 _VERSION_COLUMNS: Final = (
     "processor_type",
     "avg_ncpus",
@@ -165,8 +170,23 @@ def read_release(folder: Path) -> Release:
         dont_throttle=given.get("dont_throttle", False),
         file_prefix=given.get("file_prefix", ""),
         files=files,
-        new_app=_typed(given.get("new_app", {}), _APP_FIELDS, f"{path}, new_app", ()),
+        new_app=_new_app(given.get("new_app", {}), f"{path}, new_app"),
     )
+
+
+def _new_app(fields: Any, where: str) -> dict[str, Any]:
+    """The fields of an app that may have to be made. Raises ReleaseError."""
+    given = _typed(fields, _APP_FIELDS, where, ())
+    for name, value in given.items():
+        try:
+            _APP_COLUMNS[name].clean(value, None)
+            ProhibitNullCharactersValidator()(value)
+            str(value).encode()
+        except ValidationError as error:
+            raise ReleaseError(f"{where}, {name}: {' '.join(error.messages)}") from error
+        except UnicodeEncodeError as error:
+            raise ReleaseError(f"{where}, {name}: {error}") from error
+    return given
 
 
 def _check_version(given: Mapping[str, Any], where: str) -> None:
@@ -259,7 +279,7 @@ def _typed(fields: Any, types: Mapping[str, type], where: str, needed: tuple[str
     made = {}
     for name, value in fields.items():
         wanted = types[name]
-        if wanted is float and type(value) is int:
+        if wanted is float and type(value) is int and abs(value) < _MAX_WHOLE:
             value = float(value)
         if type(value) is not wanted or (isinstance(value, float) and not math.isfinite(value)):
             raise ReleaseError(

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from django.core.files import File
 from django.db import transaction
+from django.http import Http404
 from django.shortcuts import get_object_or_404
 from django.utils import timezone
 from drf_spectacular.types import OpenApiTypes
@@ -171,7 +172,7 @@ class DraftsView(OperatorView):
     )
     def get(self, request: Request) -> Response:
         self.need("scheduler.view_releasedraft")
-        return self.id_page(ReleaseDraft.objects.all(), self.query(), _draft)
+        return self.id_page(ReleaseDraft.objects.prefetch_related("files"), self.query(), _draft)
 
     @extend_schema(operation_id="app_version_drafts_create", request=DraftFields, responses={201: DraftResult})
     def post(self, request: Request) -> Response:
@@ -213,7 +214,8 @@ class DraftView(OperatorView):
         """Discard it and its files; a version that was made from it stays."""
         self.need("scheduler.change_releasedraft")
         self.query()
-        drafts.discard(get_object_or_404(ReleaseDraft, pk=pk))
+        with _answered():
+            drafts.discard(get_object_or_404(ReleaseDraft, pk=pk))
         return Response(status=204)
 
 
@@ -255,8 +257,9 @@ class DraftFileView(OperatorView):
         self.no_query()
         draft = get_object_or_404(ReleaseDraft, pk=pk)
         with _answered():
-            for file in draft.files.filter(name=name):
-                drafts.remove_file(draft, file.pk)
+            for file in draft.files.all():
+                if file.name == name:
+                    drafts.remove_file(draft, file.pk)
         return Response(status=204)
 
     def receive(self, content: SpooledTemporaryFile[bytes]) -> None:
@@ -293,7 +296,8 @@ class DraftReleaseView(OperatorView):
             raise serializers.ValidationError({"action": ["A prepared version can only be tested or released."]})
         action = steps.ACTIONS[given["action"]]
         with _answered():
-            if action == ReleaseAction.RELEASE and two_persons.is_on():
+            # Once it is stored there is nothing to confirm: repeated, the request gets the version.
+            if action == ReleaseAction.RELEASE and two_persons.is_on() and draft.app_version_id is None:
                 _ask_second(self, str(draft), second_person.payload_of_draft(draft))
                 return Response({"version": None, "waits_for_confirmation": True}, status=202)
             with transaction.atomic(), changes_by(self.volunteer, given["reason"]):
@@ -305,11 +309,16 @@ class DraftReleaseView(OperatorView):
 
 @contextmanager
 def _answered() -> Iterator[None]:
-    """Turns errors into answers: a faulty request, or a conflict with the version's present state."""
+    """Turns errors into answers: a faulty request, a conflict with the version's present state, or a draft that was
+    discarded after it was found.
+    """
     try:
         yield
+    except ReleaseDraft.DoesNotExist as error:
+        raise Http404 from error
     except ReleaseError as error:
-        raise serializers.ValidationError(str(error)) from error
+        # It may quote a lone surrogate, which no answer can hold.
+        raise serializers.ValidationError(str(error).encode(errors="replace").decode()) from error
     except NotPossible as error:
         raise Conflict(str(error.message)) from error
 
@@ -337,13 +346,22 @@ def _version(row: VersionRow) -> dict[str, Any]:
 
 
 def _draft(draft: ReleaseDraft) -> dict[str, Any]:
-    is_open = draft.app_version_id is None
-    fault = drafts.fault(draft) if is_open else ""
+    fault, manifest = _readiness(draft) if draft.app_version_id is None else ("", None)
     return {
         "id": draft.pk,
         "title": str(draft),
         "fault": fault,
-        "manifest": drafts.manifest(draft) if is_open and not fault else None,
+        "manifest": manifest,
         "unsigned": [file.name for file in draft.files.all() if not file.signature],
         "version": draft.app_version_id,
     }
+
+
+def _readiness(draft: ReleaseDraft) -> tuple[str, dict[str, Any] | None]:
+    """Why it cannot be released, or what has to be signed for it."""
+    if fault := drafts.fault(draft):
+        return fault, None
+    try:
+        return "", drafts.manifest(draft)
+    except ReleaseError as error:  # there is no key to sign for
+        return str(error), None

@@ -83,7 +83,7 @@ def submit(
     if faults:
         raise faults[0]
     targets.check(app, parsed, owner)
-    parsed = targets.marked(targets.one_for_each_computer(parsed, now), owner)
+    parsed = targets.one_for_each_computer(targets.marked(parsed, owner), owner, now)
     with transaction.atomic():
         fields = {"app": app, "name": name or f"{app.name}, {now:%Y-%m-%d %H:%M}", "nworkunits": len(parsed)}
         if into is not None:

@@ -97,10 +97,13 @@ def _existing(
     return Team.objects.filter(own, pk__in=ids).values_list("pk", flat=True)
 
 
-def one_for_each_computer(jobs: Sequence[SubmittedJob], now: dt.datetime) -> list[SubmittedJob]:
-    """The jobs, with those that are broadcast made one for each computer that they are for. Raises JobError."""
+def one_for_each_computer(jobs: Sequence[SubmittedJob], owner: User | None, now: dt.datetime) -> list[SubmittedJob]:
+    """The jobs, with those that are broadcast made one for each computer that they are for. Raises JobError.
+
+    Those for the owner's computers are marked (`marked`), as those of a broadcast that is marked as a whole are.
+    """
     made: list[SubmittedJob] = []
-    reached: dict[Lane, list[int]] = {}
+    reached: dict[Lane, list[tuple[int, int]]] = {}
     for place, job in enumerate(jobs):
         if not job.is_broadcast:
             made.append(job)
@@ -113,11 +116,12 @@ def one_for_each_computer(jobs: Sequence[SubmittedJob], now: dt.datetime) -> lis
         if len(made) + len(hosts) > MAX_JOBS_PER_SUBMISSION:
             message = Message("too_many_made", number=len(made) + len(hosts), most=MAX_JOBS_PER_SUBMISSION)
             raise JobError(f"jobs[{place}].broadcast", message)
-        made += (_for_computer(job, number, id_) for number, id_ in enumerate(hosts, 1))
+        for number, (host_id, owner_id) in enumerate(hosts, 1):
+            made.append(_for_computer(job, number, host_id, is_own=owner is not None and owner_id == owner.pk))
     return made
 
 
-def marked(jobs: list[SubmittedJob], owner: User | None) -> list[SubmittedJob]:
+def marked(jobs: Sequence[SubmittedJob], owner: User | None) -> Sequence[SubmittedJob]:
     """Mark the jobs for the owner, their computers or their team as such, as they bring no credit; return all jobs.
 
     Sends one statement for each kind of target used.
@@ -132,7 +136,8 @@ def marked(jobs: list[SubmittedJob], owner: User | None) -> list[SubmittedJob]:
     return [replace(job, fields={**job.fields, "is_own": True}) if job.target in own else job for job in jobs]
 
 
-def _computers(target: Lane, now: dt.datetime) -> QuerySet[Host, int]:
+def _computers(target: Lane, now: dt.datetime) -> QuerySet[Host, tuple[int, int]]:
+    """Those that a broadcast reaches, with their owners."""
     is_meant = {
         LaneKind.COMPUTER: Q(pk=target.target_id),
         LaneKind.PERSON: Q(owner=target.target_id),
@@ -141,10 +146,10 @@ def _computers(target: Lane, now: dt.datetime) -> QuerySet[Host, int]:
     }[target.kind]
     since = now - dt.timedelta(days=ACTIVE_DAYS)
     hosts = Host.objects.filter(is_meant, scheduler_record__last_rpc_at__gte=since, retired_at=None, merged_into=None)
-    return hosts.order_by("pk").values_list("pk", flat=True)[: MAX_JOBS_PER_SUBMISSION + 1]
+    return hosts.order_by("pk").values_list("pk", "owner_id")[: MAX_JOBS_PER_SUBMISSION + 1]
 
 
-def _for_computer(job: SubmittedJob, number: int, host_id: int) -> SubmittedJob:
+def _for_computer(job: SubmittedJob, number: int, host_id: int, *, is_own: bool) -> SubmittedJob:
     """Its name does not say which computer it is: who submits it may not know."""
-    lane = Lane(LaneKind.COMPUTER, host_id).number
-    return replace(job, name=f"{job.name}_c{number}", fields={**job.fields, "lane": lane}, is_broadcast=False)
+    fields = {"is_own": is_own, **job.fields, "lane": Lane(LaneKind.COMPUTER, host_id).number}
+    return replace(job, name=f"{job.name}_c{number}", fields=fields, is_broadcast=False)

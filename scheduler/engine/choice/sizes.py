@@ -36,12 +36,17 @@ def class_of(speed: float, limits: Sequence[float]) -> int:
     return bisect_right(limits, speed)
 
 
-def in_order(own: int, lanes: Collection[int]) -> list[int]:
+def in_order(own: int, lanes: Collection[int], limits: Sequence[float]) -> list[int]:
     """The lanes of size classes in the order in which a computer of class ``own`` gets their jobs.
 
     ``lanes``: those in which jobs wait. Its own lane comes first, then those of smaller jobs, which only cost a fast
-    computer a few more requests, and last those of larger jobs, which a slow computer may return late.
+    computer a few more requests, and last those of larger jobs, which a slow computer may return late. The fastest
+    computers also stand for the classes above theirs, since nobody else does: such jobs exist if the number of
+    classes was lowered, or raised since the last census.
     """
-    classes = sorted({Lane.of(lane).size_class or 0 for lane in lanes} - {own})
+    of_jobs = {Lane.of(lane).size_class or 0 for lane in lanes}
+    if limits and own == len(limits):
+        own = max(own, *of_jobs)
+    classes = sorted(of_jobs - {own})
     smaller, larger = [size for size in classes if size < own], [size for size in classes if size > own]
     return [Lane(size_class=size).number for size in (own, *reversed(smaller), *larger)]

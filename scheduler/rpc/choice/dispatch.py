@@ -154,8 +154,8 @@ def _sizes(dispatch: Dispatch, app_id: int) -> list[int]:
     index = dispatch.catalogue.lanes.get(app_id)
     if index is None or not index.sizes:
         return []
-    own = sizes.class_of(dispatch.speed(app_id), dispatch.catalogue.apps[app_id].size_limits)
-    return sizes.in_order(own, index.sizes)
+    limits = dispatch.catalogue.apps[app_id].size_limits
+    return sizes.in_order(sizes.class_of(dispatch.speed(app_id), limits), index.sizes, limits)
 
 
 def sort_lost(

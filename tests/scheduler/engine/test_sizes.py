@@ -59,10 +59,12 @@ def test_before_the_first_census_all_computers_are_of_the_first_class() -> None:
         (0, [2, 1], [0, 1, 2]),
         # There were more classes once: their jobs still go out.
         (0, [9], [0, 9]),
+        (3, [1, 3, 7, 9], [9, 7, 3, 1]),
+        (2, [1, 9], [2, 1, 9]),
     ],
 )
 def test_a_computer_gets_its_own_class_first_then_smaller_jobs_then_larger_ones(
     own: int, waiting: list[int], order: list[int]
 ) -> None:
     lanes = [Lane(size_class=size).number for size in waiting]
-    assert [Lane.of(lane).size_class for lane in in_order(own, lanes)] == order
+    assert [Lane.of(lane).size_class for lane in in_order(own, lanes, [1e9, 2e9, 3e9])] == order

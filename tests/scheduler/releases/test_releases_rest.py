@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from io import StringIO
+from io import BytesIO, StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.core.management import call_command
 from django.test import Client
+from django.utils import timezone
 from pytest_django import Settings
 
 from credit.models import AppVersion
+from portal.audit import two_persons
 from portal.models import ApiToken, Change, ConfirmationRequest, User
 from scheduler.models import BetaTest, ReleaseDraft
 from scheduler.releases.rollout import state_of
 from tests.support.credit_factories import make_app, make_version
 from tests.support.releases import LINUX, MAIN
 from tests.support.rest_api import bearer
+from tools.benchmarks.harness.statements import statements
 
 pytestmark = pytest.mark.django_db
 API = "/api/v1/"
@@ -95,6 +98,11 @@ def test_a_program_prepares_signs_tests_and_releases_a_version(ask: Callable[...
         ({**FIELDS, "files": []}, "files: they are uploaded one by one"),
         ({"app": "alpine"}, "version_num: missing"),
         ({**FIELDS, "wings": 2}, "wings: unknown"),
+        ({**FIELDS, "avg_ncpus": 10**400}, "avg_ncpus"),
+        ({**FIELDS, "new_app": {"user_friendly_name": "A" * 101}}, "new_app, user_friendly_name: "),
+        ({**FIELDS, "new_app": {"description": "A\0"}}, "new_app, description: "),
+        ({**FIELDS, "new_app": {"description": "\ud800"}}, "new_app, description: "),
+        ({**FIELDS, "\ud800": 1}, "?: unknown"),
     ],
 )
 def test_a_version_that_could_never_be_released_is_refused_with_the_field(
@@ -126,7 +134,13 @@ def test_a_release_to_all_waits_for_a_second_person_where_that_is_wanted(
     ready = ask("PUT", f"{path}files/main.sh/?main_program=true", MAIN)
     ask("PATCH", path, {"signatures": sign(ready["manifest"])})
     assert ask("POST", f"{path}release/", {"action": "release"}, 202)["waits_for_confirmation"]
-    assert ConfirmationRequest.objects.count() == 1 and not AppVersion.objects.exists()
+    request = ConfirmationRequest.objects.get()
+    assert not AppVersion.objects.exists()
+    second = User.objects.create(email="second@example.org", is_superuser=True)
+    two_persons.confirm(request.pk, second, timezone.now())
+    done = {"version": AppVersion.objects.get().pk, "waits_for_confirmation": False}
+    assert ask("POST", f"{path}release/", {"action": "release"}) == done
+    assert ConfirmationRequest.objects.count() == 1
     version = make_version(make_app(name="other"), 100, is_deprecated=True)
     steps = f"app-versions/{version.pk}/steps/"
     assert ask("POST", steps, {"action": "release", "reason": "x"}, 202)["waits_for_confirmation"]
@@ -136,10 +150,46 @@ def test_a_release_to_all_waits_for_a_second_person_where_that_is_wanted(
     assert version.is_deprecated
 
 
+def test_each_draft_of_a_list_costs_only_a_look_at_the_key_in_force(ask: Callable[..., Any]) -> None:
+    def prepare() -> int:
+        draft = ask("POST", "app-version-drafts/", {"version": FIELDS}, 201)
+        ask("PUT", f"app-version-drafts/{draft['id']}/files/main.sh/?main_program=true", MAIN)
+        return statements(lambda: ask("GET", "app-version-drafts/"))
+
+    assert prepare() + 1 == prepare()
+
+
+def test_a_draft_can_be_seen_before_there_is_a_key(ask: Callable[..., Any], settings: Settings, tmp_path: Path) -> None:
+    settings.CODE_SIGNING_KEY_PUBLIC = tmp_path / "none"
+    draft = ask("POST", "app-version-drafts/", {"version": FIELDS}, 201)
+    ready = ask("PUT", f"app-version-drafts/{draft['id']}/files/main.sh/?main_program=true", MAIN)
+    assert "no code-signing key yet" in ready["fault"] and ready["manifest"] is None
+
+
 def test_a_file_beyond_the_limit_is_not_read(ask: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
     draft = ask("POST", "app-version-drafts/", {"version": FIELDS}, 201)
     monkeypatch.setattr("scheduler.releases.drafts.MAX_FILE_NBYTES", 10)
     ask("PUT", f"app-version-drafts/{draft['id']}/files/main.sh/", b"x" * 11, 413)
+
+
+def test_a_draft_that_is_discarded_during_an_upload_is_not_found(operator: User, ask: Callable[..., Any]) -> None:
+    draft = ask("POST", "app-version-drafts/", {"version": FIELDS}, 201)
+
+    class Upload(BytesIO):
+        def read(self, size: int | None = -1) -> bytes:
+            ReleaseDraft.objects.all().delete()
+            return super().read(size)
+
+    path = f"{API}app-version-drafts/{draft['id']}/files/main.sh/"
+    headers = bearer(operator, ApiToken.Scope.PROJECT)
+    upload: dict[str, Any] = {"CONTENT_LENGTH": str(len(MAIN)), "wsgi.input": Upload(MAIN)}
+    reply = Client(**upload).put(path, content_type="application/octet-stream", headers=headers)
+    assert reply.status_code == 404
+
+
+def test_a_name_that_no_file_can_have_is_none_to_forget(ask: Callable[..., Any]) -> None:
+    draft = ask("POST", "app-version-drafts/", {"version": FIELDS}, 201)
+    ask("DELETE", f"app-version-drafts/{draft['id']}/files/a%00b/", status=204)
 
 
 @pytest.mark.parametrize("path", ["app-versions/", "app-version-drafts/", "blocks/", "reserved-jobs/"])

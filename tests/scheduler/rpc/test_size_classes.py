@@ -111,6 +111,19 @@ def test_priority_goes_before_size_and_a_job_without_a_size_is_for_all(app: App,
     assert plain.workunits.filter(lane=0).count() == 30
 
 
+@pytest.mark.usefixtures("way")
+def test_jobs_of_a_class_that_there_is_no_more_do_not_wait_until_all_others_are_done(app: App, alice: User) -> None:
+    wait(app, 2, 2)
+    App.objects.update(n_size_classes=2)
+    slow, _, fast = three(alice)
+    wait(app, 1, 30)
+    slow.ask(0, 1)
+    for _ in range(3):
+        fill_ready_jobs()
+        fast.ask(0, 1)
+    assert (sizes(slow), sizes(fast)) == ({1: 1}, {2: 2, 1: 1})
+
+
 def test_the_census_counts_each_active_computer_once_by_what_it_does_in_all(app: App, alice: User) -> None:
     measured(alice, 8e9, on_frac=0.5)
     measured(alice, 3e9)

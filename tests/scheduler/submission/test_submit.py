@@ -316,6 +316,15 @@ def test_of_a_broadcast_only_jobs_for_the_submitters_own_computers_bring_nothing
     }
 
 
+def test_a_broadcast_to_the_submitters_team_brings_nothing_as_a_job_for_it(app: App, alice: User, bob: User) -> None:
+    team = Team.objects.create(name="Peaks")
+    Membership.objects.bulk_create(Membership(user=user, team=team) for user in (alice, bob))
+    hosts = [Host.objects.create(owner=owner) for owner in (alice, bob)]
+    HostRecord.objects.bulk_create(HostRecord(host=host, last_rpc_at=NOON) for host in hosts)
+    workunits = send(app, [{"broadcast": True, "target_team": team.pk}], owner=alice).workunits
+    assert list(workunits.values_list("is_own", flat=True)) == [True, True]
+
+
 def test_failed_jobs_for_who_is_gone_are_not_submitted_again(app: App, alice: User, bob: User) -> None:
     first = send(app, [{"target_user": alice.pk}, {"target_user": bob.pk}, {}])
     Workunit.objects.update(error_mask=2, assimilate_state=AssimilateState.DONE)
