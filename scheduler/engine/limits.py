@@ -20,7 +20,9 @@ MAX_UPLOAD_NAME_CHARS: Final = MAX_JOB_NAME_CHARS + len("_99_r00000000_99")
 MAX_FORMER_NAME_CHARS: Final = 254
 """Of a job or an output file of BOINC's own server."""
 _JOB_NAME: Final = re.compile(r"[A-Za-z0-9_.#@][A-Za-z0-9_.#@-]*")
-_MADE_UP: Final = re.compile(r"(?:image_.+_[0-9a-f]{32}_[fx]|.+_[0-9]+_in(?:_[0-9]+)?_[0-9a-f]{32})(?:\.gz)?")
+_MADE_UP: Final = re.compile(
+    r"(?:image_.+_[0-9a-f]{32}_[fx]|.+_[0-9]+_in(?:_[0-9]+)?_[0-9a-f]{32}|remote_[0-9a-f]{32})(?:\.gz)?"
+)
 _OUTPUT: Final = re.compile(r"(.+)_[0-9]{1,2}(?:_r[0-9a-f]{8})?_[0-9]{1,2}")
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
@@ -39,7 +41,7 @@ def is_job_name(text: str, max_chars: int = MAX_NAME_CHARS) -> bool:
 
 
 def is_made_up(name: str) -> bool:
-    """Whether the site itself names files of batches and of container images so: nobody else may take such a name."""
+    """Whether the site itself names files of batches, container images and other servers so: nobody else may."""
     return _MADE_UP.fullmatch(name) is not None
 
 

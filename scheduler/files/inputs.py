@@ -43,8 +43,8 @@ MAX_FILES: Final = 100_000
 """Of one person."""
 CHUNK_NBYTES: Final = 256 * 1024
 _CHANGED: Final = "The file was deleted or announced in another way meanwhile."
-_REMOTE: Final = re.compile(r"jf_([0-9a-f]{32})")
-"""Files of other servers are called so by their MD5."""
+_MD5_NAME: Final = re.compile(r"jf_([0-9a-f]{32})")
+"""Programs for BOINC's server call files so by their MD5, and take one that is here for theirs."""
 
 
 class InputError(Exception):
@@ -66,8 +66,8 @@ def announce(owner: User, name: str, nbytes: int, md5: str, now: dt.datetime) ->
     """
     if nbytes > settings.INPUT_FILE_MAX_BYTES:
         raise InputError("nbytes", f"{nbytes} bytes; the limit is {settings.INPUT_FILE_MAX_BYTES}.")
-    remote = _REMOTE.fullmatch(name)
-    if reserved([name]) or (remote is not None and remote[1] != md5):
+    named = _MD5_NAME.fullmatch(name)
+    if reserved([name]) or (named is not None and named[1] != md5):
         raise InputError("name", "Only files of this site itself are called so. Choose another name.")
     User.objects.select_for_update(no_key=True).get(pk=owner.pk)
     kept = dt.timedelta(days=settings.UPLOADS_KEPT_DAYS)
@@ -90,7 +90,7 @@ def announce(owner: User, name: str, nbytes: int, md5: str, now: dt.datetime) ->
 
 
 def reserved(names: Collection[str]) -> set[str]:
-    """Those among these names that the site itself uses: for files of batches and images, and for outputs of jobs."""
+    """Those among these names that the site itself uses: for files of batches, images and other servers, and outputs."""
     jobs = {name: job for name in names if (job := job_of_output(name)) is not None}
     apps = "|".join(map(re.escape, App.objects.values_list("name", flat=True))) if jobs else ""
     used = set(Workunit.objects.filter(name__in=jobs.values()).values_list("name", flat=True)) if jobs else set()

@@ -173,7 +173,10 @@ def _write(batch: Batch, jobs: list[SubmittedJob], now: dt.datetime) -> None:
         _write_rows(batch, jobs, _stored(batch, jobs, paths), windows, now)
     if kept := {file.name for job in jobs for file in job.inputs if file.remote is not None and file.is_sticky}:
         rows = (StickyFile(batch=batch, name=name) for name in sorted(kept))
-        StickyFile.objects.bulk_create(rows, ignore_conflicts=True, batch_size=10_000)
+        # A row that is there is written, too: so the file deleter, which does not see these jobs yet, leaves it alone.
+        StickyFile.objects.bulk_create(
+            rows, update_conflicts=True, unique_fields=["name", "batch"], update_fields=["name"], batch_size=10_000
+        )
 
 
 _USED_NAME: Final = re.compile(r"\(name\)=\((.*)\)")

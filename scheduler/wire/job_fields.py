@@ -6,6 +6,8 @@ mistake is named by its place (``jobs[17].fpops_bound``) before anything is writ
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -384,7 +386,7 @@ def _input(value: object, where: str) -> InputFile:
         return InputFile(open_name, _name(table, "name", where), is_gzipped=is_gzipped, **uses)
     if "url" in table:
         remote = _remote(table, where)
-        return InputFile(open_name, f"jf_{remote.md5}", remote=remote, **uses)
+        return InputFile(open_name, _remote_name(remote, uses["is_executable"]), remote=remote, **uses)
     return InputFile(open_name, content=_content(table["content"], f"{where}.content"), **uses)
 
 
@@ -411,6 +413,12 @@ def _remote(table: Mapping[str, Any], where: str) -> RemoteContent:
         return RemoteContent(urls, nbytes, md5)
     gzipped_nbytes = _count(table.get("gzipped_nbytes"), 1, MAX_FILE_NBYTES, f"{where}.gzipped_nbytes")
     return RemoteContent(urls, nbytes, md5, _urls(table.get("gzipped_url"), f"{where}.gzipped_url"), gzipped_nbytes)
+
+
+def _remote_name(remote: RemoteContent, is_executable: bool) -> str:
+    """What computers know the file by. Equal only if all that is said of it is: so no job changes another's file."""
+    said = [remote.md5, remote.nbytes, remote.urls, remote.gzipped_nbytes, remote.gzipped_urls, is_executable]
+    return f"remote_{hashlib.sha256(json.dumps(said).encode()).hexdigest()[:32]}"
 
 
 def _urls(value: object, where: str) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ import hashlib
 import itertools
 import threading
 from contextlib import suppress
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,8 @@ from scheduler.files import incoming, inputs, leftovers, receive, uploads
 from scheduler.files.store import store_file
 from scheduler.files.uploads import UploadError
 from scheduler.lifecycle import file_deleter
-from scheduler.models import InputUpload, PendingFile, Upload, VersionFile
+from scheduler.models import InputUpload, PendingFile, StickyFile, StoredFile, Upload, VersionFile
+from scheduler.submission.submit import submit
 from scheduler.wire.uploads import REFUSED, TRY_AGAIN
 from tests.support.credit_factories import make_app, make_version
 from tests.support.interleavings import Scene, Work, try_all
@@ -98,6 +100,70 @@ def test_an_input_is_deleted_while_a_version_comes_to_have_it() -> None:
         return Scene([delete, release], check_)
 
     try_all(make)
+
+
+def test_a_batch_gets_more_jobs_while_the_file_deleter_looks_who_needs_its_files(settings: Settings) -> None:
+    settings.REMOTE_INPUT_HOSTS = ["data.example.org"]
+    far = {"open_name": "in", "url": "https://data.example.org/map", "nbytes": 4, "md5": "a" * 32, "sticky": True}
+    job = {"fpops_est": 1e12, "input_files": [far], "output_files": [{"open_name": "out", "max_nbytes": 9}]}
+
+    def make() -> Scene:
+        app = make_app(f"app{next(numbers)}")
+        batch, _ = submit(app, job, [{}], owner=None, now=NOON)
+        Workunit.objects.filter(batch=batch).update(file_delete_state=FileDeleteState.DONE)
+
+        def add() -> None:
+            submit(app, job, [{"name": f"more{next(numbers)}"}], owner=None, into=batch, exact_names=True, now=NOON)
+
+        def check_(_: list[Any]) -> None:
+            assert StickyFile.objects.filter(batch=batch).exists()
+
+        return Scene([add, lambda: file_deleter.run(NOON)], check_)
+
+    try_all(make)
+
+
+@pytest.mark.parametrize("other", [CONTENT, CONTENT[::-1]], ids=["the same", "another"])
+def test_an_input_comes_in_pieces_by_two_connections(other: bytes) -> None:
+    half = len(CONTENT) // 2
+
+    def make() -> Scene:
+        owner, name = volunteer(), f"table{next(numbers)}"
+        md5 = hashlib.md5(CONTENT).hexdigest()
+        given, _ = inputs.announce(owner, name, len(CONTENT), md5, timezone.now())
+
+        def send(content: bytes) -> bool:
+            upload = InputUpload.objects.get(pk=given.pk)
+            try:
+                for offset in (0, half):
+                    upload = inputs.receive(upload, offset, half, SlowBody(content[offset : offset + half]).read)
+            except inputs.InputError:
+                return False
+            return True
+
+        def check_(outcomes: list[Any]) -> None:
+            assert set(outcomes) <= {True, False}
+            # Whoever was refused comes again, once more if what had come was wrong.
+            assert send(CONTENT) or send(CONTENT)
+            file = StoredFile.objects.get(name=name)
+            assert InputUpload.objects.get(pk=given.pk).file == file
+            leftovers.delete(timezone.now() + 2 * leftovers.UNUSED_KEPT)
+            with default_storage.open(file.path) as kept:
+                assert kept.read() == CONTENT
+            assert list(Path(default_storage.path("")).rglob(f"{name}.*")) == [Path(default_storage.path(file.path))]
+
+        return Scene([lambda: send(CONTENT), lambda: send(other)], check_)
+
+    try_all(make)
+
+
+class SlowBody(BytesIO):
+    """A piece for whose bytes a session waits: a step."""
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1")
+        return super().read(size)
 
 
 def stored(task: Result) -> list[str]:

@@ -164,7 +164,7 @@ def sort_lost(
     """Sort lost jobs into those to send again as they were and those to give up.
 
     A job is sent again only to the same installation, in time for its deadline, and with the version that it was sent
-    for, if the computer may still get that version.
+    for, if the computer may still get that version and its owner still wants such jobs.
     """
     platforms = request.platforms
     for result in lost:
@@ -180,6 +180,7 @@ def sort_lost(
             and result.projected_flops
             and result.deadline_at is not None
             and told_deadline(result.deadline_at) > now.timestamp()
+            and _is_wanted(dispatch, request, result)
         )
         if not is_usable or version is None or result.job is None:
             dispatch.lost.append(result)
@@ -191,6 +192,16 @@ def sort_lost(
         choice = Choice(key, usage, result.projected_flops or 0.0, version)
         dispatch.again.append((result, choice))
         dispatch.selection.count(result.job, choice)
+
+
+def _is_wanted(dispatch: Dispatch, request: SchedulerRequest, result: KnownResult) -> bool:
+    """Whether its owner, who may have chosen otherwise since it was sent, lets the computer have the job."""
+    preferences, limit = dispatch.chooser.preferences, dispatch.selection.own_limit
+    return (
+        preferences.may_have_app(result.app_id)
+        and result.processor_type not in request.refused_types.union(preferences.refused_types)
+        and (limit is None or dispatch.selection.in_progress.total() < limit)
+    )
 
 
 def told_deadline(deadline_at: float) -> float:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from credit.models import App, Result
+from credit.models import App, Outcome, Result
 from portal.models import ApiToken, Host, User
 from scheduler.engine.project_preferences import ProjectPreferences, bounded
 from scheduler.models import BetaTest, BetaTester, PlanClass, UserPreferences
@@ -134,6 +134,28 @@ def test_most_tasks_at_a_time_counts_those_of_all_apps_and_processors(app: App, 
     assert len(names(computer.ask(0, 8), "result")) == 3
     said = messages(computer.ask(0, 8))
     assert said == ["No tasks sent: this computer has as many tasks as your preferences for this project allow"]
+
+
+@pytest.mark.parametrize(
+    ("chosen", "nagain"),
+    [({"other_apps": True}, 4), ({"other_apps": False}, 2), ({"max_jobs": 3}, 3), ({"refused_types": ["CPU"]}, 0)],
+)
+def test_who_chooses_otherwise_and_resets_the_project_gets_back_what_they_still_want(
+    app: App, alice: User, chosen: dict[str, Any], nagain: int
+) -> None:
+    other = make_app(name="dock", max_jobs_per_day_init=1000)
+    make_version(other)
+    computer = computer_of(alice, ncpus=8)
+    for each in (app, other):
+        waiting(each, 2)
+        catalogue.forget()
+        computer.ask(0, 2)
+    assert len(computer.jobs) == 4
+    save(alice, "", bounded(apps=[app.pk], **chosen))
+    # The client has dropped its jobs.
+    computer.jobs.clear()
+    assert len(names(computer.ask(), "result")) == nagain
+    assert Result.objects.filter(outcome=Outcome.CLIENT_DETACHED).count() == 4 - nagain
 
 
 def test_refused_processors_get_nothing_though_the_client_asks_for_them(app: App, alice: User) -> None:

@@ -173,7 +173,7 @@ class World:
         assert not (new and computer.hostid in self.blocked)
         self._check_sizes(machine, new, better)
         self._check_deleted(computer.hostid, reply)
-        kept |= set(re.findall(r"<name>(jf_\w+)</name>", reply))
+        kept |= set(re.findall(r"<name>(remote_\w+)</name>", reply))
 
     def _of_its_size(self, machine: Machine) -> dict[int, set[int]]:
         """The workunits of each app with results of this computer's size that wait and that it may have."""

@@ -113,7 +113,7 @@ def test_a_file_of_another_server_is_kept_until_the_last_batch_with_jobs_of_it_i
     settings.REMOTE_INPUT_HOSTS = ["*.example.org"]
     defaults = {"fpops_est": 1e12, "output_files": [{"open_name": "o", "max_nbytes": 1}], "input_files": [REMOTE]}
     batches = [submit(app, defaults, [{}, {}], owner=None, now=NOON)[0] for _ in range(2)]
-    name = f"jf_{REMOTE['md5']}"
+    name = Workunit.objects.all()[0].input_files[0]["name"]
     assert StickyFile.objects.filter(name=name).count() == 2
     computer = computer_of(alice)
     for batch in batches:

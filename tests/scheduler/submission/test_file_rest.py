@@ -246,7 +246,7 @@ def test_a_piece_of_a_file_that_is_deleted_meanwhile_is_told_so(
     assert InputUpload.objects.count() == StoredFile.objects.count() == 0
 
 
-@pytest.mark.parametrize("name", ["collatz_7_in_{}", "collatz_7_in_12_{}", "image_map_{}_f", "jf_{}"])
+@pytest.mark.parametrize("name", ["collatz_7_in_{}", "collatz_7_in_12_{}", "image_map_{}_f", "remote_{}", "jf_{}"])
 def test_names_that_the_site_makes_up_are_not_taken(token: dict[str, str], name: str) -> None:
     assert list(errors_of(announce(token, name.format("a" * 32), 400))) == ["name"]
 

@@ -23,6 +23,7 @@ from credit.engine.states import AssimilateState, Outcome
 from credit.models import App, Batch, Membership, Result, ServerState, Team, Workunit
 from portal.models import Host, User
 from scheduler.engine.lanes import Lane, LaneKind
+from scheduler.engine.limits import is_made_up
 from scheduler.engine.submission.inputs import host_of, is_host_allowed
 from scheduler.examples import demo
 from scheduler.files.store import store_file, store_gzipped
@@ -212,9 +213,32 @@ def test_files_say_how_they_travel(app: App) -> None:
     out = {"open_name": "out", "max_nbytes": 9, "gzip_when_done": True, "sticky": False}
     [workunit] = send(app, [{"input_files": [far], "output_files": [out]}]).workunits.all()
     kept = {"open_name": "far", "urls": [far["url"]], "nbytes": 4, "md5": "a" * 32, "sticky": True}
-    assert workunit.input_files == [{**kept, "name": "jf_" + "a" * 32}]
+    assert workunit.input_files == [{**kept, "name": workunit.input_files[0]["name"]}]
     assert workunit.output_files == [{"open_name": "out", "max_nbytes": 9, "optional": False, "gzip_when_done": True}]
     assert not StoredFile.objects.exists()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"url": "https://data.example.org/dead"},
+        {"url": ["https://data.example.org/m1", "https://data.example.org/m2"]},
+        {"nbytes": 5},
+        {"md5": "b" * 32},
+        {"gzipped_url": "https://data.example.org/m1.gz", "gzipped_nbytes": 3},
+        {"executable": True},
+    ],
+)
+def test_files_of_other_servers_share_a_name_only_if_all_that_is_said_of_them_is_the_same(
+    app: App, alice: User, change: dict[str, Any]
+) -> None:
+    # Clients take the addresses that a name came with last.
+    far = {"open_name": "far", "url": "https://data.example.org/m1", "nbytes": 4, "md5": "a" * 32}
+    send(app, [{"input_files": [far]}])
+    send(app, [{"input_files": [{**far, "open_name": "other"}]}, {"input_files": [{**far, **change}]}], owner=alice)
+    first, same, other = (workunit.input_files[0]["name"] for workunit in Workunit.objects.order_by("id"))
+    assert first == same != other
+    assert is_made_up(first) and is_made_up(other)
 
 
 @pytest.mark.parametrize(
