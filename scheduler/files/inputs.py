@@ -90,7 +90,7 @@ def announce(owner: User, name: str, nbytes: int, md5: str, now: dt.datetime) ->
 
 
 def reserved(names: Collection[str]) -> set[str]:
-    """Those among these names that the site itself uses: for files of batches, images and other servers, and outputs."""
+    """Those among these names that the site itself uses: for outputs, and files of batches, images, other servers."""
     jobs = {name: job for name in names if (job := job_of_output(name)) is not None}
     apps = "|".join(map(re.escape, App.objects.values_list("name", flat=True))) if jobs else ""
     used = set(Workunit.objects.filter(name__in=jobs.values()).values_list("name", flat=True)) if jobs else set()
