@@ -5,15 +5,16 @@ from __future__ import annotations
 import asyncio
 import datetime as dt
 import itertools
+import os
 import random
 import re
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import pytest
 from django.db import connections
 from django.test import Client
 from django.utils import timezone
@@ -29,6 +30,7 @@ from scheduler.programs import catalogue
 from scheduler.ready_jobs import job_cache
 from scheduler.rpc import answer as rpc_answer
 from scheduler.wire.requests import parse_request
+from tests.support.wait import join
 
 CAPTURES = Path(__file__).parents[1] / "data" / "protocol"
 ADDRESS = "/project/scheduler"
@@ -221,10 +223,13 @@ def at_once(*cases: Steps[Any]) -> list[Any]:
         finally:
             await batcher.close()
 
-    with pytest.MonkeyPatch.context() as patch:
-        # Django's ORM, which would hold up the loop, is then refused there.
-        patch.delenv("DJANGO_ALLOW_ASYNC_UNSAFE", raising=False)
+    # Django's ORM, which would hold up the loop, is then refused there. Several threads may do this at once.
+    with suppress(KeyError):
+        del os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"]
+    try:
         return asyncio.run(run())
+    finally:
+        os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
 
 
 def one_by_one(*cases: Steps[Any]) -> list[Any]:
@@ -252,4 +257,4 @@ def elsewhere(work: Callable[[], object]) -> None:
 
     thread = threading.Thread(target=run)
     thread.start()
-    thread.join(20)
+    join(thread)

@@ -1,6 +1,7 @@
 """Waiting for other processes and threads that give no sign: polling, with a time limit."""
 
 import fcntl
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -34,3 +35,11 @@ def wait_for_lock(lock: Path) -> None:
             return True
 
     wait_until(is_free, f"{lock} to be released", 30.0, poll_secs=0.02)
+
+
+def join(*threads: threading.Thread) -> None:
+    """Wait for threads to end; on a busy machine that takes minutes. AssertionError if one hangs."""
+    deadline = time.monotonic() + 300.0
+    for thread in threads:
+        thread.join(max(0.0, deadline - time.monotonic()))
+        assert not thread.is_alive(), "a thread hangs"

@@ -9,6 +9,7 @@ import pytest
 
 from accounting.models import Project
 from accounting.rpc import catalogue
+from tests.support.wait import join
 
 
 @pytest.fixture(autouse=True)
@@ -29,7 +30,7 @@ class SlowLoad:
     def __call__(self) -> catalogue.Catalogue:
         self.times += 1
         self.begun.set()
-        assert self.go_on.wait(10)
+        assert self.go_on.wait(60)
         return catalogue.Catalogue({}, (), ())
 
 
@@ -47,18 +48,12 @@ def in_threads(number: int, found: list[catalogue.Catalogue]) -> list[threading.
     return threads
 
 
-def finish(threads: list[threading.Thread]) -> None:
-    for thread in threads:
-        thread.join(10)
-        assert not thread.is_alive()
-
-
 def test_at_the_start_one_thread_reads_for_all(slow: SlowLoad) -> None:
     found: list[catalogue.Catalogue] = []
     threads = in_threads(8, found)
-    slow.begun.wait(10)
+    assert slow.begun.wait(60)
     slow.go_on.set()
-    finish(threads)
+    join(*threads)
     assert (slow.times, len(found), len({id(each) for each in found})) == (1, 8, 1)
 
 
@@ -74,20 +69,20 @@ def test_while_one_reads_anew_the_others_go_on_with_what_there_was(
     monkeypatch.setattr(catalogue.cache, "_kept", kept._replace(read_at=kept.read_at - catalogue.KEPT_SECS - 1))
     found: list[catalogue.Catalogue] = []
     reader = in_threads(1, found)
-    slow.begun.wait(10)
+    assert slow.begun.wait(60)
     assert all(catalogue.current() is old for _ in range(5))
     slow.go_on.set()
-    finish(reader)
+    join(*reader)
     assert (slow.times, found[0] is old) == (2, False)
 
 
 def test_a_change_during_the_reading_is_not_missed(slow: SlowLoad) -> None:
     found: list[catalogue.Catalogue] = []
     reader = in_threads(1, found)
-    slow.begun.wait(10)
+    assert slow.begun.wait(60)
     catalogue.forget()
     slow.go_on.set()
-    finish(reader)
+    join(*reader)
     catalogue.current()
     assert slow.times == 2
 

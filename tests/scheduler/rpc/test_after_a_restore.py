@@ -35,7 +35,7 @@ from tests.support.scheduler_clients import Computer, at_once, computer_of, name
 from tests.support.second_database import in_database
 from tests.support.upload_requests import post, upload_body
 from tests.support.validator_runs import validate
-from tests.support.wait import wait_until
+from tests.support.wait import join, wait_until
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -197,7 +197,7 @@ def test_of_two_computers_of_a_person_that_report_two_lost_copies_at_once_one_ge
     keeper.start()
     assert is_locked.wait(20)
     at_once(alice_computer.asks(results=report_of(name)), second.asks(results=report_of(copy)))
-    keeper.join(20)
+    join(keeper)
     assert Result.objects.filter(name__in=[name, copy], user=alice).count() == 1
 
 

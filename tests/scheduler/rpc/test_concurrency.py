@@ -27,6 +27,7 @@ from scheduler.rpc import answer as rpc_answer
 from scheduler.wire.requests import parse_request
 from tests.support.credit_factories import make_app, make_result, make_version, make_workunit
 from tests.support.scheduler_clients import Computer, at_once, fill_ready_jobs, key_of, names, one_by_one, result_xml
+from tests.support.wait import join
 
 pytestmark = pytest.mark.django_db(transaction=True)
 both_drivers = pytest.mark.parametrize("run", [one_by_one, at_once])
@@ -50,8 +51,7 @@ def in_threads(work: Callable[[int], None]) -> None:
     threads = [threading.Thread(target=run, args=(number,)) for number in range(NSCHEDULERS)]
     for thread in threads:
         thread.start()
-    for thread in threads:
-        thread.join(60)
+    join(*threads)
     if failures:
         raise failures[0]
 
