@@ -1,7 +1,7 @@
-"""Who changes settings just now, and why: what is saved meanwhile is kept under that name.
+"""Who is changing settings, and why: changes saved meanwhile are recorded in that name.
 
-django-auditlog notices each save of a registered row (`portal.audit.register`). It has a context of its own for the
-person, which forgets the outer of two and leaves a receiver behind for each; so a variable says it here.
+django-auditlog notices each save of a registered row (`portal.audit.register`). Its own context for the person forgets
+the outer of two nested ones and leaves a receiver behind each time, so a context variable is used instead.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from portal.models import Change, User
 
 @dataclass(slots=True)
 class Making:
-    """Changes under way; ``made``: those that were kept so far."""
+    """Changes under way; ``made``: those recorded so far."""
 
     person: Callable[[], User | None]
     reason: str = ""
@@ -33,9 +33,9 @@ _making: ContextVar[Making | None] = ContextVar("making_changes", default=None)
 def changes_by(
     person: Callable[[], User | None] | User | None, reason: str = "", undoes: Change | None = None
 ) -> Iterator[list[Change]]:
-    """Keep what is changed inside under this person's name; yields the changes as they are kept.
+    """Record what is changed inside in this person's name; yields the list of changes as they are recorded.
 
-    ``person``: a function if it costs something to find out; it is called once something is changed.
+    ``person`` may be a function, if finding out costs something; it is called at the first change.
     """
     making = Making(person if callable(person) else lambda: person, reason, undoes)
     token = _making.set(making)
@@ -46,13 +46,13 @@ def changes_by(
 
 
 def person_now() -> User | None:
-    """Who makes changes just now; None: a command, or the site itself."""
+    """The person making changes; None: a command, or the site itself."""
     making = _making.get()
     return making.person() if making is not None else None
 
 
 def sign(sender: type[Change], instance: Change, **_: Any) -> None:
-    """Notes who made a change, and why, before it is kept. If nobody did, a command or the site itself made it."""
+    """Add who made a change, and why, before it is stored. Without a person, a command or the site itself made it."""
     making = _making.get()
     instance.changes = {name: [_json(value) for value in pair] for name, pair in (instance.changes or {}).items()}
     if making is None or not instance._state.adding:

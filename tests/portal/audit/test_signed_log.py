@@ -70,7 +70,7 @@ def test_the_database_refuses_to_change_or_delete_an_entry(log: list[SignedEntry
         ("UPDATE portal_signedentry SET content = '{}' WHERE number = 2", "entry 2: it was changed"),
         ("UPDATE portal_signedentry SET person = 7 WHERE number = 1", "entry 1: it was changed"),
         ("UPDATE portal_signedentry SET at = at - interval '1 s' WHERE number = 3", "entry 3: it was changed"),
-        ("DELETE FROM portal_signedentry WHERE number = 1", "entry 2: 1 should come here"),
+        ("DELETE FROM portal_signedentry WHERE number = 1", "entry 2: entry 1 is expected here"),
         ("DELETE FROM portal_signedentry WHERE number = 2", "entry 3: it does not follow the entry before it"),
     ],
 )
@@ -126,7 +126,7 @@ def test_certificates_and_the_log_have_different_keys(settings: Settings) -> Non
 
 def test_what_is_no_copy_is_refused_by_its_line(log: list[SignedEntry], tmp_path: Path) -> None:
     (tmp_path / "log").write_text("[]\n")
-    with pytest.raises(CommandError, match="line 1 is no entry of a signed log"):
+    with pytest.raises(CommandError, match="line 1 is not an entry of a signed log"):
         check("--copy", tmp_path / "log")
 
 
