@@ -218,7 +218,7 @@ class SiteApp(AppConfig):
         return ()
 
     def requested_work(self) -> Mapping[str, Callable[[int], None]]:
-        """The function for each kind of work that volunteers ask for, given its subject's number; safe to call twice."""
+        """The function for each kind of work that volunteers ask for, given its subject's number; safe to repeat."""
         return {}
 
     def host_merged(self, older: int, newer: int) -> None:

@@ -51,7 +51,7 @@ def carry_out_maintenance(run_id: int) -> None:
 def look_after_requested() -> None:
     """Queue again what lost workers had, and tell workers of what waits."""
     queue.requeue_lost(database_now())
-    runs.tell_again(timezone.now())
+    runs.resend_lost(timezone.now())
 
 
 @shared_task
