@@ -10,7 +10,7 @@ from portal.models.people import User
 
 
 class RequestedWork(models.Model):
-    """A piece of work that a volunteer asked for, in the queue of portal/requested_work; deleted a day after its end."""
+    """Work that a volunteer asked for, in the queue of portal/requested_work; deleted a day after its end."""
 
     user = models.ForeignKey(User, models.CASCADE, related_name="requested_work", verbose_name=_("volunteer"))
     # What to do, and the number of the row to do it to

@@ -180,7 +180,7 @@ def block(user: User, by: User, reason: str) -> bool:
 
 def unblock(user: User, by: User, reason: str) -> bool:
     """Open a blocked account again: everything works as before. Raises Refused."""
-    del reason  # in the log of the admin
+    del reason  # recorded in the admin's log
     with transaction.atomic():
         _lock(user, by)
         if not AccountBlock.objects.filter(user=user).delete()[0]:
@@ -191,7 +191,7 @@ def unblock(user: User, by: User, reason: str) -> bool:
 
 
 def copy_data(user: User, by: User, reason: str) -> bool:
-    """Have a copy of the person's data made. Only they can fetch it, and a mail says where. Raises Refused."""
+    """Ask for a copy of the person's data. Only they can fetch it, and are mailed where. Raises Refused."""
     with transaction.atomic():
         if not _lock(user, by).is_active:
             raise Refused(gettext("This account is blocked or closed: the person could not download the copy."))
@@ -202,9 +202,9 @@ def copy_data(user: User, by: User, reason: str) -> bool:
 
 
 def erase(user: User, by: User, reason: str) -> bool:
-    """Have the account deleted after the grace period, as its owner could; signing in cancels it.
+    """Schedule the account's deletion after the grace period, as its owner could; signing in cancels it.
 
-    Who is blocked cannot sign in, and is told to write. Raises Refused.
+    Somebody blocked cannot sign in, and is told to write. Raises Refused.
     """
     with transaction.atomic():
         is_closed = not _lock(user, by).is_active
@@ -224,7 +224,7 @@ def erase(user: User, by: User, reason: str) -> bool:
 
 
 def _lock(user: User, by: User) -> User:
-    """The person's row, locked. An operator's account is worth their rights: only superusers act on it."""
+    """Lock the person's row. An operator's account is worth their rights: only superusers may act on it."""
     locked = User.objects.select_for_update(no_key=True).get(pk=user.pk)
     if is_operator(locked) and not by.is_superuser:
         raise Refused(gettext("This is an operator: only superusers can change such accounts."))

@@ -1,4 +1,4 @@
-"""What the periodic tasks are called on pages. Those of extras have their titles beside them (`portal.extras`)."""
+"""Titles of the periodic tasks for pages. Those of extras are with the extras (`portal.extras`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pages of an account: the name, the e-mail address, the sessions, and the keys of its BOINC clients."""
+"""Pages of an account: the name, the e-mail address, the sessions, and the keys of its BOINC clients."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ NAME_HELP: Final = _(
 @require_safe
 @login_required
 def keys(request: HttpRequest) -> HttpResponse:
-    """The keys of the user's BOINC clients, each with a button that revokes it."""
+    """Show the keys of the user's BOINC clients, each with a button that revokes it."""
     own = ClientKey.objects.filter(user=signed_in(request)).select_related("host").order_by("-created_at", "-pk")
     since = timezone.now() - REVOKED_SINCE
     context = {
@@ -76,12 +76,12 @@ class ChangeEmailView(EmailView):
         return HttpResponseRedirect(self.get_success_url())
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        """``current_emailaddress`` is the login, ``new_emailaddress`` the one that waits for a confirmation."""
+        """``current_emailaddress`` is the login, ``new_emailaddress`` the one waiting for confirmation."""
         context: dict[str, Any] = super().get_context_data(**kwargs)
         unconfirmed = EmailAddress.objects.filter(user=self.request.user, verified=False)
         awaited = unconfirmed.exclude(email=self.request.user.email).last()
         login = EmailAddress.objects.filter(user=self.request.user, email=self.request.user.email).first()
-        # A login that was never confirmed waits itself, unless another address is to replace it.
+        # A login that was never confirmed is waiting itself, unless another address is to replace it.
         context["new_emailaddress"] = awaited or unconfirmed.filter(email=self.request.user.email).first()
         context["current_emailaddress"] = login if login != context["new_emailaddress"] else None
         return context
@@ -126,7 +126,7 @@ class ProfileForm(forms.Form):
 @require_http_methods(["GET", "HEAD", "POST"])
 @login_required
 def profile(request: HttpRequest) -> HttpResponse:
-    """Name, language and time zone, and the form that changes them."""
+    """Show and change name, language and time zone."""
     user = signed_in(request)
     initial = {"name": user.name, "language": user.language, "time_zone": user.time_zone}
     form = ProfileForm(request.POST if request.method == "POST" else None, initial=initial)
@@ -144,7 +144,7 @@ def profile(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 @login_required
 def sessions(request: HttpRequest) -> HttpResponse:
-    """The browsers that are signed in, and the button that signs out all others."""
+    """Show the browsers that are signed in, with a button that signs out all others."""
     user, cookie = signed_in(request), request.session.session_key
     if request.method == "POST":
         end_sessions(user, but=cookie)
