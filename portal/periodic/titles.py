@@ -50,7 +50,7 @@ _TITLES: Final[dict[str, StrOrPromise]] = {
 
 
 def task_title(task: str) -> str:
-    """The title of a task by its dotted name; the name itself where nobody gave it one."""
+    """The title of a task by its dotted name; the name itself if it has none."""
     if task in _TITLES:
         return str(_TITLES[task])
     of_extras = (periodic for app in apps_in_use() for periodic in app.periodic_tasks().values())

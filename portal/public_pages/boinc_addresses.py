@@ -1,7 +1,8 @@
-"""Addresses of BOINC's web site and of Science United's, which programs, mails and boards link, and what they lead to.
+"""Addresses of BOINC's and Science United's web sites, which programs, mails and boards link to, and our pages for
+them.
 
-Only what the table names goes on to a page of ours, and only as a number. An account key, a code or an address that an
-old link has in it is neither looked at nor passed on.
+Only what the table names is passed on to a page of ours, and only as a number. An account key, a code or an address in
+an old link is neither read nor passed on.
 """
 
 from __future__ import annotations
@@ -29,12 +30,12 @@ _MAX_DIGITS: Final = 18
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """An address with a page of ours.
+    """An address that has a page of ours.
 
-    ``number``: the parameter whose number stands in our page's address; ``otherwise``: the page without it.
-    ``filters``: parameters with the names that they have in our page's query. ``owner``: the parameter that names a
-    volunteer, who alone has this page. ``has_xml``: on request, the project gives it as XML.
-    ``message``: what is said on the page.
+    ``number``: the parameter whose number is part of our page's address; ``otherwise``: the page without it.
+    ``filters``: parameters, with their names in our page's query. ``owner``: the parameter that names a volunteer, who
+    alone has this page. ``has_xml``: on request, the project answers in XML.
+    ``message``: shown on the page.
     """
 
     view: str
@@ -78,7 +79,7 @@ BOINC_PAGES: Final[Mapping[str, Moved | Gone]] = {
     # BOINC's Manager and its Android app
     "account_finish": Moved("profile", message=_COMPUTER_READY),
     "get_passwd": Moved("account_reset_password"),
-    # What projects have the Manager show beside their tasks
+    # Pages that projects have the Manager show beside their tasks
     "home": Moved("home"),
     "results": Moved("tasks", filters={"hostid": "host"}, owner="userid"),
     "team_display": _TEAM,
@@ -151,10 +152,10 @@ BOINC_PAGES: Final[Mapping[str, Moved | Gone]] = {
     "notify_rss": Moved("notices"),
     "all_news": Moved("news"),
     "old_news": Moved("news"),
-    # Those who submit jobs
+    # For submitters of jobs
     "sandbox": Moved("batches"),
     "submit": Moved("batches"),
-    # What this site has no counterpart of
+    # Pages without a counterpart here
     **dict.fromkeys(
         ("forum_index", "forum_forum", "forum_thread", "forum_help_desk", "forum_user_posts", "forum_search"),
         _NO_BOARDS,
@@ -175,7 +176,7 @@ BOINC_PAGES: Final[Mapping[str, Moved | Gone]] = {
     "su_user_accounting": Moved("history"),
     "su_graph": Moved("history", owner="userid"),
     "su_graph2": Moved("history", owner="userid"),
-    # Its numbers of projects are not ours.
+    # Its project numbers are not ours.
     "su_connect": Moved("projects"),
     "su_show_project": Moved("projects"),
     "su_projects_acct": Moved("projects"),
@@ -199,12 +200,12 @@ BOINC_PAGES: Final[Mapping[str, Moved | Gone]] = {
 @require_safe
 @never_cache
 def boinc_page(request: HttpRequest, name: str) -> HttpResponse:
-    """Lead an address of BOINC's web site to the page of ours, or say what there is instead."""
+    """Lead an address of BOINC's web site to our page, or say what there is instead."""
     page = BOINC_PAGES.get(name)
     if page is None:
         raise Http404("no address of BOINC's")
     response = _no_page(request, page.reason, 410) if isinstance(page, Gone) else _lead(request, name, page)
-    # A key in this address is not told to the next page.
+    # Keeps a key in this address from the next page.
     response.headers["Referrer-Policy"] = "no-referrer"
     return response
 
@@ -236,7 +237,7 @@ def _no_page(request: HttpRequest, reason: StrOrPromise, status: int) -> HttpRes
 
 
 def _address(request: HttpRequest, name: str, page: Moved) -> str:
-    """The address again, of what was read of it."""
+    """The address again, with only the parameters that are read."""
     numbers = _numbers(request, page.owner, page.number, *page.filters)
     return f"{reverse('boinc_page', kwargs={'name': name})}?{urlencode(numbers)}"
 
@@ -246,7 +247,7 @@ def _numbers(request: HttpRequest, *parameters: str) -> dict[str, int]:
 
 
 def _number(request: HttpRequest, parameter: str) -> int:
-    """The number in a parameter; 0 if there is none."""
+    """The number in a parameter; 0 if it is missing or not a number."""
     text = request.GET.get(parameter, "") if parameter else ""
     return int(text) if text.isascii() and text.isdecimal() and len(text) <= _MAX_DIGITS else 0
 
