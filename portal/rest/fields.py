@@ -18,7 +18,7 @@ class AmountField(serializers.CharField):
 
 
 class WholeNumberParam(serializers.IntegerField):
-    """A parameter that is a whole number in plain digits, without the spaces, points or underscores that Python reads."""
+    """A parameter that is a whole number in plain digits; Python would also read spaces, points and underscores."""
 
     def to_internal_value(self, data: Any) -> int:
         if not (isinstance(data, str) and _WHOLE.fullmatch(data)):
