@@ -112,8 +112,8 @@ def _reply(route: ClientPath, request: HttpRequest, length: int) -> ClientReply:
         if body.nleft:
             return cut_off(route)
     address = request.META.get("REMOTE_ADDR", "")
-    asked = ClientRequest(method, route.path, request.META.get("QUERY_STRING", ""), content, length, address)
-    reply = sync_driver.run(request_handler.steps(route, asked), body.read)
+    client_request = ClientRequest(method, route.path, request.META.get("QUERY_STRING", ""), content, length, address)
+    reply = sync_driver.run(request_handler.steps(route, client_request), body.read)
     body.drop(MAX_DROPPED_NBYTES)
     return reply
 

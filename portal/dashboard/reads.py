@@ -119,12 +119,12 @@ def overview(now: dt.datetime, has_perm: Callable[[str], bool]) -> Overview:
             if tile.trouble
         ]
         tiles.sort(key=lambda tile: not tile.trouble)
-        shown = [
+        visible_tables = [
             TableView(table, tables[table.name].rows)
             for table in panel.tables
             if table.name in tables and (not table.permission or has_perm(table.permission))
         ]
-        panels.append(PanelView(key, panel, tiles, shown))
+        panels.append(PanelView(key, panel, tiles, visible_tables))
     return Overview(now, taken_at, attention, panels, tasks, processes, beat_holder)
 
 
@@ -255,8 +255,8 @@ def long_course(figure: Figure, since: dt.datetime, until: dt.datetime) -> LongC
     """The history of a figure; one statement, unless the figure has a history of its own."""
     course = figure.history(since, until) if figure.history else _course(figure, since, until)
     marks = list(figure.markers(since, until)) if figure.markers else []
-    shown = {figure.label_text(label): points for label, points in _largest(course, figure).items()}
-    return LongCourse(figure, since, until, shown, marks)
+    series = {figure.label_text(label): points for label, points in _largest(course, figure).items()}
+    return LongCourse(figure, since, until, series, marks)
 
 
 def _course(figure: Figure, since: dt.datetime, until: dt.datetime) -> dict[str, Points]:

@@ -161,8 +161,8 @@ def xml(figures: dict[str, Any]) -> bytes:
         lines.append("  </daemon>")
     lines += ["</daemon_status>", "<database_file_states>", *_items(**figures["states"]), "<tasks_by_app>"]
     for app in figures["apps"]:
-        shown = {key: value for key, value in app.items() if key != "title"}
-        lines += ["<app>", *_items(**shown), "</app>"]
+        elements = {key: value for key, value in app.items() if key != "title"}
+        lines += ["<app>", *_items(**elements), "</app>"]
     lines += ["</tasks_by_app>", "</database_file_states>", "</server_status>", ""]
     return "\n".join(lines).encode("ascii", "xmlcharrefreplace")
 

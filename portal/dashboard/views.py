@@ -32,8 +32,8 @@ def _figures(request: HttpRequest) -> dict[str, Any]:
     """All panels in short, or in full the one that the address names."""
     panel = request.GET.get("panel", "")
     overview = reads.overview(timezone.now(), request.user.has_perm)
-    shown = panel if panel in {figure.key for figure in overview.panels} else ""
-    return {"overview": overview, "shown_panel": shown}
+    panel_key = panel if panel in {figure.key for figure in overview.panels} else ""
+    return {"overview": overview, "shown_panel": panel_key}
 
 
 @require_safe

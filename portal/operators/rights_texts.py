@@ -48,7 +48,7 @@ def useful_to(person: User) -> QuerySet[Permission]:
     """The permissions that something checks, and those that the person has; Django makes four for each table."""
     of_pages = [kind.pk for kind in ContentType.objects.all() if kind.model_class() in admin.site._registry]
     asked_for = [permission for role in ROLES for permission in role.permissions]
-    wanted = reduce(or_, map(named, asked_for), Q(content_type__in=of_pages))
+    useful = reduce(or_, map(named, asked_for), Q(content_type__in=of_pages))
     if person.pk:
-        wanted |= Q(user=person)
-    return Permission.objects.filter(wanted).select_related("content_type").distinct()
+        useful |= Q(user=person)
+    return Permission.objects.filter(useful).select_related("content_type").distinct()

@@ -144,28 +144,28 @@ def task_runs() -> list[TaskRuns]:
     """The runs of all periodic tasks, by name. Raises RedisError while Valkey is unreachable."""
     entries = settings.CELERY_BEAT_SCHEDULE.values()
     schedules = {str(entry["task"]): float(entry["options"]["headers"][EVERY]) for entry in entries}
-    kept = _kept(schedules, ("succeeded", "failed", "last", "failed_at", "secs", "fault", "known"))
+    facts = _stored_facts(schedules, ("succeeded", "failed", "last", "failed_at", "secs", "fault", "known"))
     now = timezone.now().timestamp()
-    unknown = {_TASK_KEY.format(task, "known"): now for task in schedules if (task, "known") not in kept}
+    unknown = {_TASK_KEY.format(task, "known"): now for task in schedules if (task, "known") not in facts}
     if unknown:
         valkey().set_many(unknown, timeout=None)
     return [
         TaskRuns(
             task=task,
             schedule_secs=secs,
-            known_since=kept.get((task, "known"), now),
-            succeeded=kept.get((task, "succeeded"), 0),
-            failed=kept.get((task, "failed"), 0),
-            last_success_at=kept.get((task, "last")),
-            last_failure_at=kept.get((task, "failed_at")),
-            elapsed_secs=kept.get((task, "secs")),
-            fault=kept.get((task, "fault"), ""),
+            known_since=facts.get((task, "known"), now),
+            succeeded=facts.get((task, "succeeded"), 0),
+            failed=facts.get((task, "failed"), 0),
+            last_success_at=facts.get((task, "last")),
+            last_failure_at=facts.get((task, "failed_at")),
+            elapsed_secs=facts.get((task, "secs")),
+            fault=facts.get((task, "fault"), ""),
         )
         for task, secs in sorted(schedules.items())
     ]
 
 
-def _kept(tasks: Iterable[str], whats: Iterable[str]) -> dict[tuple[str, str], Any]:
+def _stored_facts(tasks: Iterable[str], whats: Iterable[str]) -> dict[tuple[str, str], Any]:
     """The stored facts about tasks, by task and kind; one question to Valkey."""
     keys = {_TASK_KEY.format(task, what): (task, what) for task in tasks for what in whats}
     return {keys[key]: value for key, value in valkey().get_many(keys).items()}

@@ -138,15 +138,15 @@ def create_account(email: str, password_hash: str, name: str, *, address: str, a
         )
     with _admitted(address):
         # Only now, as a request that waits for a hash slot must not hold a connection of the pool.
-        known = find(email)
-        device = _admit_to_account(known, email, address)
-        if known is not None:
-            right = _check(known, password_hash)
+        existing = find(email)
+        device = _admit_to_account(existing, email, address)
+        if existing is not None:
+            right = _check(existing, password_hash)
         else:
             throttle.admit_new_account(address)
             stored = make_password(password_hash.lower())
-    if known is not None:
-        return _existing_account(known, right, email, address, device)
+    if existing is not None:
+        return _existing_account(existing, right, email, address, device)
     user = User(email=email, name=name, terms_accepted_at=timezone.now() if settings.TERMS_OF_USE else None)
     # The site has not seen the password: the first login on the web sets Django's own (portal/people/backends.py).
     user.set_unusable_password()

@@ -84,9 +84,9 @@ class FreshLoginMiddleware(MiddlewareMixin):
         if is_look:
             return redirect(password_address(request.get_full_path()))
         if declared.keeps_form:
-            asked: HttpResponse = suspend_request(request, reverse("account_reauthenticate"))
+            response: HttpResponse = suspend_request(request, reverse("account_reauthenticate"))
             request.session[STATE_SESSION_KEY]["kept_at"] = time.time()
-            return asked
+            return response
         messages.warning(
             request, gettext("Confirm that it is you first. Then fill in the form again: it was not kept.")
         )

@@ -74,5 +74,5 @@ def delete_old(now: dt.datetime) -> int:
 def of_account(user: User, kinds_of_failure: bool, limit: int) -> list[SecurityEvent]:
     """The newest events, either failures or all others, so that a flood of failures does not hide the rest."""
     own = SecurityEvent.objects.filter(user=user, at__gte=timezone.now() - EVENTS_KEPT).order_by("-at", "-pk")
-    wanted = own.filter(kind__in=FAILURES) if kinds_of_failure else own.exclude(kind__in=FAILURES)
-    return list(wanted[:limit])
+    events = own.filter(kind__in=FAILURES) if kinds_of_failure else own.exclude(kind__in=FAILURES)
+    return list(events[:limit])

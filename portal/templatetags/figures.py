@@ -53,7 +53,7 @@ def figure_line(figure: Figure, points: Points) -> SafeString | str:
     highest = max(value for _, value in points)
     lowest = min(0.0, *(value for _, value in points))
     height = (highest - lowest) or 1.0
-    shown = " ".join(
+    line = " ".join(
         f"{(at - first) / ((last - first) or 1) * _WIDTH:.1f},"
         f"{_HEIGHT - 2 - (value - lowest) / height * (_HEIGHT - 4):.1f}"
         for at, value in points
@@ -73,7 +73,7 @@ def figure_line(figure: Figure, points: Points) -> SafeString | str:
         label,
         _HEIGHT - 1,
         _WIDTH,
-        shown,
+        line,
     )
 
 

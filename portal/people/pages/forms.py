@@ -240,6 +240,6 @@ class ChangeEmailForm(SiteLabels, allauth_forms.AddEmailForm):
             user.awaited_email_at = timezone.now()
             user.save(update_fields=["awaited_email_at", *CLIENT_PASSWORD_FIELDS])
             EmailAddress.objects.filter(user=user, verified=False).exclude(email=user.email).delete()
-            wanted = EmailAddress.objects.create(user=user, email=self.cleaned_data["email"])
-        send_verification_email_to_address(request, wanted)
-        return wanted
+            awaited = EmailAddress.objects.create(user=user, email=self.cleaned_data["email"])
+        send_verification_email_to_address(request, awaited)
+        return awaited
