@@ -134,7 +134,7 @@ class ChangeAdmin(ReadOnlyAdmin):
         proposal = undo.proposal_of(change, row)
         if proposal is None:
             self.message_user(
-                request, gettext("There is nothing to undo: the earlier values are in force, or were not kept.")
+                request, gettext("There is nothing to undo: the earlier values are in effect, or were not stored.")
             )
             return redirect("admin:portal_change_change", pk)
         return redirect("admin:portal_change_step", proposals.keep(request.session, proposal))

@@ -83,7 +83,7 @@ class ConfirmationRequestAdmin(ReadOnlyAdmin):
             messages.error(request, str(refusal))
         else:
             message = (
-                gettext("Confirmed: it is done.") if decided.is_confirmed else gettext("Refused: nothing was changed.")
+                gettext("Confirmed and done.") if decided.is_confirmed else gettext("Refused: nothing was changed.")
             )
             messages.success(request, message)
         return redirect("admin:portal_confirmationrequest_change", pk)

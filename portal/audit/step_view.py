@@ -141,7 +141,7 @@ def _save(request: HttpRequest, key: str, proposal: Proposal, form: ChangeReason
     except ChangedMeanwhile:
         form.add_error(None, gettext("Not saved: somebody changed this meanwhile. See below."))
     except NothingToDo:
-        form.add_error(None, gettext("Not saved: these are already the values."))
+        form.add_error(None, gettext("Not saved: it has these values already."))
     except ValidationError as error:
         for message in error.messages:
             form.add_error(None, gettext("Not saved: %(reason)s") % {"reason": message})

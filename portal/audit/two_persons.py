@@ -76,7 +76,7 @@ def ask(kind: str, subject: str, payload: Payload, person: User, now: dt.datetim
         return same
     if waiting.count() >= MAX_OPEN:
         raise StepRefused(
-            gettext("%(number)s steps wait already. Confirm or refuse them first.") % {"number": MAX_OPEN}
+            gettext("%(number)s steps are already waiting. Confirm or refuse them first.") % {"number": MAX_OPEN}
         )
     return ConfirmationRequest.objects.create(
         kind=kind, subject=subject[:300], payload=payload, asked_by=person, asked_at=now
@@ -94,14 +94,14 @@ def confirm(pk: int, person: User, now: dt.datetime) -> ConfirmationRequest:
     confirmation = _undecided(pk)
     asked_by = confirmation.asked_by
     if confirmation.asked_at <= now - LIFETIME:
-        raise StepRefused(gettext("It was asked for too long ago. It has to be asked for again."))
+        raise StepRefused(gettext("This request has expired. It has to be made again."))
     if asked_by == person:
         raise StepRefused(gettext("You asked for this yourself: another operator has to confirm it."))
     kind = kind_named(confirmation.kind)
     if kind is None or not may_decide(person, confirmation.kind):
         raise StepRefused(gettext("Your role does not cover this step."))
     if not may_decide(asked_by, confirmation.kind):
-        raise StepRefused(gettext("The person who asked for it may not do this any more."))
+        raise StepRefused(gettext("The person who asked for this may no longer do it."))
     with changes_by(person, f"Asked for by person {asked_by.pk}, confirmed by person {person.pk}"):
         kind.carry_out(confirmation.payload, asked_by)
     return _decide(confirmation, person, now, is_confirmed=True)
@@ -119,7 +119,7 @@ def refuse(pk: int, person: User, now: dt.datetime) -> ConfirmationRequest:
 def _undecided(pk: int) -> ConfirmationRequest:
     confirmation = ConfirmationRequest.objects.select_for_update(of=("self",)).select_related("asked_by").get(pk=pk)
     if confirmation.is_confirmed is not None:
-        raise StepRefused(gettext("This was decided before."))
+        raise StepRefused(gettext("This has already been decided."))
     return confirmation
 
 

@@ -17,7 +17,7 @@ from portal.models import Change, User
 
 
 @dataclass(slots=True)
-class Making:
+class ChangeContext:
     """Changes under way; ``made``: those recorded so far."""
 
     person: Callable[[], User | None]
@@ -26,7 +26,7 @@ class Making:
     made: list[Change] = field(default_factory=list)
 
 
-_making: ContextVar[Making | None] = ContextVar("making_changes", default=None)
+_context: ContextVar[ChangeContext | None] = ContextVar("making_changes", default=None)
 
 
 @contextmanager
@@ -37,32 +37,32 @@ def changes_by(
 
     ``person`` may be a function, if finding out costs something; it is called at the first change.
     """
-    making = Making(person if callable(person) else lambda: person, reason, undoes)
-    token = _making.set(making)
+    context = ChangeContext(person if callable(person) else lambda: person, reason, undoes)
+    token = _context.set(context)
     try:
-        yield making.made
+        yield context.made
     finally:
-        _making.reset(token)
+        _context.reset(token)
 
 
 def person_now() -> User | None:
     """The person making changes; None: a command, or the site itself."""
-    making = _making.get()
-    return making.person() if making is not None else None
+    context = _context.get()
+    return context.person() if context is not None else None
 
 
 def sign(sender: type[Change], instance: Change, **_: Any) -> None:
     """Add who made a change, and why, before it is stored. Without a person, a command or the site itself made it."""
-    making = _making.get()
+    context = _context.get()
     instance.changes = {name: [_json(value) for value in pair] for name, pair in (instance.changes or {}).items()}
-    if making is None or not instance._state.adding:
+    if context is None or not instance._state.adding:
         return
-    instance.actor = instance.actor or making.person()
-    instance.reason = instance.reason or making.reason
-    instance.undoes = instance.undoes or making.undoes
-    making.made.append(instance)
+    instance.actor = instance.actor or context.person()
+    instance.reason = instance.reason or context.reason
+    instance.undoes = instance.undoes or context.undoes
+    context.made.append(instance)
 
 
 def _json(value: Any) -> Any:
-    """JSON has no infinite numbers. The database refuses them in settings, but the change is written before."""
+    """Make infinite numbers text, as JSON has none. The database refuses them in settings, but after the change."""
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value

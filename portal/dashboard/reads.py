@@ -184,7 +184,7 @@ def _stale(now: dt.datetime, taken_at: dt.datetime | None) -> list[Attention]:
     if taken_at is None:
         return [
             Attention(
-                _("Figures"), _("No figures were taken in the last day. Are a worker and beat running? They take them.")
+                _("Figures"), _("No figures were taken in the last day. They need a worker and beat: are both running?")
             )
         ]
     age = now - taken_at

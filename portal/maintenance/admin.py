@@ -73,6 +73,7 @@ class MaintenanceRunAdmin(ModelAdmin):
         else:
             messages.success(
                 request,
-                gettext("%(job)s: a worker begins soon. This page shows what it finds.") % {"job": jobs()[name].title},
+                gettext("%(job)s: a worker will start soon. This page will show what it finds.")
+                % {"job": jobs()[name].title},
             )
         return redirect("admin:portal_maintenancerun_changelist")

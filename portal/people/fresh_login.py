@@ -88,7 +88,7 @@ class FreshLoginMiddleware(MiddlewareMixin):
             request.session[STATE_SESSION_KEY]["kept_at"] = time.time()
             return response
         messages.warning(
-            request, gettext("Confirm that it is you first. Then fill in the form again: it was not kept.")
+            request, gettext("Confirm that it is you first. Then fill in the form again: it was not saved.")
         )
         return redirect(password_address(_page_of_the_form(request)))
 

@@ -88,7 +88,7 @@ class LoginNameForm(forms.Form):
     password = PasswordField(
         label=_("Password"),
         autocomplete="current-password",
-        help_text=_("Your present one: without it, BOINC could not log in with the new name."),
+        help_text=_("Your current password: without it, BOINC could not log in with the new name."),
     )
 
     def __init__(self, user: User, *args: Any, **kwargs: Any) -> None:

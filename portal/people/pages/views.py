@@ -113,9 +113,9 @@ class ProfileForm(forms.Form):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         own_names = [(code, get_language_info(code)["name_local"].capitalize()) for code, _name in settings.LANGUAGES]
-        self._choose("language", [("", gettext("As the browser asks for")), *own_names])
+        self._choose("language", [("", gettext("The browser’s language")), *own_names])
         zone_names = [(name, name.replace("_", " ")) for name in zones.names()]
-        self._choose("time_zone", [("", gettext("As the browser says")), *zone_names])
+        self._choose("time_zone", [("", gettext("The browser’s time zone")), *zone_names])
 
     def _choose(self, name: str, choices: list[tuple[str, str]]) -> None:
         field = self.fields[name]
@@ -135,7 +135,7 @@ def profile(request: HttpRequest) -> HttpResponse:
             setattr(user, name, value)
         user.save(update_fields=list(form.cleaned_data))
         with translation.override(user.language or get_language()):
-            text = gettext("Saved. You are called %(name)s. Your BOINC clients learn of it at their next sync.")
+            text = gettext("Saved. Your name is now %(name)s. Your BOINC clients will learn it at their next sync.")
             messages.success(request, text % {"name": user.display_name})
         return redirect("profile")
     return render(request, "portal/profile.html", {"form": form}, status=422 if form.errors else 200)
