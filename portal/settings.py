@@ -105,7 +105,7 @@ JOIN_TOKEN_HOSTS = env.integer("JOIN_TOKEN_HOSTS", 300, low=0, high=100_000)
 HOSTS_PER_ACCOUNT = env.integer("HOSTS_PER_ACCOUNT", 5000, low=1, high=100_000)
 KEYS_PER_HOST = env.integer("KEYS_PER_HOST", 20, low=2, high=1000)
 UNUSED_KEYS_PER_ACCOUNT = env.integer("UNUSED_KEYS_PER_ACCOUNT", 200, low=1, high=10_000)
-# When replaced keys and those of retired computers end.
+# How long after their last use replaced keys and those of retired computers end.
 KEYS_KEPT_DAYS = env.integer("KEYS_KEPT_DAYS", 180, low=30, high=3650)
 
 # Win-back mails: the most a day, and the most a person gets in a year.
@@ -133,7 +133,7 @@ MAX_GPU_JOBS_IN_PROGRESS = env.integer("MAX_GPU_JOBS_IN_PROGRESS", 20, low=0, hi
 MAX_JOBS_PER_RPC = env.integer("MAX_JOBS_PER_RPC", 20, low=1, high=500)
 # Above this share of its daily jobs, those that a computer returns undone count twice in its daily quota.
 MAX_UNDONE_SHARE = env.number("MAX_UNDONE_SHARE", 0.2, low=0, high=1)
-# Whether copies of a workunit go to accounts that may not be one person's (docs/explanation/scheduler.md).
+# Whether copies of a workunit are kept from accounts that may belong to one person (docs/explanation/scheduler.md).
 SEPARATE_REPLICAS = env.choice("SEPARATE_REPLICAS", "prefer", ["strict", "prefer", "off"])
 # Servers from which computers may be told to fetch inputs of jobs: hosts, *.example.org, or * for all.
 REMOTE_INPUT_HOSTS = env.words("REMOTE_INPUT_HOSTS", [])
@@ -158,7 +158,7 @@ FILES_S3_URL_SECS = env.integer("FILES_S3_URL_SECS", 3600, low=60, high=7 * 86_4
 SCHEDULER_REQUEST_DELAY_SECS = env.integer("SCHEDULER_REQUEST_DELAY_SECS", 10, low=0, high=86_400)
 # A computer that asks for jobs again sooner gets none; what it reports is taken.
 MIN_SENDWORK_INTERVAL_SECS = env.integer("MIN_SENDWORK_INTERVAL_SECS", 6, low=0, high=86_400)
-# The lowest and highest version of BOINC's client that gets jobs (empty: any), and since when the lowest applies.
+# The lowest and highest version of BOINC's client that gets jobs (empty: any), and from when the lowest applies.
 MIN_CLIENT_VERSION = env.client_version("MIN_CLIENT_VERSION")
 MAX_CLIENT_VERSION = env.client_version("MAX_CLIENT_VERSION")
 MIN_CLIENT_VERSION_FROM = env.day("MIN_CLIENT_VERSION_FROM")
@@ -166,7 +166,7 @@ MIN_CLIENT_VERSION_FROM = env.day("MIN_CLIENT_VERSION_FROM")
 REPORT_GRACE_SECS = env.integer("REPORT_GRACE_SECS", 0, low=0, high=90 * 86_400)
 # Bytes of trickle-up messages accepted for a job within 24 hours; the rest is dropped.
 TRICKLE_BYTES_PER_JOB_DAY = env.integer("TRICKLE_BYTES_PER_JOB_DAY", 1024**2, low=1000, high=1024**3)
-# Clients ask again after this long, even if they need nothing, to learn of cancelled jobs. 0: never.
+# Clients ask again after at most this long, even if they need nothing, to learn of cancelled jobs. 0: never.
 SCHEDULER_NEXT_RPC_SECS = env.integer("SCHEDULER_NEXT_RPC_SECS", 86_400, low=0, high=30 * 86_400)
 
 # How often beat checks for late or reported results and, at a third of that rate, for finished workunits.

@@ -61,7 +61,7 @@ def owner(asked: Asked, name: str) -> Owner:
         message = f"There were too many wrong keys from your address. Try again after {error.until:%H:%M:%S} UTC."
         raise ClientAuthError(ERR_GENERIC, message) from error
     hash_of_key = credentials.key_hash(key)
-    # A weak key that an account manager kept from before it moved here has the hash of a strong one.
+    # A weak key from before an account manager moved here is stored with the hash of a strong one.
     usable = ClientKey.objects.none() if "_" in key else ClientKey.objects.filter(revoked_at=None)
     client_key = usable.select_related("user").filter(key_hash=hash_of_key).first()
     if client_key is None or not client_key.user.is_active:

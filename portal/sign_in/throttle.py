@@ -35,7 +35,6 @@ CHECKS_WINDOW_SECS: Final = 60
 API_WINDOW_SECS: Final = 60
 NEW_ACCOUNTS_PER_HOUR: Final = 20
 NEW_TEAMS_PER_DAY: Final = 5
-"""PDF files and pictures of certificates that a person can have made."""
 PROJECT_ACCOUNTS_PER_HOUR: Final = 20
 """Logins and keys at projects that a person can try: nobody can guess passwords there from here."""
 LOOK_UPS_PER_HOUR: Final = 60
