@@ -112,7 +112,7 @@ def _act(request: HttpRequest, key: str, proposal: Proposal, row: Model, form: C
     if wish == "renew":
         for name, pair in proposal.changes.items():
             pair[0] = stored(row, name)
-        # The old one was of other values.
+        # The old preview was of other values.
         proposal.preview = None
         proposals.keep(request.session, proposal, key)
         return redirect("admin:portal_change_step", key)

@@ -87,7 +87,7 @@ def _open_account(email: str, given: Mapping[str, str], request: ClientRequest) 
 
 def _key_for(user: User, request: ClientRequest) -> ClientReply:
     if request.path.startswith("/project/"):
-        # A project's key is for work. An account manager's is not: it hands out work separately.
+        # A project's key gives access to work; an account manager gives access to work separately.
         accounts.demand_confirmed_address(user.pk)
     with transaction.atomic():
         key = accounts.issue_client_key(user, ClientKey.Origin.LOOKUP, source=Source(request.address))

@@ -35,8 +35,8 @@ class HostDescription:
 
 
 SAME_NAME_AFTER: Final = dt.timedelta(days=10)
-"""A record that was silent for this long is that of a computer with its name and another id, or its id and another
-name: it was installed again, or renamed.
+"""A computer that reports a record's name with another id, or its id with another name, was installed again or renamed
+if the record has been silent for this long.
 
 A client in use reports several times a day, or within about a week if its computer is off now and then. A computer that
 is installed again sooner gets a second record, which its owner can merge: better than two computers in one record."""
