@@ -144,6 +144,6 @@ def test_one_wait_in_vain_is_enough_for_a_request_and_for_those_behind_it(
     outcomes, nwaits = asyncio.run(work())
     assert nwaits == 1
     if nrequests == 1:
-        assert [["in vain" in text for text in outcome] for outcome in outcomes] == [[False, True]]
+        assert [["waited too long" in text for text in outcome] for outcome in outcomes] == [[False, True]]
     else:
         assert [type(outcome) for outcome in outcomes] == [PoolTimeout] * nrequests
