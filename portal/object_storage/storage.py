@@ -52,7 +52,7 @@ def content_of(file: IO[bytes] | File[bytes]) -> ContentDigest:
     return ContentDigest(nbytes, digest.hexdigest())
 
 
-def stored_content(path: str, where: Storage = default_storage) -> ContentDigest:
+def kept_content(path: str, where: Storage = default_storage) -> ContentDigest:
     """The digest of the stored content under this path; FileNotFoundError if there is none."""
     with where.open(path, "rb") as file:
         return content_of(file)
@@ -69,7 +69,7 @@ def has(path: str, content: ContentDigest, where: Storage = default_storage) -> 
         nbytes, md5 = where.as_server_says(path)
         if nbytes != content.nbytes or md5 == content.md5:
             return nbytes == content.nbytes
-    return stored_content(path, where) == content
+    return kept_content(path, where) == content
 
 
 def check(path: str, content: ContentDigest) -> None:

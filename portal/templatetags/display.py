@@ -39,7 +39,7 @@ def _grouped(value: float, decimals: int = 0) -> str:
 
 
 def _three_digits(value: float) -> str:
-    """At most three significant digits, integers in full: 0.0425, 3.14, 41.2, 1 284."""
+    """At most three significant digits behind and before the point, integers in full: 0.0425, 3.14, 41.2, 1 284."""
     size = abs(value)
     if size == 0 or size >= 99.95:
         return _grouped(value)

@@ -50,7 +50,7 @@ def fault(row: StoredFile | Upload | KeptOutput) -> str:
     StorageError if the object storage cannot be asked: that says nothing about the file.
     """
     try:
-        here = storage.stored_content(row.path)
+        here = storage.kept_content(row.path)
     except FileNotFoundError:
         return "missing"
     except StorageError:

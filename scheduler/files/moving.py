@@ -55,7 +55,7 @@ def _move(named: Named, source: Storage, target: Storage) -> Moved:
     if content is not None and _has(target, named.path, content):
         return Moved(named.path, content.nbytes, was_there=True)
     try:
-        here = storage.stored_content(named.path, source)
+        here = storage.kept_content(named.path, source)
     except FileNotFoundError:
         if content is None and target.exists(named.path):
             return Moved(named.path, target.size(named.path), was_there=True)
@@ -71,7 +71,7 @@ def _move(named: Named, source: Storage, target: Storage) -> Moved:
         saved = target.save(named.path, file)
     if saved != named.path or not _has(target, saved, here):
         target.delete(saved)
-        return Moved(named.path, 0, False, "the copy in the other storage differs")
+        return Moved(named.path, 0, False, "the other storage has something else than it was given")
     storage.sync([saved], target)
     return Moved(named.path, here.nbytes, was_there=False)
 
