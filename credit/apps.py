@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from prometheus_client.registry import Collector
 
     from portal.audit.register import Audited
-    from portal.audit.steps import Forecast, Operation, Section
+    from portal.audit.steps import Forecast, RowOperation, Section
     from portal.dashboard.registry import Part
     from portal.maintenance.jobs import Job
     from portal.models import Change
@@ -39,7 +39,7 @@ class CreditConfig(extras.SiteApp):
 
         return {App: forecast.OF_APPS, AppVersion: forecast.OF_VERSIONS}
 
-    def operations(self) -> Mapping[str, Operation]:
+    def operations(self) -> Mapping[str, RowOperation]:
         from credit.changes import reset
 
         return {reset.OPERATION: reset.operation}

@@ -26,8 +26,8 @@ class PortalConfig(extras.SiteApp):
     verbose_name = _("People and computers")
 
     def ready(self) -> None:
-        # Registers the system checks, what happens at a login and the counting of tasks, and has this process send
-        # its tasks through our Celery application.
+        # Registers the system checks, the login handlers and the task counters, and makes this process send its tasks
+        # through our Celery application.
         from django.conf import settings
         from django.contrib.auth.models import Group, Permission
         from django.db.models.signals import post_migrate, post_save, pre_delete, pre_save
@@ -50,8 +50,8 @@ class PortalConfig(extras.SiteApp):
         # Each app's signal makes its permissions: after the last one all are there.
         last = [app for app in apps.get_app_configs() if app.models_module][-1]
         post_migrate.connect(roles.keep_groups, sender=last, dispatch_uid="roles")
-        # Forms, filters, histories and lists of the admin all ask str(), and Django's two models cannot be replaced by
-        # ones of ours; so the functions take the place of the models' own.
+        # Forms, filters, histories and lists of the admin all call str(). Django's two models cannot be replaced by
+        # ours, so their functions are.
         Group.add_to_class("__str__", rights_texts.role_text)
         Permission.add_to_class("__str__", rights_texts.permission_text)
         for app in extras.apps_in_use():

@@ -1,8 +1,8 @@
-"""Runs Celery's own beat while this process has a lock in the database, so that one of any number of machines sends the
-periodic tasks.
+"""Runs Celery's own beat while this process holds a lock in the database, so that only one of several machines sends
+the periodic tasks.
 
-Beat keeps its schedule in memory and goes by its machine's clock: after a step of that clock it begins again, as it
-would send nothing until a clock that was set back has caught up.
+Beat keeps its schedule in memory and follows its machine's clock. It is restarted when that clock jumps: after a clock
+was set back, it would send nothing until the clock had caught up.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from portal.ops import heartbeats
 log = structlog.get_logger("beat")
 
 LOOK_SECS: Final = 1.0
-"""Between two looks. Nothing tells when a lock is free, a clock is set, a child has ended or too much waits."""
+"""How often to look: nothing notifies us that a lock is free, a clock was set, a child ended or too much waits."""
 STEP_SECS: Final = 5.0
 END_SECS: Final = 5.0
 _COMMAND: Final = (
@@ -71,7 +71,7 @@ def holder() -> str:
 
 
 class BeatMetrics(Collector):
-    """Whether there is one, for Prometheus."""
+    """Reports to Prometheus whether periodic tasks are sent."""
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         text = "1 while a beat process sends the periodic tasks."
@@ -79,7 +79,7 @@ class BeatMetrics(Collector):
 
 
 def _params() -> dict[str, Any]:
-    """A process that is paused, or cut off, loses its session and with it the lock within ten seconds."""
+    """Connection parameters with which a paused or cut-off process loses its session, and so the lock, within 10 s."""
     return psycopg_params() | {
         "options": "-c idle_session_timeout=10s",
         "application_name": _NAME,
@@ -95,7 +95,7 @@ def _wait_for_lock(session: psycopg.Connection[Any]) -> None:
 
 
 def _send(session: psycopg.Connection[Any]) -> None:
-    """Keep beat running, but for while too much waits, until the clock is set."""
+    """Keep beat running until the clock jumps, pausing it while too much waits."""
     log.info("beat_has_the_lock", holder=_NAME)
     began_ahead_secs = ahead_secs(session)
     child: subprocess.Popen[bytes] | None = None
@@ -114,7 +114,7 @@ def _send(session: psycopg.Connection[Any]) -> None:
 
 
 def _is_too_much_waiting() -> bool:
-    """Not while the broker cannot be asked: beat waits for it by itself."""
+    """Whether too much waits; False while the broker cannot be asked, as beat itself waits for it."""
     try:
         return is_full(settings.CELERY_TASK_DEFAULT_QUEUE)
     except OperationalError:

@@ -19,14 +19,14 @@ from portal.periodic.turns import turn
 
 RETRY_SECS: Final = 10
 MAX_RETRIES: Final = 60
-"""Ten minutes: by then beat queues again what it queues, and the rest is looked after by such tasks."""
+"""Ten minutes: by then beat queues its own tasks again, and those look after the rest."""
 MAX_WAITING: Final = 1000
-"""Messages in a queue, beyond which nothing periodic is added: no worker takes them, or not as fast as they come."""
+"""No periodic tasks are added to a queue with this many messages: no worker takes them, or not fast enough."""
 
 
 class SiteTask(Task[Any, Any]):
-    """A task that loses its database is queued again: tasks are safe to run twice. Of a periodic task one message at a
-    time is carried out, and none soon after another (portal.periodic.turns).
+    """A task that is queued again if it loses its database: tasks are safe to run twice. A periodic task runs one
+    message at a time, and never soon after the one before (portal.periodic.turns).
     """
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -47,7 +47,7 @@ class SiteTask(Task[Any, Any]):
             if not is_database_lost(error):
                 raise
             drop_connection()
-            # Waits here: a message that is due later is so by a clock, which the next worker's may not agree with.
+            # Waits here: a delayed message is due by the clock of the next worker, which may differ.
             time.sleep(RETRY_SECS)
             headers = {EVERY: every_secs} if every_secs else {}
             raise self.retry(exc=error, countdown=0, max_retries=MAX_RETRIES, headers=headers) from error
@@ -79,7 +79,7 @@ def send_if_possible(task: str, *args: Any) -> None:
 
 
 def is_full(queue: str) -> bool:
-    """Whether nothing periodic is to be added to a queue. Raises OperationalError while the broker cannot be used."""
+    """Whether a queue takes no more periodic tasks. Raises OperationalError while the broker cannot be used."""
     with app.connection_for_read() as connection:
         errors = (*connection.connection_errors, *connection.channel_errors)
     try:
@@ -90,7 +90,7 @@ def is_full(queue: str) -> bool:
 
 @task_prerun.connect
 def _name_task(task_id: str, task: Task[Any, Any], **_: object) -> None:
-    """Every log line of the task carries its name and id."""
+    """Bind the task's name and id to its log lines."""
     structlog.contextvars.clear_contextvars()
     structlog.contextvars.bind_contextvars(task=task.name, task_id=task_id)
 

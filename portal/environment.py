@@ -1,4 +1,4 @@
-"""Reads settings from environment variables; a bad value ends the program with one line that names it.
+"""Reads settings from environment variables; a bad value ends the program with one line that names the variable.
 
 An empty variable counts as unset: the default holds. docs/reference/settings.md lists the variables.
 """
@@ -28,9 +28,9 @@ class SettingError(SystemExit):
     """A setting that cannot be used. Uncaught, it prints its message and no traceback, and exits with 1."""
 
 
-def refuse(name: str, value: str, wanted: str) -> NoReturn:
-    """End the program: this value of the variable cannot be used. ``wanted`` says what can."""
-    raise SettingError(f"Setting {name}={value[:100]!r} cannot be used: {wanted}.")
+def refuse(name: str, value: str, advice: str) -> NoReturn:
+    """End the program: this value of the variable cannot be used. ``advice`` says what can."""
+    raise SettingError(f"Setting {name}={value[:100]!r} cannot be used: {advice}.")
 
 
 def text(name: str, default: str = "") -> str:
@@ -39,13 +39,13 @@ def text(name: str, default: str = "") -> str:
 
 
 def words(name: str, default: list[str]) -> list[str]:
-    """A list, its parts separated by commas."""
+    """A list whose items are separated by commas."""
     given = text(name)
     return [part.strip() for part in given.split(",") if part.strip()] if given else default
 
 
 def words_among(name: str, default: list[str], *, may_be_none: bool = False) -> list[str]:
-    """Some of a few words, separated by commas or blanks; at least one, or "none" if that may be."""
+    """Some of a few words, separated by commas or blanks; at least one, or "none" if that is allowed."""
     given = text(name, " ".join(default)).replace(",", " ").split()
     if may_be_none and given == ["none"]:
         return []
@@ -63,7 +63,7 @@ def networks(name: str) -> list[IPv4Network | IPv6Network]:
 
 
 def addresses(name: str, *, most: int) -> list[str]:
-    """Addresses of web sites with a slash at the end, separated by commas, each once."""
+    """Addresses of web sites, each ending in a slash, separated by commas, without repetitions."""
     given = list(dict.fromkeys(words(name, [])))
     if len(given) > most:
         refuse(name, text(name), f"give at most {most}")
@@ -84,7 +84,7 @@ def _is_address(text: str) -> bool:
 
 
 def former_paths(name: str) -> list[str]:
-    """Paths that a project had on another server: its own, with a slash at the end, its scheduler's, its handler's."""
+    """Paths that a project had on another server: its own, ending in a slash, its scheduler's, its handler's."""
     given = words(name, [])
     for part in given:
         if not re.fullmatch(r"/([\w.~-]+/)*([\w.~-]+)?", part, re.ASCII) or ".." in part or len(part) > 200:
@@ -93,7 +93,7 @@ def former_paths(name: str) -> list[str]:
 
 
 def contact(name: str) -> str:
-    """The link by which somebody can be reached, of an e-mail address or a page with https; empty: none."""
+    """A contact link, from an e-mail address or a page with https; empty: none."""
     given = text(name)
     if not given or (given.startswith("https://") and _is_address(given)):
         return given
@@ -146,15 +146,15 @@ def integer(name: str, default: int, *, low: int, high: int) -> int:
     given = text(name)
     if not given:
         return default
-    wanted = f"give a whole number from {low} to {high}"
+    advice = f"give a whole number from {low} to {high}"
     if len(given) > 20:
-        refuse(name, given, wanted)
+        refuse(name, given, advice)
     try:
         value = int(given)
     except ValueError:
-        refuse(name, given, wanted)
+        refuse(name, given, advice)
     if not low <= value <= high:
-        refuse(name, given, wanted)
+        refuse(name, given, advice)
     return value
 
 
@@ -163,13 +163,13 @@ def number(name: str, default: float, *, low: float, high: float) -> float:
     given = text(name)
     if not given:
         return default
-    wanted = f"give a number from {low:g} to {high:g}"
+    advice = f"give a number from {low:g} to {high:g}"
     try:
         value = float(given)
     except ValueError:
-        refuse(name, given, wanted)
+        refuse(name, given, advice)
     if not (math.isfinite(value) and low <= value <= high):
-        refuse(name, given, wanted)
+        refuse(name, given, advice)
     return value
 
 
@@ -188,10 +188,10 @@ def secret(name: str) -> str:
 def database(url: str, name: str = "DATABASE_URL") -> dict[str, Any]:
     """Django's settings for a PostgreSQL URL; the URL itself, which may hold a password, is never shown.
 
-    It is read as libpq reads it: ``host`` may be a socket's folder; options after the "?" (sslmode …) go to libpq as
-    they are. It names one address: what stands in front of several servers knows which of them takes writes.
+    It is read as libpq reads it: ``host`` may be a socket's folder; options after the "?" (sslmode …) go to libpq
+    unchanged. It names one address: whatever stands in front of several servers knows which of them takes writes.
 
-    ``name``: of the setting, for errors.
+    ``name``: the setting's, for errors.
     """
     try:
         if url.partition("://")[0] not in ("postgres", "postgresql"):
@@ -210,7 +210,7 @@ def database(url: str, name: str = "DATABASE_URL") -> dict[str, Any]:
 
 
 def _is_port(text: str) -> bool:
-    """None given is libpq's default."""
+    """Whether this is a port, or empty for libpq's default."""
     return not text or (text.isascii() and text.isdecimal() and len(text) <= 5 and 1 <= int(text) <= 65535)
 
 

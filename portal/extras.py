@@ -1,8 +1,8 @@
-"""What an app of this site adds to the pages and the work of others: the one protocol for kernel apps and extras alike.
+"""What an app may add to the pages and the work of others: one interface for kernel apps and extras alike.
 
 An extra is an app below ``extras/`` that imports the kernel and that the kernel never imports: it is asked here. The
 settings ROOMS and EXTRAS decide which apps are in use. The tables of the others stay, and so do their duties to people:
-what they hold of somebody goes into copies of that person's data, and is erased with the account.
+a person's data in them goes into copies of that person's data, and is erased with the account.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from portal.audit.proposals import Proposal
     from portal.audit.register import Audited
-    from portal.audit.steps import Forecast, Operation, Section
+    from portal.audit.steps import Forecast, RowOperation, Section
     from portal.audit.two_persons import StepKind
     from portal.dashboard.navigation import AdminPage
     from portal.dashboard.registry import Part
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 class LinkPlace(StrEnum):
-    """Where pages of the kernel have links to those of others."""
+    """Places where the kernel's pages link to pages of other apps."""
 
     # The groups of pages about the account
     COMPUTING = "computing"
@@ -52,7 +52,7 @@ class LinkPlace(StrEnum):
 
 
 class Link(NamedTuple):
-    """A link to a page. The menu is that of the header; groups of links stand above each page about the account."""
+    """A link to a page. The menu is in the header; groups of links stand above each page about the account."""
 
     view: str
     title: StrOrPromise
@@ -60,7 +60,7 @@ class Link(NamedTuple):
 
 
 class Periodic(NamedTuple):
-    """A task, the seconds between two of its runs, and what operators see it called."""
+    """A task, the seconds between two of its runs, and its title for operators."""
 
     task: str
     every_secs: int
@@ -69,7 +69,7 @@ class Periodic(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class HostSection:
-    """A part of a computer's page: its template, in which ``section`` is this one, and its rows."""
+    """A section of a computer's page: its template, which sees it as ``section``, and its rows."""
 
     template: str
     rows: list[object]
@@ -77,7 +77,7 @@ class HostSection:
 
 @dataclass(frozen=True, slots=True)
 class HostProblem:
-    """Something that a computer's reports lack, in words that name no project and no amount."""
+    """A problem that a computer's reports show, in words that name no project and no amount."""
 
     host_id: int
     text: str
@@ -97,7 +97,7 @@ class ArchivedCredit(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CopiedFile:
-    """A JSON file in the copy of somebody's data: what it contains, for its reader, and rows of tables by key."""
+    """A JSON file in the copy of somebody's data: its description for the reader, and rows of tables by key."""
 
     name: str
     about: str
@@ -111,7 +111,7 @@ class SiteApp(AppConfig):
     """The part of the site (ROOMS) that the app belongs to; empty: to all."""
 
     awards_titles: ClassVar[bool] = False
-    """Whether `titles` may have some."""
+    """Whether `titles` may return some."""
 
     @property
     def is_extra(self) -> bool:
@@ -132,11 +132,11 @@ class SiteApp(AppConfig):
         return ()
 
     def links(self) -> Sequence[Link]:
-        """To pages of this app."""
+        """Links to pages of this app."""
         return ()
 
     def periodic_tasks(self) -> Mapping[str, Periodic]:
-        """By the name of the entry in the timetable."""
+        """Periodic tasks, by the names of their entries in the timetable."""
         return {}
 
     def figures(self) -> Sequence[Part]:
@@ -144,39 +144,39 @@ class SiteApp(AppConfig):
         return ()
 
     def collectors(self) -> Sequence[Collector]:
-        """What /metrics reads when it is asked."""
+        """Collectors that /metrics reads at each request."""
         return ()
 
     def consents(self) -> Sequence[ConsentKind]:
-        """What volunteers can agree to."""
+        """Consents that volunteers can give."""
         return ()
 
     def maintenance_jobs(self) -> Sequence[Job]:
-        """What operators can start on the page "Maintenance"."""
+        """Jobs that operators can start on the page "Maintenance"."""
         return ()
 
     def admin_pages(self) -> Sequence[AdminPage]:
-        """Pages of the admin that are no lists of a table."""
+        """Pages of the admin that are not lists of a table."""
         return ()
 
     def admin_group(self) -> StrOrPromise:
-        """Where the app's tables are in the admin's sidebar (`portal.dashboard.navigation`); empty: by its room."""
+        """The group of the app's tables in the admin's sidebar (`portal.dashboard.navigation`); empty: by its room."""
         return ""
 
     def prepare(self) -> None:
-        """Make what has to be there before the site serves. Safe to repeat."""
+        """Create what has to exist before the site serves. Safe to repeat."""
 
     def titles(self, user: User, last: dt.date) -> Sequence[str]:
         """What the volunteer had been awarded by the end of a day, in order, to be shown with their credit."""
         return ()
 
     def make_demo(self, volunteer: User, now: dt.datetime) -> None:
-        """Add to the demo data, when all others have their history."""
+        """Add to the demo data, after all other apps have added their history."""
 
-    # --- asked of all ------------------------------------------------------------------------------------------
+    # --- asked of all apps ------------------------------------------------------------------------------------------
 
     def chosen_mails(self) -> Collection[str]:
-        """Kinds of mail (`portal.ops.mail_choices.Mail`) that nobody sends, nor volunteers choose, without this app."""
+        """Kinds of mail (`portal.ops.mail_choices.Mail`) that are neither sent nor offered without this app."""
         return ()
 
     def supplied_texts(self) -> Iterable[str]:
@@ -184,55 +184,55 @@ class SiteApp(AppConfig):
         return ()
 
     def rights(self) -> Mapping[str, Sequence[str]]:
-        """Permissions on this app's tables that roles of operators have, by the role's name."""
+        """Permissions on this app's tables that operators' roles have, by the role's name."""
         return {}
 
     def audited(self) -> Sequence[Audited]:
-        """Tables of settings whose changes are kept."""
+        """Tables of settings whose changes are recorded."""
         return ()
 
     def forecasts(self) -> Mapping[type[Model], Forecast]:
-        """What can be told beforehand of a change of settings."""
+        """Forecasts of changes of settings, by model."""
         return {}
 
-    def operations(self) -> Mapping[str, Operation]:
-        """What changes settings otherwise than by their forms, by name."""
+    def operations(self) -> Mapping[str, RowOperation]:
+        """Operations that change settings other than through their forms, by name."""
         return {}
 
     def change_section(self, change: Change) -> Section | None:
-        """A part of a change's page."""
+        """This app's section of a change's page."""
         return None
 
     def two_person_steps(self) -> Mapping[str, StepKind]:
-        """Steps for which one operator asks and another one confirms, by name."""
+        """Steps that one operator asks for and another one confirms, by name."""
         return {}
 
     def needs_two_persons(self, row: Model, proposal: Proposal) -> bool:
-        """Whether a change that was proposed in another way is such a step, and is refused there."""
+        """Whether a change that was proposed in another way is such a step, and so is refused there."""
         return False
 
     def credit_events(
         self, app_id: int | None, since: dt.datetime, until: dt.datetime
     ) -> Iterable[tuple[dt.datetime, str, str]]:
-        """What charts of an app's credit mark, or of all apps': when, in words, and the page that has more."""
+        """Events that charts of an app's credit, or of all apps', mark: when, in words, and the page with more."""
         return ()
 
     def requested_work(self) -> Mapping[str, Callable[[int], None]]:
-        """What does each kind of work that volunteers ask for, given the number of its subject; safe to call twice."""
+        """The function for each kind of work that volunteers ask for, given its subject's number; safe to repeat."""
         return {}
 
     def host_merged(self, older: int, newer: int) -> None:
         """Merge this app's rows of a computer's two records, within the transaction that merges these."""
 
     def account_erased(self, user_id: int, now: dt.datetime) -> None:
-        """Within the transaction that erases the account, before anything of it is gone."""
+        """Erase this app's data, within the transaction that erases the account, while its rows are still there."""
 
     def host_sections(self, host: Host, now: dt.datetime) -> Iterable[HostSection]:
-        """Parts of the computer's page."""
+        """Sections of the computer's page."""
         return ()
 
     def host_problems(self, user: User, now: dt.datetime) -> Iterable[HostProblem]:
-        """What the reports of the user's computers lack, as support sees it."""
+        """Problems with the reports of the user's computers, as support sees them."""
         return ()
 
     def programs_run(self, host_id: int) -> Iterable[tuple[str, int]]:
@@ -240,11 +240,11 @@ class SiteApp(AppConfig):
         return ()
 
     def tested_versions(self) -> Iterable[int]:
-        """Ids of versions that only computers of testers get."""
+        """Ids of versions that only testers' computers get."""
         return ()
 
     def archived_credit(self, owner: str) -> Iterable[ArchivedCredit]:
-        """What archived results earned, by the owners of this kind (`credit.statistics.check.Owner`)."""
+        """What archived results earned, by owners of this kind (`credit.statistics.check.Owner`)."""
         return ()
 
     def functions(self) -> Mapping[str, Sequence[str]]:
@@ -252,28 +252,28 @@ class SiteApp(AppConfig):
         return {}
 
     def made_functions(self, kind: str) -> Sequence[str]:
-        """Names of functions of a kind that apps of the project may name, too, and that no module has."""
+        """Further names of functions of a kind that apps of the project may name, and that no module has."""
         return ()
 
     def made_function(self, kind: str, name: str) -> Any:
-        """The one of this name, as `credit.functions` calls it; None: there is none."""
+        """The function of this name, as `credit.functions` calls it; None if there is none."""
         return None
 
     def ask_data_copy(self, user: User) -> object:
-        """Have a copy of the user's data made, which only they can fetch; None: this app makes none."""
+        """Ask for a copy of the user's data, which only they can fetch; None: this app makes none."""
         return None
 
     def tidy_up(self, now: dt.datetime) -> None:
-        """Once a day: remove what is no longer needed. Safe to repeat."""
+        """Remove what is no longer needed, once a day. Safe to repeat."""
 
     def copied_files(self, user: User) -> Iterable[CopiedFile]:
-        """What a copy of the user's data has of this app; of an extra that does not say so, each row of theirs."""
+        """This app's files in a copy of the user's data; by default, for an extra, each row of theirs."""
         return ()
 
 
 @cache
 def site_apps() -> list[SiteApp]:
-    """All apps of this site, extras included that are switched off."""
+    """All apps of this site, including extras that are switched off."""
     return [app for app in apps.get_app_configs() if isinstance(app, SiteApp)]
 
 

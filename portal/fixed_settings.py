@@ -4,7 +4,7 @@ from importlib.util import find_spec
 
 from csp.constants import NONE, SELF, UNSAFE_EVAL, UNSAFE_INLINE
 
-# In this order their pages stand in menus.
+# Menus list their pages in this order.
 ALL_EXTRAS = [
     *("alerts", "badges", "certificates", "signature_image", "win_back_mails"),
     *("top_lists", "laboratory", "scenario_editor", "central_factors", "remote_jobs", "containers"),
@@ -32,10 +32,10 @@ INSTALLED_APPS = [
     "scheduler",
     "emulator",
     *(f"extras.{name}" for name in ALL_EXTRAS),
-    # Commands of those who work on the site; a deployment has no such folder.
+    # Commands for developers; a deployment has no such folder.
     *(["tools"] if find_spec("tools") else []),
 ]
-# The first makes them. What a BOINC project's PHP made of them (bcrypt) is checked, and made again at a login.
+# The first makes new ones. Hashes from a BOINC project's PHP (bcrypt) are checked, and replaced at a login.
 PASSWORD_HASHERS = [
     "django.contrib.auth.hashers.PBKDF2PasswordHasher",
     "django.contrib.auth.hashers.BCryptPasswordHasher",

@@ -1,4 +1,4 @@
-"""The sentences of the site itself that are stored by code (`portal.languages.messages`). Pure."""
+"""The site's own sentences that are stored by code (`portal.languages.messages`). Pure."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ MESSAGES: Final = declare(
         "name_private_key": _("private key"),
         "name_signature": _("signature"),
         "key_no_rsa": _("%(name)s: its numbers are not an RSA key"),
-        "key_numbers": _("%(name)s: its numbers do not belong together"),
+        "key_numbers": _("%(name)s: its numbers do not match"),
         "signed_no_md5": _("MD5: %(md5)s is not 32 lower-case hexadecimal digits"),
         "key_size": _("%(name)s: it has %(bits)s bits, but BOINC clients know keys of %(known)s bits only"),
         "key_chars_limit": _("%(name)s: the text has %(number)s characters; the limit is %(limit)s"),

@@ -1,6 +1,6 @@
 """All settings of the site, read from the environment; docs/reference/settings.md explains each.
 
-Long ones that are the same for all sites are in `portal.fixed_settings`.
+Long settings that are the same for all sites are in `portal.fixed_settings`.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ PORT = env.integer("PORT", 8000, low=1, high=65535)
 # The master URL that clients attach to, in its canonical form: with a dot in the host and a slash at the end.
 SITE_URL = env.text("SITE_URL", f"http://127.0.0.1:{PORT}/")
 HTTPS = SITE_URL.startswith("https://")
-# A site on one's own machine answers by all of its names, a public one only by its own.
+# A site on one's own machine answers to all of its names, a public one only to its own.
 _HOST, _OWN_MACHINE = urlsplit(SITE_URL).hostname or "", ["127.0.0.1", "localhost"]
 ALLOWED_HOSTS = env.words("ALLOWED_HOSTS", _OWN_MACHINE if _HOST in _OWN_MACHINE else [_HOST])
 CSRF_TRUSTED_ORIGINS = [SITE_URL.rstrip("/")]
 # New accounts on the web and, separately, from the BOINC Manager (create_account.php).
 SIGNUP_OPEN = env.switch("SIGNUP_OPEN", True)
 CLIENT_SIGNUP_OPEN = env.switch("CLIENT_SIGNUP_OPEN", True)
-# Whether people may log in by a user name, too, which BOINC's Manager then asks for.
+# Whether people may also log in by a user name, which BOINC's Manager then asks for.
 LOGIN_BY_USER_NAME = env.switch("LOGIN_BY_USER_NAME", False)
 # Whether account keys at projects are handed out only after the person has confirmed their address.
 CONFIRMED_EMAIL_FOR_PROJECTS = env.switch("CONFIRMED_EMAIL_FOR_PROJECTS", False)
@@ -62,22 +62,22 @@ CONFIRMED_EMAIL_FOR_PROJECTS = env.switch("CONFIRMED_EMAIL_FOR_PROJECTS", False)
 TERMS_OF_USE = env.text("TERMS_OF_USE")
 # The e-mail address of the account that visitors may look around in; empty: none.
 DEMO_ACCOUNT = env.text("DEMO_ACCOUNT").lower()
-# Where the community talks, elsewhere: a link on every page; empty: none.
+# The community's place elsewhere: a link on every page; empty: none.
 COMMUNITY_URL = "".join(env.addresses("COMMUNITY_URL", most=1))
-# How to reach those who run the site: a link to an e-mail address or a page; empty: nobody is named.
+# How to reach the operators: a link to an e-mail address or a page; empty: no contact is given.
 CONTACT_LINK = env.contact("CONTACT")
 CONTACT = CONTACT_LINK.removeprefix("mailto:")
 # The parts of the site that this installation has.
 ROOMS = env.words_among("ROOMS", ["account_manager", "project", "emulator"])
-# What the site could do without, and has; "none" for nothing of it.
+# The optional parts of the site that are in use; "none" for none of them.
 EXTRAS = env.words_among("EXTRAS", ALL_EXTRAS, may_be_none=True)
 
 # --- the account manager --------------------------------------------------------------------------
 AM_REPEAT_SECS = env.integer("AM_REPEAT_SECS", 6 * 3600, low=30, high=14 * 86400)
 AM_REPEAT_SECS_AFTER_ATTACH = env.integer("AM_REPEAT_SECS_AFTER_ATTACH", 120, low=30, high=14 * 86400)
-# The tasks that clients are asked to list at each contact: those that were begun, all, or none.
+# The tasks that clients are asked to list at each contact: started ones, all, or none.
 AM_TASKS = env.choice("AM_TASKS", "active", ["active", "all", "off"])
-# An address that clients report for a project counts once computers of this number of owners report it; 0: never.
+# An address that clients report for a project counts once computers of this many owners report it; 0: never.
 AM_ADDRESS_OWNERS = env.integer("AM_ADDRESS_OWNERS", 3, low=0, high=1000)
 # The private key (BOINC's text or PEM) may be kept elsewhere: signatures are then pasted in the admin.
 AM_SIGNING_KEY = Path(env.text("AM_SIGNING_KEY", str(VAR_DIR / "keys" / "am_signing_private")))
@@ -99,13 +99,13 @@ CLIENT_LOGIN_FAILURE_WINDOW_SECS = env.integer("CLIENT_LOGIN_FAILURE_WINDOW_SECS
 CLIENT_PASSWORD_CHECKS_PER_MINUTE = env.integer("CLIENT_PASSWORD_CHECKS_PER_MINUTE", 60, low=1, high=1_000_000)
 # Computers that an account may add within 24 hours, by either protocol; operators can give an account another limit.
 NEW_HOSTS_PER_DAY = env.integer("NEW_HOSTS_PER_DAY", 20, low=1, high=100_000)
-# For how many computers an account may make join tokens within 30 days.
+# The number of computers for which an account may make join tokens within 30 days.
 JOIN_TOKEN_HOSTS = env.integer("JOIN_TOKEN_HOSTS", 300, low=0, high=100_000)
-# Records of computers of an account, merged and retired ones included; live keys of each; and keys that no client uses.
+# Limits of an account's computers, merged and retired ones included; of live keys of each; of keys that no client uses.
 HOSTS_PER_ACCOUNT = env.integer("HOSTS_PER_ACCOUNT", 5000, low=1, high=100_000)
 KEYS_PER_HOST = env.integer("KEYS_PER_HOST", 20, low=2, high=1000)
 UNUSED_KEYS_PER_ACCOUNT = env.integer("UNUSED_KEYS_PER_ACCOUNT", 200, low=1, high=10_000)
-# After it, replaced keys and those of retired computers end.
+# How long after their last use replaced keys and those of retired computers end.
 KEYS_KEPT_DAYS = env.integer("KEYS_KEPT_DAYS", 180, low=30, high=3650)
 
 # Win-back mails: the most a day, and the most a person gets in a year.
@@ -113,14 +113,14 @@ LAPSED_MAILS_PER_DAY = env.integer("LAPSED_MAILS_PER_DAY", 500, low=1, high=1_00
 LAPSED_MAILS_PER_YEAR = env.integer("LAPSED_MAILS_PER_YEAR", 2, low=1, high=52)
 
 # Channels that a volunteer may have for alerts, and messages to each of them within 24 hours; those about the account
-# are counted by themselves.
+# are counted separately.
 ALERT_CHANNELS_MAX = env.integer("ALERT_CHANNELS_MAX", 10, low=0, high=100)
 ALERTS_PER_CHANNEL_DAY = env.integer("ALERTS_PER_CHANNEL_DAY", 50, low=1, high=1000)
 SECURITY_ALERTS_PER_CHANNEL_DAY = env.integer("SECURITY_ALERTS_PER_CHANNEL_DAY", 200, low=10, high=10_000)
 
 # --- the project server ---------------------------------------------------------------------------
 # Not the account manager's own address: a client takes an address for one or the other (docs/explanation/scheduler.md).
-# Unless the project was at another path of this host before it moved here: clients keep that one.
+# Exception: if the project was at another path of this host before it moved here, clients keep that one.
 FORMER_PATHS = env.former_paths("FORMER_PATHS")
 if "/" in FORMER_PATHS and "account_manager" in ROOMS:
     env.refuse(
@@ -131,13 +131,13 @@ PROJECT_URL = f"{SITE_URL}{next((path for path in FORMER_PATHS if path.endswith(
 MAX_JOBS_IN_PROGRESS = env.integer("MAX_JOBS_IN_PROGRESS", 20, low=1, high=10_000)
 MAX_GPU_JOBS_IN_PROGRESS = env.integer("MAX_GPU_JOBS_IN_PROGRESS", 20, low=0, high=10_000)
 MAX_JOBS_PER_RPC = env.integer("MAX_JOBS_PER_RPC", 20, low=1, high=500)
-# Above this share of its jobs of a day, jobs that a computer gives back undone count in the day's quota once more.
+# Above this share of its daily jobs, those that a computer returns undone count twice in its daily quota.
 MAX_UNDONE_SHARE = env.number("MAX_UNDONE_SHARE", 0.2, low=0, high=1)
-# Whether copies of a workunit are kept apart from accounts that may be one person's (docs/explanation/scheduler.md).
+# Whether copies of a workunit are kept from accounts that may belong to one person (docs/explanation/scheduler.md).
 SEPARATE_REPLICAS = env.choice("SEPARATE_REPLICAS", "prefer", ["strict", "prefer", "off"])
 # Servers from which computers may be told to fetch inputs of jobs: hosts, *.example.org, or * for all.
 REMOTE_INPUT_HOSTS = env.words("REMOTE_INPUT_HOSTS", [])
-# The largest input that can be uploaded over the REST API, and all that one person has uploaded there.
+# The largest input that can be uploaded over the REST API, and the total that one person may have uploaded there.
 INPUT_FILE_MAX_BYTES = env.integer("INPUT_FILE_MAX_BYTES", 1 << 40, low=1, high=1 << 40)
 INPUT_FILES_MAX_BYTES = env.integer("INPUT_FILES_MAX_BYTES", 1 << 42, low=1, high=1 << 50)
 # Signs programs; the private key may be kept elsewhere: signatures are then made there (docs/how-to/jobs.md).
@@ -151,33 +151,33 @@ UPLOADS_KEPT_DAYS = env.integer("UPLOADS_KEPT_DAYS", 15, low=1, high=365)
 JOBS_KEPT_DAYS = env.integer("JOBS_KEPT_DAYS", 30, low=0, high=3650)
 # The internal location of nginx that has the folder of stored files; empty: the site sends them itself.
 DOWNLOAD_ACCEL_PREFIX = env.text("DOWNLOAD_ACCEL_PREFIX")
-# How files in object storage reach those who may have them: they are sent there for a limited time, or by the site.
+# How files in object storage reach those who may have them: by a temporary address there, or through the site.
 FILES_S3_DOWNLOADS = env.choice("FILES_S3_DOWNLOADS", "presigned", ["presigned", "site"])
 FILES_S3_URL_SECS = env.integer("FILES_S3_URL_SECS", 3600, low=60, high=7 * 86_400)
-# A client waits this long before its next request, unless its owner asks for one.
+# Minimum delay between scheduler requests, unless the computer's owner asks for one.
 SCHEDULER_REQUEST_DELAY_SECS = env.integer("SCHEDULER_REQUEST_DELAY_SECS", 10, low=0, high=86_400)
-# A computer that asks for jobs again before this gets none; what it reports is taken.
+# A computer that asks for jobs again sooner gets none; what it reports is taken.
 MIN_SENDWORK_INTERVAL_SECS = env.integer("MIN_SENDWORK_INTERVAL_SECS", 6, low=0, high=86_400)
-# The least and the greatest version of BOINC's client that gets jobs (empty: any), and from when the least counts.
+# The lowest and highest version of BOINC's client that gets jobs (empty: any), and from when the lowest applies.
 MIN_CLIENT_VERSION = env.client_version("MIN_CLIENT_VERSION")
 MAX_CLIENT_VERSION = env.client_version("MAX_CLIENT_VERSION")
 MIN_CLIENT_VERSION_FROM = env.day("MIN_CLIENT_VERSION_FROM")
 # Jobs are given up this long after the deadline that clients are told.
 REPORT_GRACE_SECS = env.integer("REPORT_GRACE_SECS", 0, low=0, high=90 * 86_400)
-# Bytes of trickle-up messages that are taken of a job within 24 hours; the rest is dropped.
+# Bytes of trickle-up messages accepted for a job within 24 hours; the rest is dropped.
 TRICKLE_BYTES_PER_JOB_DAY = env.integer("TRICKLE_BYTES_PER_JOB_DAY", 1024**2, low=1000, high=1024**3)
-# Clients ask again after this long at the latest, even if they need nothing, to learn of cancelled jobs. 0: never.
+# Clients ask again after at most this long, even if they need nothing, to learn of cancelled jobs. 0: never.
 SCHEDULER_NEXT_RPC_SECS = env.integer("SCHEDULER_NEXT_RPC_SECS", 86_400, low=0, high=30 * 86_400)
 
-# How often beat looks for results that are late or reported, and, at a third of that rate, for finished workunits.
+# How often beat checks for late or reported results and, at a third of that rate, for finished workunits.
 TRANSITIONER_EVERY_SECS = env.integer("TRANSITIONER_EVERY_SECS", 5, low=1, high=3600)
-# Workunits that a validator decides in one transaction; fewer where it has to read their output files.
+# Workunits that a validator decides in one transaction; fewer if it has to read their output files.
 VALIDATOR_BATCH = env.integer("VALIDATOR_BATCH", 5000, low=1, high=20_000)
 VALIDATOR_FILES_BATCH = env.integer("VALIDATOR_FILES_BATCH", 100, low=1, high=20_000)
-# How often beat looks for work for validators, and how long a validator runs before it makes room for other tasks.
+# How often beat checks for work for validators, and how long a validator runs before it yields to other tasks.
 VALIDATOR_EVERY_SECS = env.integer("VALIDATOR_EVERY_SECS", 5, low=1, high=3600)
 VALIDATOR_RUN_SECS = env.integer("VALIDATOR_RUN_SECS", 60, low=1, high=600)
-# A pair of volunteers whose agreement is less likely by chance than this needs a third one to confirm it.
+# A pair of volunteers whose agreement has a lower probability by chance than this needs a third one to confirm it.
 PAIR_CHANCE = env.number("PAIR_CHANCE", 1e-6, low=0, high=0.01)
 # How long a workunit of such a pair waits for a third volunteer.
 PAIR_WAIT = dt.timedelta(days=env.integer("PAIR_WAIT_DAYS", 14, low=1, high=365))
@@ -185,26 +185,26 @@ PAIR_WAIT = dt.timedelta(days=env.integer("PAIR_WAIT_DAYS", 14, low=1, high=365)
 VALIDATORS_PER_APP = env.integer("VALIDATORS_PER_APP", 1, low=1, high=64)
 # Apps whose validators have a separate queue, validator.<short name of the app>: start workers for them.
 VALIDATOR_QUEUES = env.words("VALIDATOR_QUEUES", [])
-# A folder in which each script of the project has one of its own, seen as /data; empty: none.
+# A folder with a subfolder for each script of the project, which sees it as /data; empty: none.
 SCRIPT_DATA_DIR = env.text("SCRIPT_DATA_DIR")
-# Granted workunits of each app whose facts are kept, so that operators can replay them under other settings.
+# Granted workunits of each app whose facts are kept for operators to replay under other settings.
 PREVIEW_WORKUNITS = env.integer("PREVIEW_WORKUNITS", 20_000, low=100, high=1_000_000)
-# Whether volunteers may use the credit laboratory, and whoever has a link read its results; of an experiment there, the
-# processor time.
+# Whether volunteers may use the credit laboratory, and anyone with a link may read its results; and the processor time
+# of an experiment.
 CREDIT_LABORATORY_PUBLIC = env.switch("CREDIT_LABORATORY_PUBLIC", False)
 CREDIT_LABORATORY_SECS_MAX = env.integer("CREDIT_LABORATORY_SECS_MAX", 600, low=1, high=800)
 
 # How often the project's statistics are exported.
 STATISTICS_EXPORT_EVERY_SECS = env.integer("STATISTICS_EXPORT_EVERY_SECS", 86_400, low=600, high=7 * 86_400)
 
-# Factors of versions over projects: whose exports this site averages as a central server, and the central server whose
-# averages it takes.
+# Version factors across projects: the projects whose exports this site averages as a central server, and the central
+# server whose averages it uses.
 CENTRAL_PROJECTS = env.addresses("CENTRAL_PROJECTS", most=100)
 CENTRAL_SERVER = "".join(env.addresses("CENTRAL_SERVER", most=1))
-# Reading what projects export: how often each is asked, where files are kept meanwhile, and the largest one.
+# Importing projects' statistics: how often each is asked, where files are kept meanwhile, and the largest one.
 STATISTICS_IMPORT_EVERY_SECS = env.integer("STATISTICS_IMPORT_EVERY_SECS", 21_600, low=600, high=7 * 86_400)
 STATISTICS_IMPORT_DIR = Path(env.text("STATISTICS_IMPORT_DIR", str(VAR_DIR / "statistics_import")))
-# Of the records of an export, the part that may be odd before the whole is refused.
+# The share of an export's records that may be implausible before all of it is refused.
 STATISTICS_IMPORT_ODD_PERCENT = env.number("STATISTICS_IMPORT_ODD_PERCENT", 1, low=0, high=100)
 STATISTICS_IMPORT_MAX_BYTES = env.integer("STATISTICS_IMPORT_MAX_BYTES", 4 << 30, low=1 << 20, high=1 << 40)
 
@@ -214,7 +214,7 @@ BOINC_LIST_ID = env.integer("BOINC_LIST_ID", 0, low=0, high=2**31 - 1)
 # Requests to the project's web RPCs, per address.
 WEB_RPCS_PER_MINUTE = env.integer("WEB_RPCS_PER_MINUTE", 300, low=1, high=1_000_000)
 
-# Python functions that apps may name, by their dotted names: in the admin one chooses among them.
+# Python functions that apps may name, by their dotted names: the admin offers a choice of them.
 APP_FUNCTIONS = env.words("APP_FUNCTIONS", [])
 
 # Requests to the REST API, per volunteer.
@@ -222,7 +222,7 @@ API_REQUESTS_PER_MINUTE = env.integer("API_REQUESTS_PER_MINUTE", 120, low=1, hig
 
 
 # --- the emulator -----------------------------------------------------------------------------------
-# Experiments that a volunteer may keep, and runs of theirs that may wait or run at once.
+# Limits of the experiments that a volunteer may keep, and of their runs that are waiting or running.
 EMULATOR_EXPERIMENTS_MAX = env.integer("EMULATOR_EXPERIMENTS_MAX", 100, low=1, high=100_000)
 EMULATOR_RUNS_MAX = env.integer("EMULATOR_RUNS_MAX", 40, low=1, high=10_000)
 # A run's limits: processor time and memory. Each run is a separate process.
@@ -230,9 +230,9 @@ EMULATOR_RUN_SECS_MAX = env.integer("EMULATOR_RUN_SECS_MAX", 300, low=1, high=80
 EMULATOR_RUN_BYTES_MAX = env.integer("EMULATOR_RUN_BYTES_MAX", 1024**3, low=768 * 1024**2, high=64 * 1024**3)
 
 # --- work that volunteers ask for: runs of the emulator, copies of their data, long histories ----------
-# How much of it a volunteer may have running at once, over all workers.
+# How much of it may run at once for one volunteer, over all workers.
 REQUESTED_WORK_PER_PERSON = env.integer("REQUESTED_WORK_PER_PERSON", 2, low=1, high=1000)
-# Files with more rows of a history are made by workers.
+# Histories with more rows than this are written to files by workers.
 HISTORY_DOWNLOAD_ROWS = env.integer("HISTORY_DOWNLOAD_ROWS", 20_000, low=0, high=10_000_000)
 
 
@@ -241,11 +241,11 @@ def _new_secret() -> str:
     return secrets.token_urlsafe(48)
 
 
-# Those that this machine made for itself.
+# The secrets that this machine made itself.
 SECRETS_MADE_HERE: list[str] = []
 
 
-def _kept_secret(name: str, make: Callable[[], str] = _new_secret) -> str:
+def _stored_secret(name: str, make: Callable[[], str] = _new_secret) -> str:
     """The secret from the environment or, for a private installation, from var/keys/, made at first start."""
     if given := env.secret(name):
         return given
@@ -254,24 +254,24 @@ def _kept_secret(name: str, make: Callable[[], str] = _new_secret) -> str:
     if not path.exists():
         make_file(path, make())
     if not (secret := path.read_text().strip()):
-        # Nothing is kept secret by an empty text.
+        # An empty text protects nothing.
         raise env.SettingError(f"{path} is empty. Put it back from a backup or, if the site was never used, remove it.")
     return secret
 
 
-SECRET_KEY = _kept_secret("SECRET_KEY")
+SECRET_KEY = _stored_secret("SECRET_KEY")
 # Encrypts account keys at projects; changing it makes those unreadable, so it is not SECRET_KEY.
-ACCOUNT_KEY_SECRET = _kept_secret("ACCOUNT_KEY_SECRET")
+ACCOUNT_KEY_SECRET = _stored_secret("ACCOUNT_KEY_SECRET")
 # Certifies uploads; with another value, the outputs of jobs in progress are refused.
-UPLOAD_SECRET = _kept_secret("UPLOAD_SECRET")
-# Says to push services that a message is from this site; with another one, browsers have to subscribe again.
-VAPID_PRIVATE_KEY = _kept_secret("VAPID_PRIVATE_KEY", web_push.new_key_text)
+UPLOAD_SECRET = _stored_secret("UPLOAD_SECRET")
+# Proves to push services that a message is from this site; with another one, browsers have to subscribe again.
+VAPID_PRIVATE_KEY = _stored_secret("VAPID_PRIVATE_KEY", web_push.new_key_text)
 try:
     web_push.parse_key(VAPID_PRIVATE_KEY)
 except web_push.PushKeyError as _error:
     raise env.SettingError(f"Setting VAPID_PRIVATE_KEY cannot be used: {_error}.") from None
-# The key that signs certificates is made from it; with another value, those that were made do not check any more.
-CERTIFICATE_SECRET = _kept_secret("CERTIFICATE_SECRET")
+# The key that signs certificates is derived from it; with another value, earlier ones no longer verify.
+CERTIFICATE_SECRET = _stored_secret("CERTIFICATE_SECRET")
 
 # --- PostgreSQL, broker, cache ----------------------------------------------------------------------
 DATABASE_URL = env.secret("DATABASE_URL")
@@ -287,12 +287,12 @@ if not (DATABASE_URL and BROKER_URL and CACHE_URL):
     BROKER_URL = BROKER_URL or _servers.broker_url
     CACHE_URL = CACHE_URL or _servers.cache_url
 
-# Whether web services or workers run on more than one machine: `check --deploy` then looks at what they must share.
+# Whether web services or workers run on more than one machine: `check --deploy` then checks what they must share.
 SEVERAL_MACHINES = env.switch("SEVERAL_MACHINES", False)
 DB_POOL_MAX = env.integer("DB_POOL_MAX", 16, low=1, high=1000)
 _database: dict[str, Any] = env.database(DATABASE_URL)
 _database["OPTIONS"] = {
-    # A prepared statement is planned once per connection, and not each time again for its parameters: for the long
+    # A prepared statement is planned once per connection, and not again for its parameters each time: for the long
     # statements of the client protocols that takes longer than running them.
     "options": "-c plan_cache_mode=force_generic_plan",
     # Requests share connections, so one whose other end has vanished must be noticed soon. Over TCP only.
@@ -300,9 +300,9 @@ _database["OPTIONS"] = {
     "keepalives_interval": 10,
     "keepalives_count": 3,
     "tcp_user_timeout": 30_000,
-    # A pool makes one connection at a time: one that hangs would block it long after an outage has ended.
+    # A pool opens one connection at a time: one that hangs would block it long after an outage has ended.
     "connect_timeout": 2,
-    # A server that was the primary and only reads now is not used.
+    # A former primary, which is read-only now, is not used.
     "target_session_attrs": "read-write",
     **_database.get("OPTIONS", {}),
     # By default the pool waits longer after each attempt, up to minutes after an outage has ended.
@@ -332,7 +332,7 @@ CACHES = {
 
 CELERY_BROKER_URL = BROKER_URL
 if not BROKER_URL.startswith("amqp"):
-    # Else whoever queues a task would wait for ever on a machine that has vanished.
+    # Otherwise queueing a task would block for ever on a machine that has vanished.
     CELERY_BROKER_TRANSPORT_OPTIONS = {"socket_connect_timeout": 4, "socket_timeout": 10, "socket_keepalive": True}
 CELERY_TASK_IGNORE_RESULT = True
 # A worker may be killed during a task: tasks are safe to run twice, and are then queued again.
@@ -342,7 +342,7 @@ CELERY_TASK_TIME_LIMIT = 900
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_TIMEZONE = "UTC"
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
-# Work that volunteers ask for, and what may take long, has workers of its own: no other task waits for it.
+# Requested work, and what may take long, has workers of its own, so that no other task waits for it.
 CELERY_TASK_ROUTES = {
     "accounting.tasks.import_statistics_of": {"queue": "requested"},
     "accounting.tasks.ask_for_account": {"queue": "requested"},
@@ -351,7 +351,7 @@ CELERY_TASK_ROUTES = {
     "portal.tasks.carry_out_maintenance": {"queue": "requested"},
 }
 CELERY_TASK_DEFAULT_QUEUE = "celery"
-# In memory: the database says what was done when (portal/periodic/turns.py).
+# In memory: the database records what was done when (portal/periodic/turns.py).
 CELERY_BEAT_SCHEDULER = "celery.beat:Scheduler"
 CELERY_BEAT_SCHEDULE = timetable(
     ROOMS,
@@ -411,16 +411,16 @@ USE_I18N = True
 # Texts are written in English. Each other language has catalogues (CONTRIBUTING.md).
 LANGUAGES = [("en", "English"), ("de", "Deutsch"), ("es", "Español"), ("fr", "Français")]
 TRANSLATIONS = [code for code, _name in LANGUAGES if code != LANGUAGE_CODE]
-# Named here, the apps' translations come before those that libraries have of the same text.
+# Listed here, the apps' translations take precedence over those of libraries for the same text.
 LOCALE_PATHS = [BASE_DIR / app / "locale" for app in catalogue_apps]
 FORMAT_MODULE_PATH = "portal.languages.formats"
 TIME_ZONE = "UTC"
 USE_TZ = True
 STATIC_URL = "static/"
 STATIC_ROOT = VAR_DIR / "static"
-# Chart.js comes with the admin's theme, which would load it on all pages: an empty file of that name is in static/.
+# Chart.js comes with the admin's theme, which would load it on all pages, so static/ has an empty file of that name.
 STATICFILES_DIRS = [BASE_DIR / "static", ("chartjs", THEME_DIR / "static" / "unfold" / "js" / "chart")]
-# Programs, inputs and outputs of jobs, in a folder or wherever the storage class keeps them.
+# Programs, inputs and outputs of jobs, in a folder or wherever the storage class puts them.
 MEDIA_ROOT = Path(env.text("FILES_DIR", str(VAR_DIR / "files")))
 STORAGES: dict[str, Any] = {
     "default": object_storage.storage_entry(),
@@ -428,16 +428,16 @@ STORAGES: dict[str, Any] = {
         "BACKEND": env.text("STATICFILES_STORAGE", "whitenoise.storage.CompressedManifestStaticFilesStorage"),
     },
 }
-# Pages name the hashed files alone, so the others need neither room nor compressing.
+# Pages refer only to the hashed files, so the others need neither space nor compression.
 WHITENOISE_KEEP_ONLY_HASHED_FILES = True
-# What is compressed by itself, and what only developers' tools ask for.
+# Formats that are compressed already, and files that only developers' tools request.
 WHITENOISE_SKIP_COMPRESS_EXTENSIONS = ("png", "jpg", "gif", "webp", "ico", "woff", "woff2", "ttf", "eot", "gz", "map")
-# What BOINC clients ask. It bypasses all middleware.
+# The addresses that BOINC clients request. They bypass all middleware.
 CLIENT_PATHS = paths_of(ROOMS)
 # The time limits of a client's body, beyond the time that its length needs, and of its answer.
 CLIENT_BODY_SECS = env.integer("CLIENT_BODY_SECS", 20, low=1, high=600)
 CLIENT_ANSWER_SECS = env.integer("CLIENT_ANSWER_SECS", 60, low=1, high=600)
-# Requests of one address, or of one IPv6 network (/64), that an event loop has under way at once.
+# Concurrent requests of one address, or of one IPv6 network (/64), in an event loop.
 REQUESTS_PER_ADDRESS = env.integer("REQUESTS_PER_ADDRESS", 100, low=1, high=100_000)
 SPECTACULAR_SETTINGS = {
     "TITLE": f"{SITE_NAME} REST API",
@@ -465,7 +465,7 @@ ACCOUNT_ADAPTER = "portal.people.adapter.AccountAdapter"
 ACCOUNT_USER_MODEL_USERNAME_FIELD = None
 ACCOUNT_LOGIN_METHODS = {"email"}
 ACCOUNT_SIGNUP_FIELDS = ["email*", "password1*"]
-# An account works at once: somebody who came to attach a computer is asked for the confirmation later.
+# An account works at once: somebody who came to attach a computer is asked to confirm the address later.
 ACCOUNT_EMAIL_VERIFICATION = "optional"
 ACCOUNT_CHANGE_EMAIL = True
 ACCOUNT_EMAIL_NOTIFICATIONS = True
@@ -478,19 +478,19 @@ MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
 MFA_PASSKEY_LOGIN_ENABLED = True
 vars().update(env.mail(env.secret("EMAIL_URL") or "consolemail://"))
 EMAIL_TIMEOUT = 10
-# The dashboard has mails that were sent and refused.
+# The dashboard shows mails that were sent and refused.
 COUNTED_EMAIL_BACKEND = vars()["EMAIL_BACKEND"]
 EMAIL_BACKEND = "portal.ops.mail_backend.CountingBackend"
 DEFAULT_FROM_EMAIL = env.text("DEFAULT_FROM_EMAIL", "Cobblestone <noreply@example.org>")
 
-# --- what the site asks of other servers ------------------------------------------------------------------
-# Networks that it may ask although they are not public.
+# --- requests to other servers ------------------------------------------------------------------
+# Networks that the site may ask although they are not public.
 FETCH_ALLOWED_NETWORKS = env.networks("FETCH_ALLOWED_NETWORKS")
-# All of a request, redirects included.
+# Time limit of a request, redirects included.
 FETCH_TIMEOUT_SECS = env.integer("FETCH_TIMEOUT_SECS", 20, low=1, high=300)
 
 # --- security -------------------------------------------------------------------------------------------
-# Whether there is a proxy in front, whose X-Forwarded-For, X-Forwarded-Proto and X-Request-ID are trusted.
+# Whether a proxy is in front, whose X-Forwarded-For, X-Forwarded-Proto and X-Request-ID are trusted.
 BEHIND_PROXY = env.switch("BEHIND_PROXY", False)
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if BEHIND_PROXY else None
 SECURE_SSL_REDIRECT = HTTPS and env.switch("SECURE_SSL_REDIRECT", True)
@@ -500,22 +500,22 @@ SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = LANGUAGE_COOKIE_SECURE = HTTPS
 LANGUAGE_COOKIE_HTTPONLY = True
 LANGUAGE_COOKIE_AGE = 365 * 86_400
 LANGUAGE_COOKIE_SAMESITE = "Lax"
-# Operators without a second factor can do nothing but set one up.
+# Operators without a second factor can only set one up.
 STAFF_SECOND_FACTOR = env.switch("STAFF_SECOND_FACTOR", HTTPS)
 # Whether the password of an account with a second factor is enough for its BOINC clients, which cannot ask for it.
 CLIENT_PASSWORD_ALONE = env.switch("CLIENT_PASSWORD_ALONE", False)
-# What one operator asks for in the admin another one has to confirm, where it could do most harm.
+# Whether steps in the admin that could do most harm have to be confirmed by a second operator.
 TWO_PERSONS = env.switch("TWO_PERSONS", False)
-# Operators who do nothing for this long have to sign in again; 0: no limit.
+# Operators who are idle for this long have to sign in again; 0: no limit.
 STAFF_IDLE_SECS = env.integer("STAFF_IDLE_SECS", 3600, low=0, high=14 * 86_400)
 SESSION_ENGINE = "portal.sign_in.sessions"
 SESSION_COOKIE_HTTPONLY = True
-# Browsers take a cookie with this prefix only from this very host, over https: none from a neighbour under its domain.
+# Browsers accept a cookie with this prefix only from this very host, over https: none from another host of its domain.
 _COOKIE_PREFIX = "__Host-" if HTTPS else ""
 SESSION_COOKIE_NAME = f"{_COOKIE_PREFIX}sessionid"
 CSRF_COOKIE_NAME = f"{_COOKIE_PREFIX}csrftoken"
 KNOWN_BROWSER_COOKIE_NAME = f"{_COOKIE_PREFIX}known"
-# Messages to the next page are in the session, not in one more cookie.
+# Messages to the next page are stored in the session, not in another cookie.
 MESSAGE_STORAGE = "django.contrib.messages.storage.session.SessionStorage"
 X_FRAME_OPTIONS = "DENY"
 UNFOLD = {
@@ -530,10 +530,10 @@ UNFOLD = {
     "COLORS": ADMIN_COLORS,
 }
 
-# Changes of settings: kept in a table of ours, with their values as they are, not as text (portal/audit).
+# Changes of settings are stored in a table of ours, with their values as JSON instead of text (portal/audit).
 AUDITLOG_LOGENTRY_MODEL = "portal.Change"
 AUDITLOG_STORE_JSON_CHANGES = True
-# Without its own, unused table, which would point at people.
+# Without its own unused table, which would have foreign keys to people.
 MIGRATION_MODULES = {"auditlog": None}
 
 # --- monitoring -------------------------------------------------------------------------------------------

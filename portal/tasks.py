@@ -1,4 +1,4 @@
-"""Background tasks of the site itself."""
+"""The site's own background tasks."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = [
 
 @shared_task
 def tidy_up() -> None:
-    """Once a day: remove what has expired."""
+    """Remove what has expired. Runs once a day."""
     housekeeping.remove_expired()
     key_upkeep.end_outdated_keys(timezone.now())
     security_events.delete_old(timezone.now())
@@ -37,37 +37,37 @@ def tidy_up() -> None:
 
 @shared_task
 def carry_out_requested() -> None:
-    """Do a piece of work that a volunteer asked for; in a queue of its own, so that no other task waits for it."""
+    """Do work that a volunteer asked for; in a queue of its own, so that no other task waits for it."""
     queue.carry_out_next()
 
 
 @shared_task(time_limit=runs.TIME_LIMIT_SECS)
 def carry_out_maintenance(run_id: int) -> None:
-    """Do what an operator started on the page "Maintenance"; in the same queue, as it may take hours."""
+    """Run a job that an operator started on the page "Maintenance"; in the same queue, as it may take hours."""
     runs.carry_out(run_id)
 
 
 @shared_task
 def look_after_requested() -> None:
-    """Queue again what lost workers had, and tell workers of what waits."""
+    """Requeue lost workers' pieces, and tell workers about waiting work."""
     queue.requeue_lost(database_now())
-    runs.tell_again(timezone.now())
+    runs.resend_lost(timezone.now())
 
 
 @shared_task
 def send_waiting_mails() -> None:
-    """Every minute, and when there is one: mails about what BOINC clients did."""
+    """Send mails about what BOINC clients did. Runs every minute, and when there is one."""
     key_mails.send_waiting(timezone.now())
 
 
 @shared_task
 def take_figures() -> None:
-    """Every ten minutes: the figures of the dashboard and of the public status."""
+    """Take the figures of the dashboard and of the public status. Runs every ten minutes."""
     note_about()
     record.take_all(timezone.now())
 
 
 @shared_task
 def thin_figures() -> None:
-    """Once a day: old figures become fewer."""
+    """Thin out old figures. Runs once a day."""
     thinning.thin(timezone.now())

@@ -1,4 +1,4 @@
-"""Addresses of the site: the pages of accounts here; each other app has its own."""
+"""Addresses of the site: those of account pages; each other app has its own."""
 
 from allauth.account.decorators import secure_admin_login
 from allauth.account.views import password_set
@@ -32,7 +32,7 @@ urlpatterns = [
     path("healthz", healthz),
     path("readyz", readyz),
     path("metrics", metrics),
-    # Where browsers, search engines and finders of a weakness look
+    # Well-known addresses for browsers, search engines and security researchers
     path("favicon.ico", favicon),
     path("robots.txt", robots),
     path("sitemap.xml", sitemap, name="sitemap"),
@@ -68,7 +68,7 @@ urlpatterns += [
     path("look-around/leave/", leave, name="leave_look_around"),
 ]
 urlpatterns += client_urls()
-# The rooms that this installation has. The first that there is has the front page.
+# The rooms that this installation has. The first one has the front page.
 if "account_manager" in settings.ROOMS:
     urlpatterns += [path("", include("accounting.urls"))]
 if "project" in settings.ROOMS:
@@ -80,8 +80,8 @@ if "emulator" in settings.ROOMS:
     urlpatterns += [path("api/v1/experiments/", include("emulator.rest.urls"))]
 for app in apps_in_use():
     urlpatterns += app.urls()
-# Behind the addresses of all rooms
+# After the addresses of all rooms
 urlpatterns += [path("api/v1/", include("portal.rest.urls")), re_path(r"^api(?:/|$)", unknown_address)]
 if {"account_manager", "project"} & {*settings.ROOMS}:
-    # Of the project as of the site. BOINC's Android app writes two slashes.
+    # Below the project as below the site. BOINC's Android app writes two slashes.
     urlpatterns += [re_path(r"^(?:/+)?(?:project/+)?(?P<name>\w+)\.php$", boinc_page, name="boinc_page")]

@@ -16,7 +16,7 @@ django.setup(set_prefix=False)
 # Not imported above: its imports need the metrics' folder and Django's models.
 import_string("portal.ops.heartbeats.start_web")("pages")
 application = import_string("django.core.handlers.wsgi.WSGIHandler")()
-# Imports all views now: the first client need not wait for them, and a broken one ends the start.
+# Imports all views now, so that the first client does not wait for them and a broken one fails the start.
 _ = get_resolver().url_patterns
 # The 170,000 objects loaded by now stay. A full garbage collection needs 80 ms for them, and this process answers
 # nothing meanwhile; frozen objects are skipped.

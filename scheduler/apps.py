@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from portal.audit.proposals import Proposal
     from portal.audit.register import Audited
-    from portal.audit.steps import Operation
+    from portal.audit.steps import RowOperation
     from portal.audit.two_persons import StepKind
     from portal.dashboard.navigation import AdminPage
     from portal.dashboard.registry import Part
@@ -35,7 +35,7 @@ class SchedulerConfig(extras.SiteApp):
 
         return [Audited(PlanClass), Audited(AppKeyword), Audited(Submitter), Audited(WorkBlock)]
 
-    def operations(self) -> Mapping[str, Operation]:
+    def operations(self) -> Mapping[str, RowOperation]:
         from scheduler.releases.steps import OPERATIONS
 
         return OPERATIONS

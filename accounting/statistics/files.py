@@ -18,7 +18,7 @@ from django.conf import settings
 
 from accounting.statistics.store import Source
 from accounting.wire.statistics import Kind, records, unpack
-from portal.fetch.errors import NotKept, StatusError
+from portal.fetch.errors import NotStored, StatusError
 from portal.fetch.fetcher import Download, FetchLimits, Version, fetch
 
 SECS: Final = 240.0
@@ -63,7 +63,7 @@ def download(project_id: int, url: str) -> Path:
         # There is more of it here than there.
         _about_path(_path(project_id, url)).unlink(missing_ok=True)
         return _download(project_id, url)
-    except (NotKept, OSError):
+    except (NotStored, OSError):
         # Others need the room.
         drop(project_id)
         raise

@@ -18,7 +18,7 @@ from psycopg.errors import LockNotAvailable
 from credit.changes import sql
 from credit.models import AppVersion, HostAppVersion, StatisticsSnapshot
 from portal.audit.proposals import Proposal
-from portal.audit.steps import Operation
+from portal.audit.steps import RowOperation
 from portal.audit.undo import OPERATION as OPERATION_KEY
 from portal.audit.values import Line, in_words
 from portal.models import Change
@@ -167,7 +167,7 @@ def _undo(change: Change) -> Proposal:
     )
 
 
-operation: Final[Any] = Operation(
+operation: Final[Any] = RowOperation(
     title=_title,
     lines=_lines,
     notes=_notes,

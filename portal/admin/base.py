@@ -1,4 +1,4 @@
-"""What all pages of the admin keep to: no secrets in addresses, and rows that nobody edits."""
+"""Base classes of the admin's pages: no secrets in addresses, and rows that nobody edits."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SECRETS = frozenset({"password", "client_password", "next_client_password", "tok
 
 
 def own_direction(name: str) -> SafeString:
-    """A name in a list: in its own direction, whatever stands beside it."""
+    """Isolate the text direction of a name in a list from what surrounds it."""
     return format_html("<bdi>{}</bdi>", name)
 
 
@@ -54,7 +54,7 @@ class SecretLookups(ModelAdmin):
         return fields if may_see else [name for name in fields if not name.endswith("email")]
 
     def formfield_for_dbfield(self, db_field: Field[Any, Any], request: HttpRequest, **kwargs: Any) -> Any:
-        """Names come through the check of all doors."""
+        """Check names as every other form does."""
         if db_field.name in NAMES and isinstance(db_field, CharField):
             kwargs["form_class"] = NameField
         return super().formfield_for_dbfield(db_field, request, **kwargs)
@@ -67,7 +67,7 @@ class SecretLookups(ModelAdmin):
 
 
 class LabelledRows(TabularInline):
-    """A table of rows within a form, whose fields tell screen readers what the table's head tells the eye."""
+    """A table of rows within a form; each field carries its column's heading for screen readers."""
 
     def formfield_for_dbfield(self, db_field: Field[Any, Any], request: HttpRequest, **kwargs: Any) -> Any:
         field = super().formfield_for_dbfield(db_field, request, **kwargs)

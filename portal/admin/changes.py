@@ -25,13 +25,13 @@ from portal.audit.steps import sections_of
 from portal.audit.values import lines_of, row_words_of
 from portal.models import Change, SignedEntry, SiteText, User
 
-admin.site.unregister(Change)  # as django-auditlog shows it
+admin.site.unregister(Change)  # django-auditlog's own page
 VOLUNTEERS_OWN = frozenset({("accounting", "userproject")})
-"""Tables with rows of volunteers, whose changes by operators are kept, by app and model."""
+"""Volunteers' tables, by app and model: changes that operators make in them are recorded."""
 
 
 class SettingKindFilter(admin.SimpleListFilter):
-    """By the kind of row; those that have changes."""
+    """Filters by the kind of row, among those that have changes."""
 
     title = _("kind of setting")
     parameter_name = "kind"
@@ -88,7 +88,7 @@ class ChangeAdmin(ReadOnlyAdmin):
         return changes
 
     def has_view_permission(self, request: HttpRequest, obj: Change | None = None) -> bool:
-        """Whoever sees a volunteer's own row sees its changes; whoever sees all changes also sees those of settings."""
+        """Allow it to those who see the volunteer's row or, for settings, either all changes or the row."""
         kind = obj.content_type.natural_key() if obj is not None else None
         if kind in VOLUNTEERS_OWN:
             return bool(request.user.has_perm("{}.view_{}".format(*kind)))
@@ -99,7 +99,7 @@ class ChangeAdmin(ReadOnlyAdmin):
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """A change with its values, what it did, and "Undo"."""
+        """Show a change with its values, its effect and "Undo"."""
         if not object_id.isdecimal():
             raise Http404("no such change")
         change = get_object_or_404(Change.objects.select_related("actor", "content_type", "undoes"), pk=object_id)
@@ -124,7 +124,7 @@ class ChangeAdmin(ReadOnlyAdmin):
         return TemplateResponse(request, "portal/audit/change.html", context)
 
     def undo_view(self, request: HttpRequest, pk: int) -> HttpResponse:
-        """To the step, with the values before."""
+        """Propose the earlier values, and lead to the step before the change."""
         change = get_object_or_404(Change, pk=pk)
         row = undo.row_of(change)
         if row is None:
@@ -134,7 +134,7 @@ class ChangeAdmin(ReadOnlyAdmin):
         proposal = undo.proposal_of(change, row)
         if proposal is None:
             self.message_user(
-                request, gettext("There is nothing to undo: the earlier values are in force, or were not kept.")
+                request, gettext("There is nothing to undo: the earlier values are in effect, or were not stored.")
             )
             return redirect("admin:portal_change_change", pk)
         return redirect("admin:portal_change_step", proposals.keep(request.session, proposal))
@@ -142,7 +142,7 @@ class ChangeAdmin(ReadOnlyAdmin):
 
 @admin.register(SignedEntry)
 class SignedEntryAdmin(ReadOnlyAdmin):
-    """The log of releases, keys and addresses of projects, which is only ever added to, and its export."""
+    """The append-only log of releases, keys and project addresses, and its export."""
 
     list_display = ("number", "at", "kind", "who", "told")
     list_display_links = ("number",)
@@ -198,7 +198,7 @@ def _row_url(change: Change) -> str:
 
 @admin.register(SiteText)
 class SiteTextAdmin(AuditedAdmin):
-    """What the pages /about/, /privacy/ and /terms/ say; without a row, what comes with the software."""
+    """The texts of /about/, /privacy/ and /terms/; without a row, a page has the text that comes with the software."""
 
     list_display = ("page", "changed_at")
     fields = ("page", "text")

@@ -24,7 +24,7 @@ from portal.people.fresh_login import needs_fresh_login
 
 @admin.register(ConfirmationRequest)
 class ConfirmationRequestAdmin(ReadOnlyAdmin):
-    """What one operator asked for, for another one to confirm."""
+    """Steps that one operator asked for and another one has to confirm."""
 
     list_display = ("subject", "step", "asked_by", "asked_at", "decision", "decided_by", "decided_at")
     list_filter = ("is_confirmed",)
@@ -50,7 +50,7 @@ class ConfirmationRequestAdmin(ReadOnlyAdmin):
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """A step, and what it would change."""
+        """Show a step and what it would change."""
         if not object_id.isdecimal():
             raise Http404("no such step")
         row = get_object_or_404(ConfirmationRequest.objects.select_related("asked_by", "decided_by"), pk=object_id)
@@ -72,7 +72,7 @@ class ConfirmationRequestAdmin(ReadOnlyAdmin):
 
     @needs_fresh_login()
     def decide(self, request: HttpRequest, pk: int) -> HttpResponse:
-        """Confirm or refuse it."""
+        """Confirm or refuse a step."""
         row = get_object_or_404(ConfirmationRequest, pk=pk)
         if not self.has_view_permission(request, row):
             raise PermissionDenied
@@ -83,7 +83,7 @@ class ConfirmationRequestAdmin(ReadOnlyAdmin):
             messages.error(request, str(refusal))
         else:
             message = (
-                gettext("Confirmed: it is done.") if decided.is_confirmed else gettext("Refused: nothing was changed.")
+                gettext("Confirmed and done.") if decided.is_confirmed else gettext("Refused: nothing was changed.")
             )
             messages.success(request, message)
         return redirect("admin:portal_confirmationrequest_change", pk)

@@ -54,7 +54,7 @@ class HostLimitRequestAdmin(ReadOnlyAdmin):
 
 
 def _tell(decided: HostLimitRequest) -> None:
-    """Note it for the person, and write to them; a mail that is not accepted is only logged."""
+    """Record the decision for the person, and mail them; a mail that is not accepted is only logged."""
     if decided.is_granted:
         record(decided.user, Kind.RIGHTS_CHANGED, BY_OPERATOR, "new computers per day")
     words = {

@@ -56,7 +56,7 @@ _FIELD_CODES = {
 
 
 class LowerCaseEmail:
-    """A mixin for forms: the address is the login, in lower case."""
+    """A mixin for forms that lower-cases the address, which is the login."""
 
     cleaned_data: dict[str, Any]
 
@@ -89,9 +89,9 @@ class PersonForm(LowerCaseEmail, UserChangeForm):
 
 
 class NewPasswordForm(AdminPasswordChangeForm):
-    """Set or disable a person's password; it ends what the old one gave access to, as a reset by mail does.
+    """Set or disable a person's password; this ends what the old one gave access to, as a reset by mail does.
 
-    Sessions end with the password itself, but for that of an operator who sets their own.
+    Sessions end with the password itself, except that of an operator who sets their own.
     """
 
     @transaction.atomic
@@ -121,7 +121,7 @@ class UserAdmin(SecretLookups, DjangoUserAdmin, ModelAdmin):
     form = PersonForm
     add_form = NewPersonForm
     change_password_form = NewPasswordForm
-    # Django's own only says that there is more to be set afterwards.
+    # Django's own template only says that more can be set afterwards.
     add_form_template = None
     ordering = ("email",)
     shown_name = column("name", _("display name"), own_direction)
@@ -155,14 +155,14 @@ class UserAdmin(SecretLookups, DjangoUserAdmin, ModelAdmin):
         self.message_user(request, text % {"number": len(held)})
 
     def has_allow_permission(self, request: HttpRequest) -> bool:
-        """Not where two persons are needed: anyone who reads an operator's mail could confirm as them after a reset."""
+        """Not where two persons are needed: whoever reads an operator's mail could confirm as them after a reset."""
         return bool(request.user.is_superuser) and not two_persons.is_on()
 
     def get_readonly_fields(self, request: HttpRequest, obj: User | None = None) -> list[str]:
         """Only superusers change rights: otherwise whoever may change people could make themselves one."""
         fields = list(self.readonly_fields)
         if obj is not None and AccountBlock.objects.filter(user=obj).exists():
-            # Support unblocks it; then the reason goes, too.
+            # Support unblocks the account, which also removes the reason.
             fields.append("is_active")
         if obj is not None and is_others_login(request, obj):
             fields.append("email")
@@ -203,7 +203,7 @@ class UserAdmin(SecretLookups, DjangoUserAdmin, ModelAdmin):
         groups, permissions = given.get("groups"), given.get("user_permissions")
         if groups is None or permissions is None:
             return
-        before, after = rights_requests.rights_of(obj), rights_requests.wanted(obj, groups, permissions)
+        before, after = rights_requests.rights_of(obj), rights_requests.requested_rights(obj, groups, permissions)
         if not rights_requests.are_more(before, after):
             return
         obj.is_staff, obj.is_superuser, obj.is_active = before["is_staff"], before["is_superuser"], before["is_active"]
@@ -220,7 +220,7 @@ class UserAdmin(SecretLookups, DjangoUserAdmin, ModelAdmin):
 
     @needs_fresh_login(to_look=True)
     def user_change_password(self, request: HttpRequest, id: str, form_url: str = "") -> HttpResponse:
-        """Where two people decide, nobody sets another operator's password, with which to confirm their own steps."""
+        """Where two persons decide, nobody sets another operator's password: they could then confirm as both."""
         other = self.get_object(request, id)
         if other is not None and is_others_login(request, other):
             raise PermissionDenied
@@ -229,12 +229,12 @@ class UserAdmin(SecretLookups, DjangoUserAdmin, ModelAdmin):
 
 
 def is_others_login(request: HttpRequest, other: User) -> bool:
-    """Whether this is another operator's account, whose login is theirs alone because two persons are needed."""
+    """Whether this is another operator's login, which is theirs alone because two persons are needed."""
     return two_persons.is_on() and (other.is_staff or other.is_superuser) and other != request.user
 
 
 def _tell_of_form(before: User, user: User, form: forms.ModelForm[User]) -> None:
-    """The mails about a form that changed somebody's address or rights."""
+    """Mail the person about a changed address or changed rights."""
     if before.email != user.email:
         words = {"before": before.email, "after": user.email}
         what = format_lazy(_("The e-mail address was changed from {before} to {after}."), **words)
@@ -316,7 +316,7 @@ class ApiTokenAdmin(TokenAdmin):
 
 
 class ConsentKindFilter(admin.SimpleListFilter):
-    """By what was agreed to, in words."""
+    """Filters by what was agreed to."""
 
     title = _("consent")
     parameter_name = "kind"

@@ -23,7 +23,7 @@ from portal.templatetags.display import significant
 
 
 class StateFilter(admin.SimpleListFilter):
-    """By the state of a piece of requested work."""
+    """Filters by the state of requested work."""
 
     title = _("state")
     parameter_name = "state"
@@ -37,7 +37,7 @@ class StateFilter(admin.SimpleListFilter):
 
 
 class PlacedChangeList(ChangeList):
-    """Knows the places of the rows that it shows; one statement for each kind of work on the page."""
+    """Looks up the rows' places in the queue, with one statement for each kind of work on the page."""
 
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)

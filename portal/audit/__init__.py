@@ -1,1 +1,1 @@
-"""Changes of settings: each is kept with who made it, why, and its values before and after; and can be undone."""
+"""Changes of settings: each is recorded with who made it, why, and its values before and after; and can be undone."""

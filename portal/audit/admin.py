@@ -19,14 +19,14 @@ from unfold.admin import ModelAdmin
 from portal.audit import proposals, signed_log
 from portal.audit.proposals import Proposal
 from portal.audit.steps import forecast_of
-from portal.audit.values import in_words, kept, lines_of
+from portal.audit.values import in_words, lines_of, stored
 from portal.models import Change
 
 CHANGES_PER_PAGE = 50
 
 
 class SeenField(forms.CharField):
-    """What was there when the form was made; no setting."""
+    """Carries the values from when the form was made; not a setting itself."""
 
     widget = forms.HiddenInput
 
@@ -48,7 +48,7 @@ class AuditedForm(forms.ModelForm):
         return [field for field in self.instance._meta.concrete_fields if field.editable and field.name in self.fields]
 
     def _present(self) -> dict[str, Any]:
-        return {field.name: kept(self.instance, field.name) for field in self._columns()}
+        return {field.name: stored(self.instance, field.name) for field in self._columns()}
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or self.cleaned_data
@@ -82,7 +82,7 @@ def _parsed(text: str) -> dict[str, Any]:
 
 
 class AuditedAdmin(ModelAdmin):
-    """Settings whose changes are kept. For those with a forecast, "Save" leads to the step before the change."""
+    """Settings whose changes are recorded. For those with a forecast, "Save" leads to the step before the change."""
 
     form = AuditedForm
 
@@ -90,12 +90,12 @@ class AuditedAdmin(ModelAdmin):
         fieldsets = [(name, dict(options)) for name, options in super().get_fieldsets(request, obj)]
         first = fieldsets[0][1]
         fields = tuple(name for name in first["fields"] if name != "seen")
-        # The form of a row that is to be made has nothing to overwrite.
+        # A new row's form has nothing to overwrite.
         first["fields"] = (*fields, "seen") if obj is not None else fields
         return fieldsets
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
-        """What is about to be saved stays as the form compares it, until it is saved."""
+        """Lock a row that is about to be saved, so that it stays as the form compares it."""
         entry = super().get_object(request, object_id, from_field)
         if entry is not None and request.method == "POST" and connection.in_atomic_block:
             signed_log.lock_for(self.model)
@@ -111,7 +111,7 @@ class AuditedAdmin(ModelAdmin):
             request.step = proposals.keep(request.session, proposal)  # type: ignore[attr-defined]  # our own attribute
 
     def save_settings(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
-        """What is saved at once, without the step."""
+        """Save at once, without the step."""
         super().save_model(request, obj, form, change)
 
     def _proposal(self, obj: Any, form: Any) -> Proposal | None:
@@ -121,9 +121,9 @@ class AuditedAdmin(ModelAdmin):
         before = self.model._default_manager.get(pk=obj.pk)
         columns = {field.name for field in self.model._meta.concrete_fields}
         changes = {
-            name: [kept(before, name), kept(obj, name)]
+            name: [stored(before, name), stored(obj, name)]
             for name in form.changed_data
-            if name in columns and kept(before, name) != kept(obj, name)
+            if name in columns and stored(before, name) != stored(obj, name)
         }
         return Proposal(model=self.model._meta.label, pk=obj.pk, changes=changes) if changes else None
 
@@ -139,7 +139,7 @@ class AuditedAdmin(ModelAdmin):
     def history_view(
         self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """All changes of a row, newest first, with their values."""
+        """Show all changes of a row, newest first, with their values."""
         row = self.get_object(request, object_id)
         if row is None:
             raise Http404("no such row")

@@ -14,27 +14,27 @@ from portal.audit import signed_log, two_persons
 from portal.audit.proposals import Proposal
 from portal.audit.register import label_of
 from portal.audit.steps import forecast_of, operation_named
-from portal.audit.values import Line, in_words, kept, restored
+from portal.audit.values import Line, in_words, restored, stored
 from portal.audit.who import changes_by
 from portal.models import Change, User
 
 
 class NothingToDo(Exception):
-    """The row has the values already."""
+    """The row already has the values."""
 
 
 @dataclass
 class ChangedMeanwhile(Exception):
-    """Somebody changed the row since the proposal was made; ``lines``: from what was seen to what is there now."""
+    """Somebody changed the row after the proposal was made; ``lines``: from the values seen to those there now."""
 
     lines: list[Line]
 
 
 def carry_out(proposal: Proposal, person: User | None, reason: str) -> Change:
-    """Raises `ChangedMeanwhile`, `NothingToDo`, ValidationError, or DoesNotExist if the row is gone.
+    """Carry out a proposal, and return the change that was recorded.
 
-    ``person`` None: a command does it. Locks the signed log if the change may come into it, then what
-    the operation says, then the row.
+    ``person`` None: a command does it. Locks the signed log if the change may belong in it, then what the operation
+    names, then the row. Raises `ChangedMeanwhile`, `NothingToDo`, ValidationError, or DoesNotExist if the row is gone.
     """
     model = proposal.model_class()
     operation = operation_named(proposal.operation)
@@ -65,7 +65,7 @@ def differences(row: Model, proposal: Proposal) -> list[Line]:
     """Fields that are not as they were when the change was proposed."""
     differing = []
     for name, (before, _) in proposal.changes.items():
-        now = kept(row, name)
+        now = stored(row, name)
         if now != before:
             field: Any = row._meta.get_field(name)
             differing.append(Line(name, label_of(type(row), name), in_words(field, before), in_words(field, now)))

@@ -16,11 +16,11 @@ _MAX_KEPT: Final = 20
 
 @dataclass(slots=True)
 class Proposal:
-    """What is to become of a row.
+    """A proposed change of a row.
 
-    ``changes``: {field: [before, after]} as a change keeps values. ``operation``: something else than fields, by its
+    ``changes``: {field: [before, after]} as a change stores values. ``operation``: something other than fields, by its
     name in `portal.extras.SiteApp.operations`, with ``subject``, what it needs to know. ``undoes``: the change whose
-    values are put back. ``preview``: the last preview that was asked for.
+    values are restored. ``preview``: the last preview that was requested.
     """
 
     model: str
@@ -36,7 +36,7 @@ class Proposal:
 
 
 def keep(session: SessionBase, proposal: Proposal, key: str = "") -> str:
-    """The key under which the session has it; the oldest of many are forgotten."""
+    """Keep a proposal in the session, and return its key; the oldest of many are forgotten."""
     key = key or secrets.token_urlsafe(9)
     proposals = session.get(_SESSION_KEY, {})
     proposals[key] = asdict(proposal)

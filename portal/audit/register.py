@@ -1,4 +1,4 @@
-"""Which settings are audited: a model with its fields. Whatever saves or deletes a row of it leaves a change."""
+"""Which settings are audited: models and their fields. Whatever saves or deletes a row of them leaves a change."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ NOTHING = gettext_noop("(none)")
 
 
 class Audited(NamedTuple):
-    """A table of settings: changes of its editable fields are kept.
+    """A table of settings: changes of its editable fields are recorded.
 
-    State that the site itself writes is in fields that cannot be edited: it is left out. Bulk writes and ``update()``
-    leave no change, so they are for state. ``secret``: fields of which it is kept that they changed, without their
-    values. ``signed``: fields whose changes come into the signed log, too.
+    State that the site itself writes is in fields that are not editable, and left out. Bulk writes and ``update()``
+    leave no change, so they are for state. ``secret``: fields whose changes are recorded without their values.
+    ``signed``: fields whose changes also go into the signed log.
     """
 
     model: type[Model]
@@ -29,7 +29,7 @@ class Audited(NamedTuple):
 
 
 def audit(table: Audited) -> None:
-    """Have the changes kept, from now on."""
+    """Record changes of this table from now on."""
     fields = [field.name for field in table.model._meta.concrete_fields if field.editable and not field.primary_key]
     auditlog.register(
         table.model,
@@ -40,7 +40,7 @@ def audit(table: Audited) -> None:
 
 
 def hide(value: str) -> str:
-    """What stands in the place of a secret; ``value`` as text, with None for none."""
+    """Return what is shown instead of a secret; ``value`` as text, "None" for none."""
     return NOTHING if value in ("", "None") else HIDDEN
 
 
@@ -49,7 +49,7 @@ def is_audited(model: type[Model]) -> bool:
 
 
 def label_of(model: type[Model] | None, name: str) -> str:
-    """What a field is called on its form; of one that is gone from the site, its name."""
+    """A field's label on its form; its name if the site no longer has the field."""
     try:
         field: Any = model._meta.get_field(name) if model is not None else None
     except FieldDoesNotExist:
@@ -58,7 +58,7 @@ def label_of(model: type[Model] | None, name: str) -> str:
 
 
 def fields_of(model: type[Model]) -> list[Any]:
-    """The audited fields of a model that are no secrets."""
+    """The audited fields of a model, without secrets."""
     fields = auditlog.get_model_fields(model)
     names = [name for name in fields["include_fields"] if name not in fields["mask_fields"]]
     return [model._meta.get_field(name) for name in names]

@@ -1,4 +1,4 @@
-"""More rights for somebody: a step for two persons. Rights are taken away by one, at once."""
+"""Granting rights: a step for two persons. One person can take rights away, at once."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SWITCHES: Final = ("is_staff", "is_superuser", "is_active")
 
 
 def rights_of(user: User) -> Payload:
-    """The rights that are stored."""
+    """A person's stored rights."""
     stored = User.objects.get(pk=user.pk)
     groups = stored.groups.values_list("pk", flat=True)
     permissions = stored.user_permissions.values_list("pk", flat=True)
@@ -32,8 +32,8 @@ def _rights(switches: Iterable[bool], groups: Iterable[int], permissions: Iterab
     return {**dict(zip(_SWITCHES, switches, strict=True)), "groups": sorted(groups), "permissions": sorted(permissions)}
 
 
-def wanted(user: User, groups: Iterable[Group], permissions: Iterable[Permission]) -> Payload:
-    """What a form asks for: the switches are in the row, which is not saved yet."""
+def requested_rights(user: User, groups: Iterable[Group], permissions: Iterable[Permission]) -> Payload:
+    """The rights that a form asks for; its switches are already in the row, which is not saved yet."""
     switches = [user.is_staff, user.is_superuser, user.is_active]
     return _rights(switches, [group.pk for group in groups], [permission.pk for permission in permissions])
 
@@ -46,7 +46,7 @@ def are_more(before: Payload, after: Payload) -> bool:
 
 
 def _carry_out(payload: Payload, asked_by: User) -> None:
-    """Locks the person."""
+    """Give the person these rights. Locks the person."""
     user = User.objects.select_for_update(no_key=True).filter(pk=payload["user"]).first()
     if user is None or rights_of(user) != payload["before"]:
         raise StepRefused(gettext("Their rights were changed meanwhile. Ask again."))

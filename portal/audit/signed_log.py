@@ -1,9 +1,9 @@
-"""A log that nobody changes unnoticed: releases, changes of the code-signing key, and addresses of projects.
+"""A log that cannot be changed unnoticed: releases, changes of the code-signing key, and addresses of projects.
 
-Each entry is signed by a key of the site, and names the digest of the one before. So an entry that is changed, left out
-or put between others is found, also in an exported copy (`check_signed_log`). What the site signs it could sign again,
-and what is cut off at the end leaves no gap: only copies kept elsewhere show that, or the number and digest of the last
-entry, which each one leaves in the site's ordinary log.
+Each entry is signed with a key of the site and names the digest of the one before. So an entry that is changed, removed
+or inserted is noticed, also in an exported copy (`check_signed_log`). The site could sign its own forgery, and entries
+cut off at the end leave no gap: only copies kept elsewhere show that, or the number and digest of the last entry, which
+are also written to the site's ordinary log.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from portal.wire.statements import Statement
 
 log = structlog.get_logger("signed_log")
 TOLD_DIGITS: Final = 16
-"""Of a digest: the site's ordinary log hides what is as long as a key."""
+"""How much of a digest the site's ordinary log shows: it hides anything as long as a key."""
 
 
 @transaction.atomic
 def append(kind: SignedEntry.Kind, content: Statement, now: dt.datetime | None = None) -> SignedEntry:
-    """Add an entry, under the name of who changes settings just now. Locks the log (see `SignedEntry.lock`)."""
+    """Add an entry in the name of the person making changes. Locks the log (see `SignedEntry.lock`)."""
     SignedEntry.lock()
     last = SignedEntry.objects.first()
     person = person_now()
@@ -52,13 +52,13 @@ def append(kind: SignedEntry.Kind, content: Statement, now: dt.datetime | None =
     entry.digest = _digest(statement)
     entry.signature = statements.sign(statement, _key())
     entry.save(force_insert=True)
-    # The site's log is kept elsewhere, too: what is cut off at the end of this one shows there.
+    # The ordinary log is kept elsewhere, too, and so shows entries that were cut off here.
     transaction.on_commit(lambda: log.info("signed_log_entry", number=entry.number, digest=entry.digest[:TOLD_DIGITS]))
     return entry
 
 
 def statement_of(entry: SignedEntry) -> Statement:
-    """What is signed."""
+    """The statement that is signed."""
     return {
         "number": entry.number,
         "at": entry.at.astimezone(dt.UTC).isoformat(),
@@ -83,13 +83,13 @@ def public_key_text() -> str:
 
 
 def lock_for(model: type[Model]) -> None:
-    """Lock the log first, if changes of the table come into it; in a transaction that may change a row."""
+    """Lock the log first, if the table's changes go into it; call it in a transaction that may change a row."""
     if _signed(model):
         SignedEntry.lock()
 
 
 def lock_before_deletion(sender: type[Model], **_: Any) -> None:
-    """Locks before rows are deleted, with those that go with them."""
+    """Lock the log before rows are deleted, with those that go with them."""
     lock_for(sender)
 
 
@@ -98,7 +98,7 @@ def _signed(model: type[Model] | None) -> list[str]:
 
 
 def take_change(sender: type[Change], instance: Change, created: bool, **_: Any) -> None:
-    """After a change of settings was kept: whether it belongs into the log."""
+    """Append a recorded change of settings if any of its fields is signed."""
     model = instance.content_type.model_class()
     changes: Mapping[str, Any] = instance.changes or {}
     signed_changes = {name: changes[name] for name in _signed(model) if name in changes}
@@ -111,18 +111,18 @@ def take_change(sender: type[Change], instance: Change, created: bool, **_: Any)
 
 
 def export() -> Iterator[str]:
-    """The log from its first entry, a line of JSON each."""
+    """Yield the log from its first entry, one line of JSON each."""
     for entry in SignedEntry.objects.order_by("number").iterator():
         yield json.dumps(exported(entry), ensure_ascii=False) + "\n"
 
 
 def exported(entry: SignedEntry) -> dict[str, Any]:
-    """A statement and its signature."""
+    """An entry's statement with its signature."""
     return {"statement": statement_of(entry), "signature": entry.signature}
 
 
 def summary(entry: SignedEntry) -> str:
-    """An entry in a line: the version and what became of it, the beginnings of keys' digests, or the address."""
+    """Describe an entry in a line: the version and its action, the beginnings of the keys' digests, or the address."""
     content = entry.content
     if entry.kind == SignedEntry.Kind.RELEASE:
         return f"{content.get('version')}: {content.get('action')}"
@@ -135,11 +135,11 @@ def summary(entry: SignedEntry) -> str:
 
 
 def differences() -> Iterator[str]:
-    """A sentence for each entry that is not as it was written, or does not follow the one before."""
+    """Yield a sentence for each entry that was changed, or does not follow the one before."""
     key, previous, expected = _key().public_key(), "", 1
     for entry in SignedEntry.objects.order_by("number").iterator():
         if entry.number != expected:
-            yield f"entry {entry.number}: {expected} should come here"
+            yield f"entry {entry.number}: entry {expected} is expected here"
         if entry.previous != previous:
             yield f"entry {entry.number}: it does not follow the entry before it"
         statement = statement_of(entry)
@@ -149,26 +149,26 @@ def differences() -> Iterator[str]:
 
 
 def differences_from_last(number: int, digits: str) -> Iterator[str]:
-    """A sentence if the log has no entry of this number whose digest begins so, as the site's ordinary log names it.
+    """Yield a sentence if the log has no entry with this number and first digits of the digest (see the ordinary log).
 
-    ValueError if these are too few digits to tell.
+    Raises ValueError if there are too few digits to compare.
     """
     if len(digits) < TOLD_DIGITS:
-        raise ValueError(f"a digest begins with at least {TOLD_DIGITS} digits")
+        raise ValueError(f"give at least {TOLD_DIGITS} digits of the digest")
     if not SignedEntry.objects.filter(number=number, digest__startswith=digits).exists():
-        yield f"entry {number}: it was there with the digest {digits}…, and is not any more"
+        yield f"entry {number}: the one with the digest {digits}… is missing"
 
 
 def differences_from(lines: Iterable[str]) -> Iterator[str]:
-    """A sentence for each entry of an exported copy that the log does not have like this. ValueError if it is none."""
+    """Yield a sentence for each entry of an exported copy that differs from the log. ValueError if it is no copy."""
     for number, line in enumerate(lines, 1):
         try:
             statement, signature = json.loads(line)["statement"], json.loads(line)["signature"]
             entry = SignedEntry.objects.filter(number=int(statement["number"])).first()
         except (ValueError, LookupError, TypeError) as error:
-            raise ValueError(f"line {number} is no entry of a signed log: {error}") from error
+            raise ValueError(f"line {number} is not an entry of a signed log: {error}") from error
         if entry is None or statement_of(entry) != statement or entry.signature != signature:
-            yield f"entry {statement['number']}: the copy has another one"
+            yield f"entry {statement['number']}: the copy differs"
 
 
 SIGNED_LOG: Final = Job(

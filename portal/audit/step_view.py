@@ -22,7 +22,7 @@ from portal.audit import proposals, undo
 from portal.audit.carry_out import ChangedMeanwhile, NothingToDo, carry_out, differences
 from portal.audit.proposals import Proposal
 from portal.audit.steps import RefusedPreviewError, forecast_of, operation_named
-from portal.audit.values import Line, kept, lines
+from portal.audit.values import Line, lines, stored
 from portal.models import MAX_REASON_LENGTH, Change
 from portal.people.access import signed_in
 
@@ -30,7 +30,7 @@ __all__ = ["may_change", "may_see", "step"]
 
 
 class ChangeReasonForm(forms.Form):
-    """Why, and for an undo of what was changed again later: that it is meant."""
+    """Asks for the reason and, before an undo overwrites a later change, for a confirmation."""
 
     reason = forms.CharField(
         max_length=MAX_REASON_LENGTH,
@@ -79,7 +79,7 @@ def _may_see_row(request: HttpRequest, row: Model) -> bool:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def step(request: HttpRequest, key: str) -> HttpResponse:
-    """Show a proposed change; POST asks for a preview, gives it up, or carries it out."""
+    """Show a proposed change; POST asks for a preview, cancels the change, or carries it out."""
     proposal = proposals.find(request.session, key)
     row = _row(proposal) if proposal is not None else None
     if proposal is None or row is None:
@@ -102,7 +102,7 @@ def step(request: HttpRequest, key: str) -> HttpResponse:
 
 
 def _act(request: HttpRequest, key: str, proposal: Proposal, row: Model, form: ChangeReasonForm) -> HttpResponse | None:
-    """None: the page is shown again."""
+    """Do what the form asks; None: show the page again."""
     wish = request.POST.get("do", "")
     if wish == "cancel":
         proposals.forget(request.session, key)
@@ -111,8 +111,8 @@ def _act(request: HttpRequest, key: str, proposal: Proposal, row: Model, form: C
         return _ask(request, key, proposal, row)
     if wish == "renew":
         for name, pair in proposal.changes.items():
-            pair[0] = kept(row, name)
-        # It was of other values.
+            pair[0] = stored(row, name)
+        # The old preview was of other values.
         proposal.preview = None
         proposals.keep(request.session, proposal, key)
         return redirect("admin:portal_change_step", key)
@@ -141,7 +141,7 @@ def _save(request: HttpRequest, key: str, proposal: Proposal, form: ChangeReason
     except ChangedMeanwhile:
         form.add_error(None, gettext("Not saved: somebody changed this meanwhile. See below."))
     except NothingToDo:
-        form.add_error(None, gettext("Not saved: these are already the values."))
+        form.add_error(None, gettext("Not saved: it has these values already."))
     except ValidationError as error:
         for message in error.messages:
             form.add_error(None, gettext("Not saved: %(reason)s") % {"reason": message})

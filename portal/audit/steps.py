@@ -1,6 +1,6 @@
-"""The step between "Save" and a change: what it may show, and what else than fields it may carry out.
+"""The step between "Save" and a change: what it may show, and what it may carry out besides setting fields.
 
-Apps have theirs (`portal.extras`): a forecast for their models, operations by name, and sections of a change's page.
+Apps add theirs (`portal.extras`): forecasts for their models, operations by name, and sections of a change's page.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """Where a preview stands, in words; ``progress`` from 0 to 1."""
+    """The status of a preview, in words; ``progress`` from 0 to 1."""
 
     is_finished: bool
     progress: float
@@ -42,11 +42,11 @@ class Preview:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What is known beforehand of changes to a model.
+    """What can be known beforehand about changes to a model.
 
-    ``fields``: those for which the step is made. ``why_no_preview``: "" where there can be one. ``ask`` starts a
-    preview and returns its number; ``show`` says where it stands, None if it is gone; ``remember`` keeps with the
-    change which one was seen. ``permission``: to ask.
+    ``fields``: changes of these go through the step. ``why_no_preview``: "" where one is possible. ``ask`` starts a
+    preview and returns its number; ``show`` returns its status, None if it is gone; ``remember`` records with the
+    change which one was seen. ``permission``: needed to ask.
     """
 
     fields: frozenset[str]
@@ -58,13 +58,13 @@ class Forecast:
 
 
 @dataclass(frozen=True, slots=True)
-class Operation:
-    """Something that changes a row otherwise than by its form.
+class RowOperation:
+    """A change of a row that is not made through its form.
 
-    ``title`` of the step; ``lines``: before and after, ``notes``: what else to know. ``carry_out`` runs in the
-    transaction that has the row locked, and keeps a change; None if there is nothing to do, or if saving the row keeps
-    it. ``undo`` makes the proposal that undoes one; None: what it changes are settings, and undone as such.
-    ``permission``: to carry it out; "": that to change the row.
+    ``title`` of the step; ``lines``: before and after; ``notes``: what else to know. ``carry_out`` runs in the
+    transaction that has the row locked, and returns the change that it records; None if there is nothing to do, or if
+    saving the row records it. ``undo`` makes the proposal that undoes one; None: it changes settings, which are undone
+    as such. ``permission``: needed to carry it out; "": the one to change the row.
     """
 
     title: Callable[[Any, Proposal], str]
@@ -80,8 +80,8 @@ def forecast_of(model: type[Model]) -> Forecast | None:
     return next((forecast for app in site_apps() if (forecast := app.forecasts().get(model))), None)
 
 
-def operation_named(name: str) -> Operation | None:
-    """None for no name, and for that of an operation that is gone from the site."""
+def operation_named(name: str) -> RowOperation | None:
+    """The operation of this name; None for no name, or if the site no longer has it."""
     return next((operation for app in site_apps() if (operation := app.operations().get(name))), None)
 
 

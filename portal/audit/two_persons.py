@@ -1,7 +1,7 @@
-"""Steps for which one operator asks and another one confirms, where TWO_PERSONS is on.
+"""Steps that one operator asks for and another one confirms, if TWO_PERSONS is on.
 
-Apps have their kinds (`portal.extras`). A page that is about to do such a step asks instead (`ask`); what it would have
-done is done by `confirm`, with the rights of both.
+Apps add their kinds (`portal.extras`). A page asks for such a step (`ask`) instead of doing it; `confirm` does it, with
+the rights of both.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class StepRefused(Exception):
 class StepKind:
     """A kind of step.
 
-    ``carry_out`` does it within a transaction, with what it needs and who asked; raises StepRefused if it is not
-    possible any more. ``lines``: what it would change, in words. ``permission``: of both persons; "": superusers.
+    ``carry_out``, given the payload and who asked, does it within a transaction; it raises StepRefused if that is
+    no longer possible. ``lines``: what it would change, in words. ``permission``: needed by both; "": superusers.
     """
 
     title: StrOrPromise
@@ -56,7 +56,7 @@ def is_on() -> bool:
 
 
 def is_guarded(row: Model, proposal: Proposal) -> bool:
-    """Whether a proposed change has to go another way, because two persons are needed for it."""
+    """Whether a proposed change needs two persons, and so has a page of its own."""
     return is_on() and any(app.needs_two_persons(row, proposal) for app in site_apps())
 
 
@@ -69,14 +69,14 @@ def may_decide(person: User, kind: str) -> bool:
 
 @transaction.atomic
 def ask(kind: str, subject: str, payload: Payload, person: User, now: dt.datetime) -> ConfirmationRequest:
-    """Have a step wait for another person; asked again, the same. Raises StepRefused if too many wait."""
+    """Ask another person to confirm a step; asking again returns the same. Raises StepRefused if too many wait."""
     waiting = ConfirmationRequest.objects.filter(is_confirmed=None, asked_at__gt=now - LIFETIME)
     same = waiting.filter(kind=kind, payload=payload, asked_by=person).first()
     if same is not None:
         return same
     if waiting.count() >= MAX_OPEN:
         raise StepRefused(
-            gettext("%(number)s steps wait already. Confirm or refuse them first.") % {"number": MAX_OPEN}
+            gettext("%(number)s steps are already waiting. Confirm or refuse them first.") % {"number": MAX_OPEN}
         )
     return ConfirmationRequest.objects.create(
         kind=kind, subject=subject[:300], payload=payload, asked_by=person, asked_at=now
@@ -84,46 +84,48 @@ def ask(kind: str, subject: str, payload: Payload, person: User, now: dt.datetim
 
 
 def asked_text() -> str:
-    """What the page says instead of that it is done."""
+    """The message shown instead of "done"."""
     return gettext("Another operator has to confirm this, at “Steps to confirm”. Until then, nothing changes.")
 
 
 @transaction.atomic
 def confirm(pk: int, person: User, now: dt.datetime) -> ConfirmationRequest:
     """Do the step. Raises StepRefused; then nothing has changed. Locks the request, then what the step locks."""
-    asked = _undecided(pk)
-    asked_by = asked.asked_by
-    if asked.asked_at <= now - LIFETIME:
-        raise StepRefused(gettext("It was asked for too long ago. It has to be asked for again."))
+    confirmation = _undecided(pk)
+    asked_by = confirmation.asked_by
+    if confirmation.asked_at <= now - LIFETIME:
+        raise StepRefused(gettext("This request has expired. It has to be made again."))
     if asked_by == person:
         raise StepRefused(gettext("You asked for this yourself: another operator has to confirm it."))
-    kind = kind_named(asked.kind)
-    if kind is None or not may_decide(person, asked.kind):
+    kind = kind_named(confirmation.kind)
+    if kind is None or not may_decide(person, confirmation.kind):
         raise StepRefused(gettext("Your role does not cover this step."))
-    if not may_decide(asked_by, asked.kind):
-        raise StepRefused(gettext("The person who asked for it may not do this any more."))
+    if not may_decide(asked_by, confirmation.kind):
+        raise StepRefused(gettext("The person who asked for this may no longer do it."))
     with changes_by(person, f"Asked for by person {asked_by.pk}, confirmed by person {person.pk}"):
-        kind.carry_out(asked.payload, asked_by)
-    return _decide(asked, person, now, is_confirmed=True)
+        kind.carry_out(confirmation.payload, asked_by)
+    return _decide(confirmation, person, now, is_confirmed=True)
 
 
 @transaction.atomic
 def refuse(pk: int, person: User, now: dt.datetime) -> ConfirmationRequest:
-    """Give the step up: by anybody who could confirm it, and by who asked. Raises StepRefused."""
-    asked = _undecided(pk)
-    if asked.asked_by != person and not may_decide(person, asked.kind):
+    """Refuse a step, as its requester or as anybody who could confirm it. Raises StepRefused."""
+    confirmation = _undecided(pk)
+    if confirmation.asked_by != person and not may_decide(person, confirmation.kind):
         raise StepRefused(gettext("Your role does not cover this step."))
-    return _decide(asked, person, now, is_confirmed=False)
+    return _decide(confirmation, person, now, is_confirmed=False)
 
 
 def _undecided(pk: int) -> ConfirmationRequest:
-    asked = ConfirmationRequest.objects.select_for_update(of=("self",)).select_related("asked_by").get(pk=pk)
-    if asked.is_confirmed is not None:
-        raise StepRefused(gettext("This was decided before."))
-    return asked
+    confirmation = ConfirmationRequest.objects.select_for_update(of=("self",)).select_related("asked_by").get(pk=pk)
+    if confirmation.is_confirmed is not None:
+        raise StepRefused(gettext("This has already been decided."))
+    return confirmation
 
 
-def _decide(asked: ConfirmationRequest, person: User, now: dt.datetime, *, is_confirmed: bool) -> ConfirmationRequest:
-    asked.is_confirmed, asked.decided_by, asked.decided_at = is_confirmed, person, now
-    asked.save(update_fields=["is_confirmed", "decided_by", "decided_at"])
-    return asked
+def _decide(
+    confirmation: ConfirmationRequest, person: User, now: dt.datetime, *, is_confirmed: bool
+) -> ConfirmationRequest:
+    confirmation.is_confirmed, confirmation.decided_by, confirmation.decided_at = is_confirmed, person, now
+    confirmation.save(update_fields=["is_confirmed", "decided_by", "decided_at"])
+    return confirmation

@@ -1,4 +1,4 @@
-"""Undo a change: the proposal that puts back the values before."""
+"""Undoing a change: the proposal that restores the earlier values."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from django.utils.translation import gettext
 from portal.audit.proposals import Proposal
 from portal.audit.register import fields_of, is_audited, label_of
 from portal.audit.steps import operation_named
-from portal.audit.values import Line, in_words, kept
+from portal.audit.values import Line, in_words, stored
 from portal.models import Change
 
 OPERATION = "operation"
-"""In a change's additional data: the operation that made it."""
+"""The key in a change's additional data that names the operation which made it."""
 
 
 def operation_of(change: Change) -> str:
@@ -32,9 +32,9 @@ def row_of(change: Change) -> Model | None:
 
 
 def proposal_of(change: Change, row: Model) -> Proposal | None:
-    """What puts back the values before; None where there is nothing to put back.
+    """The proposal that restores the earlier values; None if there is nothing to restore.
 
-    Fields that are gone from the site and secrets, whose values are not kept, are left out.
+    Fields that the site no longer has, and secrets, whose values are not stored, are left out.
     """
     operation = operation_named(operation_of(change))
     if operation is not None and operation.undo:
@@ -44,7 +44,7 @@ def proposal_of(change: Change, row: Model) -> Proposal | None:
     names = {field.name for field in fields_of(type(row))}
     changes = {}
     for name, (before, _) in (change.changes or {}).items():
-        if name in names and (now := kept(row, name)) != before:
+        if name in names and (now := stored(row, name)) != before:
             changes[name] = [now, before]
     if not changes:
         return None
@@ -52,7 +52,7 @@ def proposal_of(change: Change, row: Model) -> Proposal | None:
 
 
 def changed_again(change: Change, row: Model) -> list[Line]:
-    """Fields that have another value by now than this change gave them: from that to the one of now."""
+    """Fields that were changed again: from the value that this change gave them to the present one."""
     lines: list[Line] = []
     if name := operation_of(change):
         return _done_again(change, name)
@@ -63,8 +63,8 @@ def changed_again(change: Change, row: Model) -> list[Line]:
             field: Any = row._meta.get_field(name)
         except FieldDoesNotExist:
             continue
-        if field in fields_of(type(row)) and kept(row, name) != after:
-            now = in_words(field, kept(row, name))
+        if field in fields_of(type(row)) and stored(row, name) != after:
+            now = in_words(field, stored(row, name))
             lines.append(Line(name, label_of(type(row), name), in_words(field, after), now))
     return lines
 

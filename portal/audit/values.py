@@ -1,4 +1,4 @@
-"""Values of settings: as a change keeps them (JSON), as a row has them, and in words."""
+"""Values of settings: as a change stores them (JSON), as a row has them, and in words."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class Line:
     after: str
 
 
-def kept(row: Model, name: str) -> Any:
-    """A field's value as a change keeps it: what JSON has, else text."""
+def stored(row: Model, name: str) -> Any:
+    """A field's value as a change stores it: as it is if JSON has its type, else as text."""
     field: Any = row._meta.get_field(name)
     value = getattr(row, field.attname)
     if isinstance(value, dt.datetime):
@@ -41,7 +41,7 @@ def kept(row: Model, name: str) -> Any:
 
 
 def restored(field: Any, value: Any) -> Any:
-    """The value of a row's column from what a change keeps; raises ValidationError for what cannot be."""
+    """A column's value from its stored form; raises ValidationError for an impossible one."""
     restored_value = field.to_python(value)
     if isinstance(field, DateTimeField) and restored_value is not None and restored_value.tzinfo is None:
         restored_value = restored_value.replace(tzinfo=dt.UTC)
@@ -77,14 +77,14 @@ def _time_in_words(field: Field[Any, Any], value: Any) -> str:
 
 
 def lines(model: type[Model] | None, changes: dict[str, list[Any]]) -> list[Line]:
-    """What changed, in words, in the order of the model's fields; ``model`` None: it is gone from the site."""
+    """Describe changes in the order of the model's fields; ``model`` None: the site no longer has it."""
     order = [field.name for field in model._meta.get_fields()] if model is not None else []
     names = sorted(changes, key=lambda name: order.index(name) if name in order else len(order))
     return [_line(model, name, *changes[name][:2]) for name in names]
 
 
 def lines_of(change: Change) -> list[Line]:
-    """A kept change in words; fields that stayed empty are left out."""
+    """Describe a recorded change; fields that stayed empty are left out."""
     value_lines = {
         name: pair
         for name, pair in (change.changes or {}).items()

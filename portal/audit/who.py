@@ -1,7 +1,7 @@
-"""Who changes settings just now, and why: what is saved meanwhile is kept under that name.
+"""Who is changing settings, and why: changes saved meanwhile are recorded in that name.
 
-django-auditlog notices each save of a registered row (`portal.audit.register`). It has a context of its own for the
-person, which forgets the outer of two and leaves a receiver behind for each; so a variable says it here.
+django-auditlog notices each save of a registered row (`portal.audit.register`). Its own context for the person forgets
+the outer of two nested ones and leaves a receiver behind each time, so a context variable is used instead.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from portal.models import Change, User
 
 
 @dataclass(slots=True)
-class Making:
-    """Changes under way; ``made``: those that were kept so far."""
+class ChangeContext:
+    """Changes under way; ``made``: those recorded so far."""
 
     person: Callable[[], User | None]
     reason: str = ""
@@ -26,43 +26,43 @@ class Making:
     made: list[Change] = field(default_factory=list)
 
 
-_making: ContextVar[Making | None] = ContextVar("making_changes", default=None)
+_context: ContextVar[ChangeContext | None] = ContextVar("making_changes", default=None)
 
 
 @contextmanager
 def changes_by(
     person: Callable[[], User | None] | User | None, reason: str = "", undoes: Change | None = None
 ) -> Iterator[list[Change]]:
-    """Keep what is changed inside under this person's name; yields the changes as they are kept.
+    """Record what is changed inside in this person's name; yields the list of changes as they are recorded.
 
-    ``person``: a function if it costs something to find out; it is called once something is changed.
+    ``person`` may be a function, if finding out costs something; it is called at the first change.
     """
-    making = Making(person if callable(person) else lambda: person, reason, undoes)
-    token = _making.set(making)
+    context = ChangeContext(person if callable(person) else lambda: person, reason, undoes)
+    token = _context.set(context)
     try:
-        yield making.made
+        yield context.made
     finally:
-        _making.reset(token)
+        _context.reset(token)
 
 
 def person_now() -> User | None:
-    """Who makes changes just now; None: a command, or the site itself."""
-    making = _making.get()
-    return making.person() if making is not None else None
+    """The person making changes; None: a command, or the site itself."""
+    context = _context.get()
+    return context.person() if context is not None else None
 
 
 def sign(sender: type[Change], instance: Change, **_: Any) -> None:
-    """Notes who made a change, and why, before it is kept. If nobody did, a command or the site itself made it."""
-    making = _making.get()
+    """Add who made a change, and why, before it is stored. Without a person, a command or the site itself made it."""
+    context = _context.get()
     instance.changes = {name: [_json(value) for value in pair] for name, pair in (instance.changes or {}).items()}
-    if making is None or not instance._state.adding:
+    if context is None or not instance._state.adding:
         return
-    instance.actor = instance.actor or making.person()
-    instance.reason = instance.reason or making.reason
-    instance.undoes = instance.undoes or making.undoes
-    making.made.append(instance)
+    instance.actor = instance.actor or context.person()
+    instance.reason = instance.reason or context.reason
+    instance.undoes = instance.undoes or context.undoes
+    context.made.append(instance)
 
 
 def _json(value: Any) -> Any:
-    """JSON has no infinite numbers. The database refuses them in settings, but the change is written before."""
+    """Make infinite numbers text, as JSON has none. The database refuses them in settings, but after the change."""
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value

@@ -12,14 +12,14 @@ from portal.sign_in.throttle import network_of
 
 
 class AddressLimit:
-    """``most`` requests at once for each address. This machine itself, where a proxy or an operator is, has none."""
+    """Allows each address ``most`` requests at once. This machine, with its proxy and operators, has no limit."""
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._under_way: Counter[str] = Counter()
 
     @contextmanager
-    def place(self, address: str) -> Iterator[bool]:
+    def slot(self, address: str) -> Iterator[bool]:
         """Whether the request may be answered; it counts until the end of the block."""
         counted_as = _counted_as(address)
         if counted_as is None:
@@ -38,8 +38,8 @@ class AddressLimit:
 
 @lru_cache(maxsize=4096)
 def _counted_as(address: str) -> str | None:
-    """None: without a limit."""
+    """The key under which an address is counted; None: it has no limit."""
     try:
         return None if ip_address(address).is_loopback else network_of(address)
     except ValueError:
-        return None  # a server on a Unix socket, say
+        return None  # such as a server on a Unix socket

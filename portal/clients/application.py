@@ -43,11 +43,11 @@ from portal.clients.paths import ClientPath
 from portal.wire.boinc_errors import ERR_GENERIC
 
 MAX_REQUESTS: Final = 1_000
-"""The most requests answered at a time, which takes a second or two. More are told to come later."""
+"""Requests answered at a time, which takes a second or two. More are told to come back later."""
 MAX_BODIES_NBYTES: Final = 256 * 1024 * 1024
-"""What all bodies in memory may take together, not counting short ones."""
+"""Limit of all bodies in memory together, not counting short ones."""
 
-TOO_MANY: Final = "Too many requests from your address are under way. Please try again in some minutes."
+TOO_MANY: Final = "Too many requests from your address are under way. Please try again in a few minutes."
 
 
 class _Head(NamedTuple):
@@ -61,10 +61,10 @@ class _Head(NamedTuple):
 
 
 class ClientApplication:
-    """An ASGI application. ``pages``: another one, for all but ``paths``.
+    """An ASGI application. ``pages``: the one that answers all but ``paths``.
 
     ``body_secs``: how long we wait for a body beyond the time that its length needs; ``answer_secs``: for an answer.
-    ``most_per_address``: requests of one address at once.
+    ``most_per_address``: limit of concurrent requests of one address.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class ClientApplication:
         began = perf_counter()
         route = self._paths.get(scope["path"])
         head = self._head(scope)
-        with self._addresses.place(head.address) as is_admitted:
+        with self._addresses.slot(head.address) as is_admitted:
             if route is not None:
                 await self._answer_client(route, scope, head, receive, send, began=began, is_admitted=is_admitted)
             elif is_admitted:
@@ -126,7 +126,7 @@ class ClientApplication:
                     with suppress(CutOff, TooSlow, TooMuch):
                         await body.drop(SMALL_BYTES)
             except Exception:
-                # A fault of the driver, as faults of use cases are replies already: the client is still answered.
+                # A fault of the driver (use cases turn theirs into replies): the client is still answered.
                 reply = request_handler.failed(route)
         request_handler.record(
             route,

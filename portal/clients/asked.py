@@ -1,4 +1,4 @@
-"""A web RPC's parameters, whose account key it has, and its answer; each is limited by address."""
+"""Web RPCs: their parameters, the owner of an account key in them, and their answers, with limits by address."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _WRONG = "The account key is missing or not valid, or it is a weak one."
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The parameters by name, and the address that they came from."""
+    """The parameters of a web RPC by name, and the address that they came from."""
 
     given: Mapping[str, str]
     address: str
 
     def number(self, name: str) -> int:
-        """A number of something; 0 if there is none."""
+        """A parameter that is a whole number; 0 if it is missing or not one."""
         text = self.given.get(name, "").strip()
         return int(text) if text.isascii() and text.isdecimal() and len(text) <= _MAX_DIGITS else 0
 
@@ -43,17 +43,17 @@ class Owner:
 
 
 class NotFound(ClientAuthError):
-    """There is no such thing, or nobody but its owner may see it: the same answer for both."""
+    """Nothing has this number, or only its owner may see it: the answer is the same for both."""
 
     def __init__(self, what: str) -> None:
-        super().__init__(ERR_ACCOUNT_NOT_FOUND, f"There is no {what} of this number that is public.")
+        super().__init__(ERR_ACCOUNT_NOT_FOUND, f"There is no public {what} with this number.")
 
 
 def owner(asked: Asked, name: str) -> Owner:
     """The account of the strong key in this parameter. Raises ClientAuthError, and counts wrong keys by address."""
     key = asked.given.get(name, "").strip()
     if not key:
-        # Who sends none is not guessing.
+        # A request without a key is not a guess.
         raise ClientAuthError(ERR_BAD_AUTHENTICATOR, _WRONG)
     try:
         throttle.admit_key(asked.address)
@@ -61,7 +61,7 @@ def owner(asked: Asked, name: str) -> Owner:
         message = f"There were too many wrong keys from your address. Try again after {error.until:%H:%M:%S} UTC."
         raise ClientAuthError(ERR_GENERIC, message) from error
     hash_of_key = credentials.key_hash(key)
-    # A weak one from before an account manager moved here has the hash of a strong one.
+    # A weak key from before an account manager moved here is stored with the hash of a strong one.
     usable = ClientKey.objects.none() if "_" in key else ClientKey.objects.filter(revoked_at=None)
     client_key = usable.select_related("user").filter(key_hash=hash_of_key).first()
     if client_key is None or not client_key.user.is_active:
@@ -75,7 +75,7 @@ UseCase = Callable[[Asked, dt.datetime], ClientReply]
 
 
 async def answer(use_case: UseCase, request: ClientRequest, max_chars: int = MAX_PARAMETER_CHARS) -> ClientReply:
-    """The use case's reply. Nothing here logs parameters. Raises ClientAuthError for too many requests."""
+    """Run the use case and return its reply. Logs no parameters. Raises ClientAuthError for too many requests."""
     return await in_thread(_run, use_case, Asked(parameters(request, max_chars), request.address))
 
 

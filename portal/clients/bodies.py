@@ -15,7 +15,7 @@ Send = Callable[[Message], Awaitable[None]]
 LEAST_BYTES_PER_SEC: Final = 2_000
 """A body that comes more slowly is given up after ``grace_secs``; a modem is three times as fast."""
 SMALL_BYTES: Final = 64 * 1024
-"""So much of each body is always kept. Most clients' requests are shorter, so they are taken whatever others send."""
+"""This much of each body is always kept. Most requests are shorter, so they are taken whatever others send."""
 
 MAX_DROPPED_NBYTES: Final = 64 * 1024 * 1024
 """Up to this much of an unused body is read and dropped: a client that is still sending does not see the reply."""
@@ -62,7 +62,7 @@ class Body:
         self._memory = memory
         self._nkept = 0
         self._buffer = bytearray()
-        # Not the exception: with its traceback it would keep this object, and so the server its connection.
+        # Not the exception: its traceback would keep this object, and so the server its connection.
         self._fault: type[CutOff | TooSlow] | None = None
 
     def __enter__(self) -> Body:
@@ -77,7 +77,7 @@ class Body:
         return self._nto_come == 0
 
     async def read(self, nbytes: int) -> bytes:
-        """This many bytes, which the caller keeps; fewer only at the end."""
+        """Read this many bytes, which the caller keeps; fewer only at the end."""
         while len(self._buffer) < nbytes and self._nto_come:
             if self._nkept > SMALL_BYTES and self._memory.kept > self._memory.most:
                 raise TooMuch
@@ -87,7 +87,7 @@ class Body:
         return self._take(nbytes)
 
     async def next_part(self, nbytes: int) -> bytes:
-        """At most this many bytes, none at the end. They are no longer counted, as the caller is soon done with them.
+        """Read at most this many bytes, none at the end. They stop counting, as the caller is soon done with them.
 
         Bytes that came before a fault are returned first. Instead of raising TooMuch it returns shorter parts.
         """

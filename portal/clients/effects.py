@@ -17,7 +17,7 @@ Value = TypeVar("Value")
 Params = Mapping[str, Any]
 Row = tuple[Any, ...]
 Steps = Coroutine[Any, Any, Value]
-"""A use case, or a part of one, that returns this."""
+"""A use case, or a part of one, that returns a value."""
 _PARAMETER: Final = re.compile(r"%\((\w+)\)s")
 
 
@@ -62,7 +62,7 @@ class Busy(Exception):
 
 
 class Effect(Generic[Value]):
-    """What a use case awaits; a driver is given it, and sends its result."""
+    """Something that a use case awaits: a driver receives it, and sends its result."""
 
     __slots__ = ()
 
@@ -167,12 +167,12 @@ LONG_NBYTES: Final = 128 * 1024
 
 
 async def parsed(parse: Callable[[], Value], nbytes: int) -> Value:
-    """What ``parse`` makes of a message of this length."""
+    """Parse a message of this length, in a thread if it is long."""
     return await in_thread(parse) if nbytes > LONG_NBYTES else parse()
 
 
 async def in_thread(function: Callable[..., Value], *args: Any, **options: Any) -> Value:
-    """The steps of a use case that blocks from beginning to end."""
+    """Run a use case that blocks from beginning to end."""
     call = Call(lambda: function(*args, **options))
     return await call
 

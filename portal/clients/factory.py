@@ -14,8 +14,8 @@ from portal.clients.pages import Pages
 from portal.clients.paths import with_former
 from portal.databases.params import psycopg_params
 
-# A plan is kept as long as its connection, also one that was made while a table was empty. Without sequential scans
-# rows are looked up by their keys, whatever the statistics said then.
+# A connection keeps its plans, also those made while a table was empty. Without sequential scans rows are looked up by
+# their keys, whatever the statistics said then.
 OPTIONS: Final = "-c statement_timeout=30s -c lock_timeout=10s -c timezone=UTC -c enable_seqscan=off"
 
 

@@ -1,4 +1,4 @@
-"""A client's request and its reply, whichever server took it and whichever driver answers it. Pure."""
+"""A client's request and its reply, independent of server and driver. Pure."""
 
 from __future__ import annotations
 
@@ -12,16 +12,18 @@ from portal.clients.paths import ClientPath
 from portal.wire.boinc_errors import ERR_GENERIC, ERR_XML_PARSE
 
 XML_HEAD: Final = '<?xml version="1.0" encoding="UTF-8" ?>\n'
-TRY_LATER: Final = "The server failed to answer this request. Please try again in some minutes."
-BUSY: Final = "The server has too much to do just now. Please try again in some minutes."
+TRY_LATER: Final = "The server failed to answer this request. Please try again in a few minutes."
+BUSY: Final = "The server is too busy just now. Please try again in a few minutes."
 NO_DATABASE: Final = "The server's database cannot be reached just now. Nothing is lost; your client will try again."
 _NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
 
 @dataclass(frozen=True, slots=True)
 class ClientRequest:
-    """``body`` is the part that was read, at most the path's limit, and empty if it comes as a stream. ``length`` is
-    the announced length. ``query``: the raw query string. ``address``: the client's, as text, or empty.
+    """A client's request.
+
+    ``body`` is the part that was read, at most the path's limit, and empty if it comes as a stream. ``length`` is the
+    announced length. ``query``: the raw query string. ``address``: the client's, as text, or empty.
     """
 
     method: str
@@ -39,7 +41,7 @@ class ClientRequest:
 
 @dataclass(frozen=True, slots=True)
 class ClientReply:
-    """``error_num``: BOINC's, for log and counters; 0 for success."""
+    """A reply to a client. ``error_num``: BOINC's, for log and counters; 0 for success."""
 
     body: bytes
     error_num: int = 0
@@ -53,7 +55,7 @@ def xml_reply(text: bytes | str, error_num: int = 0) -> ClientReply:
 
 
 def refusal(root: str, error_num: int, message: str, status: int = 200, **headers: str) -> ClientReply:
-    """How the site says no, or that it failed, in the element that the protocol expects: BOINC's error number, and a
+    """A refusal, or the report of a failure, in the element that the protocol expects: BOINC's error number, and a
     sentence that clients show.
     """
     words = _text(message)

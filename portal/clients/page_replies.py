@@ -1,6 +1,6 @@
-"""Replies of pages on their way to browsers: as fast as they are made into a file, and out as fast as they are read.
+"""Replies of pages to browsers: buffered in a file as fast as they are made, and sent as fast as they are read.
 
-So the thread that makes a page never waits for its reader. Who reads too slowly is cut off.
+So the thread that makes a page never waits for its reader. A reader that is too slow is cut off.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from portal.clients.bodies import LEAST_BYTES_PER_SEC, MemoryLimit, Message, Sen
 
 _IN_MEMORY_BYTES: Final = 64 * 1024
 _PART_BYTES: Final = 16 * 1024
-"""Sent at a time: for this long a reader may take nothing, besides the grace."""
+"""How much is sent at a time."""
 
 
 class PageReply:
-    """One reply; a context manager, which gives its room back at its end.
+    """One reply; a context manager, which releases its space at its end.
 
     ``grace_secs``: how far the reader may fall behind LEAST_BYTES_PER_SEC. ``room``: the bytes that all replies
     together may have waiting for their readers; short ones are taken anyway.
@@ -42,7 +42,7 @@ class PageReply:
         self._is_cut = True
 
     async def put(self, message: Message) -> None:
-        """Take the next part of what is answered; never waits. After a cut the rest is dropped."""
+        """Take the next part of the reply; never waits. After a cut the rest is dropped."""
         if self._is_cut:
             return
         if message["type"] == "http.response.start":
@@ -60,7 +60,7 @@ class PageReply:
         self._news.set()
 
     async def send_all(self) -> None:
-        """Send what is put, until all of it is sent or the reader is cut off: then the connection is to be closed."""
+        """Send what was put, until the reply is complete or its reader is cut off."""
         try:
             while not self._is_over:
                 await self._news.wait()

@@ -1,8 +1,8 @@
 """Django's pages behind the event loop, for installations with one port, in a bounded number of threads.
 
-A request is read completely before it gets a thread, so that a slow body holds none, and a slow reader holds none
-either (`portal.clients.page_replies`). In production nginx sends pages to
-servers of their own (docs/how-to/deploy.md).
+A request is read completely before it gets a thread, so neither a slow sender nor a slow reader
+(`portal.clients.page_replies`) holds one. In production nginx sends pages to servers of their own
+(docs/how-to/deploy.md).
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from portal.databases import deadline
 THREADS: Final = 16
 BUSY: Final = b"The site is busy. Please try again in a minute.\n"
 MAX_WAITING: Final = 500
-"""Requests that are being answered or wait for a thread, at most."""
+"""The most requests being answered or waiting for a thread."""
 MAX_BODY_NBYTES: Final = 64 * 1024 * 1024
 MAX_BODIES_NBYTES: Final = 64 * 1024 * 1024
-"""What all bodies that are not in files yet may take together, not counting short ones."""
+"""Limit of all bodies that are not in files yet, together, not counting short ones."""
 MAX_FILES_NBYTES: Final = 1024 * 1024 * 1024
 """The total size of all bodies, in files or not."""
 MAX_REPLIES_NBYTES: Final = 1024 * 1024 * 1024
-"""What all replies that wait for their readers may take together, on disk, not counting short ones."""
+"""Limit of all replies waiting for their readers, together, on disk, not counting short ones."""
 _IN_MEMORY_BYTES: Final = 64 * 1024
 _PART_BYTES: Final = 256 * 1024
 
@@ -71,7 +71,7 @@ class Pages:
             await sending
 
     async def _read(self, scope: Scope, receive: Receive, send: Send, file: IO[bytes]) -> bool:
-        """Whether the body is in the file now; else the request has been refused."""
+        """Read the body into the file; False if the request has been refused."""
         # WSGI cannot tell X_Forwarded_For, which anybody may send, from X-Forwarded-For.
         scope["headers"] = [(name, value) for name, value in scope["headers"] if b"_" not in name]
         headers = dict(scope["headers"])
@@ -100,7 +100,7 @@ class Pages:
 
 
 def _replay(file: IO[bytes], receive: Receive) -> Receive:
-    """The body again, for Django's handler; then the messages of the connection."""
+    """Replay the body for Django's handler, then pass on the connection's messages."""
     is_over = False
 
     async def replayed() -> Message:

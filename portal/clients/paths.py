@@ -1,4 +1,4 @@
-"""The addresses at which BOINC clients ask, each declared once: settings.CLIENT_PATHS. Pure.
+"""The addresses that BOINC clients request, each declared once: settings.CLIENT_PATHS. Pure.
 
 Everything else follows from an entry: the use case on the event loop, Django's view and URL, the limits, the log line
 and the counters.
@@ -44,10 +44,10 @@ class ClientPath:
 
 
 def present_path(path: str, former: Iterable[str], paths: Collection[str]) -> str:
-    """The address of ours that answers what is asked at this one.
+    """Our address that answers a request to this one.
 
-    ``former``: where the project was before it moved here, as settings.FORMER_PATHS has it; ``paths``: what clients
-    ask. A project that was at "/" leaves all other addresses there to the site.
+    ``former``: where the project was before it moved here, as settings.FORMER_PATHS has it; ``paths``: those that
+    clients request. A project that was at "/" leaves all other addresses there to the site.
     """
     for prefix in former:
         if not prefix.endswith("/"):

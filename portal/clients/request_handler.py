@@ -33,10 +33,10 @@ def _handler(route: ClientPath) -> Any:
 
 
 async def steps(route: ClientPath, request: ClientRequest) -> ClientReply:
-    """The reply to a request, also after a failure: clients wait for ever after an HTTP error (BOINC protocol).
+    """Answer a request, even after a failure: clients wait for ever after an HTTP error (BOINC protocol).
 
-    Where the database was lost in the middle, all is done once more: clients repeat every request, so each is safe to
-    repeat, also if what it wrote is stored already. Only a body that comes as a stream is gone by then.
+    If the database was lost midway, everything is done once more: clients repeat every request, so each is safe to
+    repeat, even if its writes are stored already. Only a body that comes as a stream is gone by then.
     """
     for may_repeat in (not route.is_stream, False):
         try:
@@ -61,7 +61,7 @@ async def steps(route: ClientPath, request: ClientRequest) -> ClientReply:
 
 
 def busy(route: ClientPath) -> ClientReply:
-    """The reply when there is too much to do."""
+    """The reply while the site is too busy."""
     log.warning("protocol_busy", path=route.path)
     return refusal(route.root, ERR_GENERIC, BUSY)
 

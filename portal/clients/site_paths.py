@@ -1,4 +1,4 @@
-"""What BOINC clients ask of the site, by the parts that an installation has."""
+"""The addresses that BOINC clients may request, by the parts that an installation has."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _PROJECT: Final = (
 
 
 def paths_of(rooms: Collection[str]) -> dict[str, ClientPath]:
-    """By path; ``rooms``: as in the setting ROOMS."""
+    """The addresses by path; ``rooms``: as in the setting ROOMS."""
     account_manager = _ACCOUNT_MANAGER if "account_manager" in rooms else ()
     project = _PROJECT if "project" in rooms else ()
     return by_path(*account_manager, *project)

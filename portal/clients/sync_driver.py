@@ -38,22 +38,22 @@ def run(steps: Steps[Value], read_body: Callable[[int], bytes] | None = None) ->
     error: Exception | None = None
     while True:
         try:
-            want = steps.send(sent) if error is None else steps.throw(error)
+            effect = steps.send(sent) if error is None else steps.throw(error)
         except StopIteration as end:
             result: Value = end.value
             return result
         sent = error = None
         try:
-            sent = _get(want, read_body)
+            sent = _get(effect, read_body)
         except Exception as raised:
-            # Of whatever kind: it is raised in the use case, which asked for it.
+            # Any error: it is raised in the use case, which awaited the effect.
             error = raised
 
 
-def _get(want: Any, read_body: Callable[[int], bytes] | None) -> Any:
-    match want:
+def _get(effect: Any, read_body: Callable[[int], bytes] | None) -> Any:
+    match effect:
         case Query():
-            (result,) = want.results([want], fetch(want.steps([want], alone=True)))
+            (result,) = effect.results([effect], fetch(effect.steps([effect], alone=True)))
             return None if result is RUN_ALONE else result
         case Fetch(steps):
             return fetch(steps)
@@ -74,7 +74,7 @@ def _get(want: Any, read_body: Callable[[int], bytes] | None) -> Any:
             if not _django().in_atomic_block:
                 _django().close()  # a slow sender must not keep a connection of the pool
             return read_body(nbytes)
-    raise TypeError(f"a use case awaited {type(want).__name__}")
+    raise TypeError(f"a use case awaited {type(effect).__name__}")
 
 
 def _django() -> DatabaseWrapper:

@@ -62,8 +62,8 @@ class ClientView(APIView):
     def post(self, request: Request) -> HttpResponse:
         return self.get(request)
 
-    # Both replace DRF's own words, which no BOINC client understands, by the event loop's answers. DRF's return its
-    # own Response; these return Django's, which nothing renders again, and which the stubs do not foresee: so Any.
+    # Both replace DRF's own words, which no BOINC client understands, by the event loop's answers. They return Django's
+    # response, which nothing renders again, instead of DRF's, which the stubs demand: hence Any.
     def options(self, request: Any, *args: Any, **kwargs: Any) -> Any:
         return self.get(request)
 
@@ -112,8 +112,8 @@ def _reply(route: ClientPath, request: HttpRequest, length: int) -> ClientReply:
         if body.nleft:
             return cut_off(route)
     address = request.META.get("REMOTE_ADDR", "")
-    asked = ClientRequest(method, route.path, request.META.get("QUERY_STRING", ""), content, length, address)
-    reply = sync_driver.run(request_handler.steps(route, asked), body.read)
+    client_request = ClientRequest(method, route.path, request.META.get("QUERY_STRING", ""), content, length, address)
+    reply = sync_driver.run(request_handler.steps(route, client_request), body.read)
     body.drop(MAX_DROPPED_NBYTES)
     return reply
 
@@ -126,7 +126,7 @@ class _Body:
         self.nleft = length
 
     def read(self, nbytes: int) -> bytes:
-        """This many bytes; fewer, or none, at the end, which may come too soon. OSError if the client is gone."""
+        """Read this many bytes; fewer, or none, at the end, which may come too soon. OSError if the client is gone."""
         part = self._request.read(min(nbytes, self.nleft))
         self.nleft -= len(part)
         return part
@@ -139,7 +139,7 @@ class _Body:
 
 
 def content_length(request: HttpRequest) -> int:
-    """The Content-Length; Django takes one that is no number for 0."""
+    """The Content-Length; as in Django, one that is not a number counts as 0."""
     try:
         return max(0, int(request.META.get("CONTENT_LENGTH") or 0))
     except ValueError:

@@ -35,7 +35,7 @@ def project_config(_request: ClientRequest) -> ClientReply:
 
 
 def site_config() -> dict[str, str | int | bool | None]:
-    """The part that is the same for the account manager and for the project."""
+    """The part that the account manager and the project have in common."""
     return {
         "name": settings.SITE_NAME,
         "master_url": settings.SITE_URL,
@@ -48,7 +48,7 @@ def site_config() -> dict[str, str | int | bool | None]:
         "web_stopped": 0,
         "sched_stopped": 0,
         "min_client_version": MIN_CLIENT_VERSION,
-        # Of the software; BOINC's clients skip elements that they do not have.
+        # The software's version; BOINC's clients skip elements that they do not know.
         "cobblestone_version": __version__,
         "terms_of_use": settings.TERMS_OF_USE or None,
     }
@@ -87,7 +87,7 @@ def _open_account(email: str, given: Mapping[str, str], request: ClientRequest) 
 
 def _key_for(user: User, request: ClientRequest) -> ClientReply:
     if request.path.startswith("/project/"):
-        # There the key is one for work, while the account manager hands out work separately.
+        # A project's key gives access to work; an account manager gives access to work separately.
         accounts.demand_confirmed_address(user.pk)
     with transaction.atomic():
         key = accounts.issue_client_key(user, ClientKey.Origin.LOOKUP, source=Source(request.address))

@@ -1,6 +1,6 @@
-"""Groups of computers: an owner's own words, by which lists are filtered.
+"""Groups of computers: names of an owner's choice, by which lists are filtered.
 
-A group is there while a computer is in it.
+A group exists while a computer is in it.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from portal.models import Host
 from portal.wire.names import hides_something, on_one_line
 
 MAX_GROUPS: Final = 8
-"""Of one computer."""
+"""The most groups that one computer is in."""
 MAX_GROUP_CHARS: Final = 30
 
-# Statements of one table, that lock the computers' rows in the order of their ids and change only their own column, so
-# a report at the same moment loses nothing.
+# Each changes a single column of one table and locks the computers' rows in the order of their ids, so a report at the
+# same moment loses nothing.
 _LOCKED: Final = "SELECT id FROM portal_host WHERE id = ANY (%(hosts)s) ORDER BY id FOR NO KEY UPDATE"
 _JOIN: Final = f"""
 UPDATE portal_host SET groups = array_append(groups, %(name)s)
@@ -31,7 +31,7 @@ UPDATE portal_host SET groups = array_remove(groups, %(name)s)
 
 
 def group_name(text: str) -> str:
-    """A group's name as kept: white space is one space; raises HostChangeRefused."""
+    """Normalize a group's name: runs of white space become one space. Raises HostChangeRefused."""
     name = on_one_line(text)
     if not name:
         raise HostChangeRefused("groups", _("Give the group a name."))
@@ -45,7 +45,7 @@ def group_name(text: str) -> str:
 
 
 def set_groups(host: Host, text: str) -> list[str]:
-    """Put the computer into the groups that stand between the commas, and no others; raises HostChangeRefused."""
+    """Put the computer into the groups listed with commas, and no others. Raises HostChangeRefused."""
     names = list(dict.fromkeys(group_name(part) for part in text.split(",") if part.strip()))
     if len(names) > MAX_GROUPS:
         raise HostChangeRefused("groups", _("A computer is in at most %(most)s groups.") % {"most": MAX_GROUPS})
@@ -55,7 +55,7 @@ def set_groups(host: Host, text: str) -> list[str]:
 
 
 def join_group(hosts: Collection[int], name: str) -> int:
-    """Put these computers into a group; how many were not in it. Raises HostChangeRefused if one has no room."""
+    """Put these computers into a group; return how many were not in it. Raises HostChangeRefused if one has no room."""
     full = Host.objects.filter(pk__in=hosts, groups__len__gte=MAX_GROUPS).exclude(groups__contains=[name]).first()
     if full is not None:
         raise HostChangeRefused(
@@ -67,7 +67,7 @@ def join_group(hosts: Collection[int], name: str) -> int:
 
 
 def leave_group(hosts: Collection[int], name: str) -> int:
-    """Take these computers out of a group; how many were in it."""
+    """Take these computers out of a group; return how many were in it."""
     return _execute(_LEAVE, hosts, name)
 
 

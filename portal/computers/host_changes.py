@@ -27,7 +27,7 @@ class HostChangeRefused(ValueError):
 def rename_host(host: Host, name: str) -> str:
     """Give the computer a name of the owner's choice; an empty one goes back to what the client reports.
 
-    Runs of white space become one space. Returns the name as kept; raises HostChangeRefused for control
+    Runs of white space become one space. Returns the stored name; raises HostChangeRefused for control
     characters (they could hide or reverse the text around them) and for more than 100 characters.
     """
     name = on_one_line(name)
@@ -45,7 +45,7 @@ def rename_host(host: Host, name: str) -> str:
 
 
 def set_venue(host: Host, venue: str) -> None:
-    """Set the computer's venue, by which its client picks its preferences; raises HostChangeRefused."""
+    """Set the computer's venue, which selects its client's preferences. Raises HostChangeRefused."""
     if venue not in Venue.values:
         raise HostChangeRefused("venue", gettext("Choose one of: default, home, work, school."))
     Host.objects.filter(pk=host.pk).update(venue=venue)
@@ -63,25 +63,25 @@ def unretire_host(host: Host) -> bool:
 
 
 def retire_hosts(hosts: Collection[int], now: dt.datetime) -> int:
-    """Retire these computers; how many were in use."""
+    """Retire these computers; return how many were in use."""
     with transaction.atomic():
         return _locked(hosts).filter(retired_at=None).update(retired_at=now)
 
 
 def unretire_hosts(hosts: Collection[int]) -> int:
-    """End the retirement of these computers; how many were retired."""
+    """End the retirement of these computers; return how many were retired."""
     with transaction.atomic():
         return _locked(hosts).filter(retired_at__isnull=False).update(retired_at=None)
 
 
 def set_venues(hosts: Collection[int], venue: str) -> int:
-    """Set the venue of these computers; how many there are."""
+    """Set the venue of these computers; return how many there are."""
     with transaction.atomic():
         return _locked(hosts).update(venue=Venue(venue))
 
 
 def _locked(hosts: Collection[int]) -> QuerySet[Host]:
-    """These computers, whose rows are locked in the order of their ids."""
+    """These computers, with their rows locked in the order of their ids."""
     rows = Host.objects.filter(pk__in=hosts)
     list(rows.select_for_update(no_key=True).order_by("pk").values_list("pk"))
     return rows

@@ -20,11 +20,11 @@ HOST_COLUMNS: Final = (
     # Of requests to the account manager, and of those to the project
     "hardware_digest", "not_used", "client_brand", "client_opaque",
 )  # fmt: skip
-"""A statement that writes a description sets all of these; those that it does not have stay as they are."""
+"""A statement that writes a description sets all of these; columns missing from the description keep their values."""
 
 
 def client_columns(host_cpid: str, domain_name: str, client_version: str, platform_name: str) -> dict[str, Any]:
-    """The columns for what a client says about itself. Names that a request leaves out stay as they are."""
+    """The columns for what a client says about itself. Names that a request leaves out keep their values."""
     names = {"host_cpid": host_cpid, "domain_name": domain_name}
     always = {"client_version": client_version[:32], "platform_name": platform_name}
     return always | {column: name for column, name in names.items() if name}

@@ -35,15 +35,15 @@ class HostDescription:
 
 
 SAME_NAME_AFTER: Final = dt.timedelta(days=10)
-"""A computer with this name and another id, or this id and another name, is the same one, installed again or renamed,
-if the record has been silent this long.
+"""A computer that reports a record's name with another id, or its id with another name, was installed again or renamed
+if the record has been silent for this long.
 
-A client in use reports several times a day, and one that is off now and then within a week or so. A computer that is
-installed again sooner gets a second record, which its owner can merge: better than two computers in one record."""
+A client in use reports several times a day, or within about a week if its computer is off now and then. A computer that
+is installed again sooner gets a second record, which its owner can merge: better than two computers in one record."""
 
 RESET_AFTER: Final = dt.timedelta(minutes=10)
-"""A computer that joins again with its token, under its name and with another id, was reset, if its record has been
-silent this long: not one of several that an image made with one name, which start at about the same time."""
+"""A computer that joins again with its token, under its name and with another id, was reset if its record has been
+silent for this long. Several computers that an image made with one name start at about the same time."""
 
 
 def identify(user_id: int, described: HostDescription, now: dt.datetime) -> tuple[Host, bool]:
@@ -74,8 +74,7 @@ def new_host(
     """Create a record for an unknown computer. Locks the user's row, then a token's. Raises TooManyHosts.
 
     ``join_token_id``: the token that the client sent; it must have a place for the computer. ``like``: the computer
-    whose data folder it has a copy of. It gets the groups of that one, and a place of its join token while there is
-    one.
+    whose data folder was copied. The new one gets its groups, and a place of its join token if there is one left.
     """
     owner = _lock_owner(user_id)
     if like is not None:
@@ -117,7 +116,7 @@ def _create(
 
 
 def _by_id(user_id: int, described: HostDescription) -> Host | None:
-    """By what a site gave the computer to be known by: this one its token, or one that moved in here a number.
+    """Find the host by what a site gave it: its token from this one, or its number if the project moved here.
 
     Numbers can be guessed, so they lead to computers of the same owner only.
     """
@@ -128,7 +127,7 @@ def _by_id(user_id: int, described: HostDescription) -> Host | None:
         host = own.filter(former_number=described.former_number).first()
     else:
         return None
-    # A computer whose record was merged into another keeps sending its old one.
+    # A computer whose record was merged into another keeps sending the old one's token or number.
     while host is not None and host.merged_into_id is not None:
         host = Host.objects.filter(owner_id=user_id, pk=host.merged_into_id).first()
     return host
@@ -137,12 +136,12 @@ def _by_id(user_id: int, described: HostDescription) -> Host | None:
 def _by_description(
     owner: User, described: HostDescription, now: dt.datetime, join_token_id: int | None
 ) -> Host | None:
-    """A host with the same operating system and processor, and the same cross-project id or name.
+    """Find a host with the same operating system and processor, and the same cross-project id or name.
 
-    The best match counts; among equals the host with the latest contact. If the record reported recently, neither an id
-    nor a name suffices where the other differs: two computers may have one name, and copies of a disk one id. The name
-    of a computer that joined with the same token suffices soon: it may be reset whenever it starts. Of a computer from
-    before the project moved here only the published id is known.
+    The best match counts; among equals the host with the latest contact. If the record reported recently, a matching
+    id does not suffice if the names differ, nor a name if the ids do: two computers may have one name, and copies of a
+    disk one id. The name of a computer that joined with the same token suffices sooner: it may be reset at each start.
+    Of a computer from before the project moved here only the published id is known.
     """
     same_cpid = _NEVER
     if described.host_cpid:

@@ -10,7 +10,7 @@ from portal.models import HostLimitRequest, User
 
 
 def request_limit(user: User, hosts_per_day: int, reason: str, now: dt.datetime) -> bool:
-    """Store a request; False if one of the user's is waiting, which stays as it is. The database allows one."""
+    """Store a request. False, and nothing changes, if the user has one waiting; the database allows one."""
     try:
         with transaction.atomic():
             HostLimitRequest.objects.create(user=user, hosts_per_day=hosts_per_day, reason=reason, asked_at=now)
@@ -22,7 +22,7 @@ def request_limit(user: User, hosts_per_day: int, reason: str, now: dt.datetime)
 def decide(request_id: int, operator: User, *, grant: bool, now: dt.datetime) -> HostLimitRequest | None:
     """Grant or decline a request that is waiting; None if somebody else has decided. Locks the request, then the user.
 
-    What is granted becomes the account's own limit, until operators change it.
+    A granted number becomes the account's own limit, until operators change it.
     """
     with transaction.atomic():
         waiting = HostLimitRequest.objects.select_for_update(of=("self",)).filter(pk=request_id, decided_at=None)

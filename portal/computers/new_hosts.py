@@ -18,7 +18,7 @@ DAY: Final = dt.timedelta(days=1)
 
 
 class TooManyHosts(ProtocolError):
-    """The account may not add another computer now; a sentence that clients show."""
+    """The account may not add another computer now; ``str`` is a sentence that clients show."""
 
     def __init__(self, sentence: str) -> None:
         super().__init__("host", sentence, ERR_GENERIC)
@@ -31,7 +31,7 @@ class TooManyHosts(ProtocolError):
 class HostLimits:
     """An account's computers and limits: all records, and those that were added within 24 hours without a join token.
 
-    ``next_at``: when there is room again for one more of a day; None: now.
+    ``next_at``: when one more may be added within the limit of a day; None: now.
     """
 
     hosts: int
@@ -47,7 +47,7 @@ class HostLimits:
 
 
 def read_limits(owner: User, now: dt.datetime) -> HostLimits:
-    """Where the account stands; one statement, and one more if a day's limit is reached."""
+    """Read an account's computers and limits; one statement, and one more if a day's limit is reached."""
     hosts = Host.objects.filter(owner_id=owner.pk)
     lately = Q(created_at__gt=now - DAY, join_token=None)
     counts = hosts.aggregate(all=Count("pk"), new=Count("pk", filter=lately))
@@ -62,7 +62,7 @@ def read_limits(owner: User, now: dt.datetime) -> HostLimits:
 def check_limits(owner: User, now: dt.datetime, *, is_joining: bool = False) -> None:
     """Raise TooManyHosts if the account has HOSTS_PER_ACCOUNT, or has added as many within a day as it may.
 
-    ``is_joining``: the computer has a place of a join token, which the limit of a day is not for.
+    ``is_joining``: the computer uses a place of a join token, so the limit of a day does not apply.
     """
     limits = read_limits(owner, now)
     if limits.hosts >= limits.max_hosts:
@@ -82,7 +82,7 @@ def check_limits(owner: User, now: dt.datetime, *, is_joining: bool = False) -> 
 def take_place(token_id: int, now: dt.datetime) -> JoinToken | None:
     """Count one more computer of a join token; None if it has no place left, or has ended. Locks the token's row.
 
-    The condition is judged again after the wait for the lock, so that no two requests take the last place.
+    The condition is checked again after the wait for the lock, so that no two requests take the last place.
     """
     usable = JoinToken.objects.filter(pk=token_id, joined_hosts__lt=F("max_hosts"), revoked_at=None, expires_at__gt=now)
     if not usable.update(joined_hosts=F("joined_hosts") + 1, last_used_at=now):

@@ -24,13 +24,13 @@ _UNIT_NAMES: Final[dict[Unit, StrOrPromise]] = {
 
 
 def scale(figure: Figure) -> tuple[float, str]:
-    """What values of its charts are divided by, and the unit that they then have."""
+    """The divisor for values on the figure's charts, and the resulting unit."""
     size, name = _SCALES.get(figure.unit, (1.0, _UNIT_NAMES.get(figure.unit, _("number"))))
     return size, f"{name} {figure.per}" if figure.per else str(name)
 
 
 def chart_data(course: LongCourse) -> dict[str, Any]:
-    """Lines of (milliseconds of Unix time, value), the unit of the axis, and markers."""
+    """Return lines of (milliseconds of Unix time, value), the unit of the axis, and markers."""
     size, unit = scale(course.figure)
     return {
         "title": course.figure.title,
@@ -48,7 +48,7 @@ def chart_data(course: LongCourse) -> dict[str, Any]:
 
 
 def table_rows(course: LongCourse) -> list[tuple[dt.datetime, list[float | None]]]:
-    """The latest times first, with a value of each series or None."""
+    """Return the latest times first, with a value of each series or None."""
     size, _unit = scale(course.figure)
     values = [dict(points) for points in course.series.values()]
     times = sorted({at for points in values for at in points}, reverse=True)[:TABLE_ROWS]

@@ -1,7 +1,7 @@
-"""The admin's sidebar: six questions with their pages, not the packages that have them.
+"""The admin's sidebar, grouped by six questions instead of by package.
 
-Apps say which pages they have that are no lists of a table (`portal.extras`). A table that no group names comes
-last in the group that its app says, in that of its app's room, or in the settings.
+Apps say which pages they have besides lists of tables (`portal.extras`). A table that no group names comes last in the
+group that its app names, in that of its app's room, or in the settings.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ _MODELS: Final[dict[StrOrPromise, tuple[str, ...]]] = {
         "scheduler.keychange",
     ),
 }
-# Their pages are above.
+# Their pages are listed above.
 _LISTED: Final = {
     "portal.operatingfigure",
     "portal.change",
@@ -112,19 +112,19 @@ _LISTED: Final = {
     "portal.confirmationrequest",
     "portal.signedentry",
 }
-# What a list is for, where that is not the plural of what is in it.
+# Names of lists where the plural of the model does not say what they are for.
 _TITLES: Final = {
     "portal.account": _("Help a volunteer"),
     "scheduler.retryentry": _("Retry queue"),
     "accounting.settlement": _("Granted and estimated credit"),
 }
-# Of tables that neither a group nor their app names, by the room of their app.
+# Groups of tables that neither a group nor their app names, by the app's room.
 _OF_ROOM: Final = {"account_manager": _PROJECTS, "project": CREDIT}
 
 
 def groups(request: HttpRequest) -> list[dict[str, Any]]:
-    """The groups with what this operator may see, as unfold wants them."""
-    # By the words in the page's language: apps name the groups, too.
+    """The groups with what this operator may see, in unfold's format."""
+    # Keyed by the words in the page's language, as apps name the groups, too.
     links: dict[str, list[dict[str, Any]]] = {str(name): [] for name in _ROOMS}
     for page in (*_PAGES, *(page for app in apps_in_use() for page in app.admin_pages())):
         if not page.permission or request.user.has_perm(page.permission):
@@ -161,5 +161,5 @@ def _add(links: dict[str, list[dict[str, Any]]], group: str, title: str, view: s
     try:
         links.setdefault(group, []).append({"title": title, "link": reverse(view)})
     except NoReverseMatch:
-        # A page of a room that this site does not have.
+        # The page belongs to a room that this site does not have.
         return

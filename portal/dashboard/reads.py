@@ -1,4 +1,4 @@
-"""What the dashboard's pages show: tiles, what needs attention, long charts. Nothing is counted here."""
+"""Reads what the dashboard's pages show: tiles, what needs attention, long charts. Counts nothing."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _HOW: Final[dict[Combine, Callable[[Iterable[float]], float]]] = {
 
 
 class Tile(NamedTuple):
-    """A figure as the dashboard shows it: its value, its series that are not 0, the last day, what is wrong."""
+    """A figure as the dashboard shows it: its value, its series that are not 0, the last day, and any problem."""
 
     figure: Figure
     value: float | None
@@ -51,7 +51,7 @@ class Tile(NamedTuple):
 
 
 class TaskLine(NamedTuple):
-    """A periodic task: its runs, how often it is due, and what is wrong."""
+    """A periodic task: its runs, how often it is due, and any problem."""
 
     run: metrics.TaskRuns
     title: str
@@ -67,7 +67,7 @@ class TableView(NamedTuple):
 
 
 class PanelView(NamedTuple):
-    """A panel with its tiles, those with trouble first."""
+    """A panel with its tiles, those with problems first."""
 
     key: str
     panel: Panel
@@ -86,7 +86,7 @@ class Attention(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """The dashboard."""
+    """Everything on the dashboard."""
 
     now: dt.datetime
     taken_at: dt.datetime | None
@@ -98,7 +98,7 @@ class Overview:
 
 
 def overview(now: dt.datetime, has_perm: Callable[[str], bool]) -> Overview:
-    """Three statements and two questions to Valkey, however many figures and results there are.
+    """Read the dashboard with three statements and two questions to Valkey, however many figures there are.
 
     ``has_perm``: whether the reader has a permission, for tables that name computers.
     """
@@ -119,12 +119,12 @@ def overview(now: dt.datetime, has_perm: Callable[[str], bool]) -> Overview:
             if tile.trouble
         ]
         tiles.sort(key=lambda tile: not tile.trouble)
-        shown = [
+        visible_tables = [
             TableView(table, tables[table.name].rows)
             for table in panel.tables
             if table.name in tables and (not table.permission or has_perm(table.permission))
         ]
-        panels.append(PanelView(key, panel, tiles, shown))
+        panels.append(PanelView(key, panel, tiles, visible_tables))
     return Overview(now, taken_at, attention, panels, tasks, processes, beat_holder)
 
 
@@ -146,8 +146,8 @@ def _last_day(now: dt.datetime) -> tuple[dict[str, dict[str, list[tuple[float, f
 
 
 def _tile(figure: Figure, series: Mapping[str, Points], taken_at: dt.datetime | None) -> Tile:
-    """The latest values are those that were taken last: a series that ended has none, and neither has a figure of
-    which nothing was taken lately. Their charts stay.
+    """Only values taken last count as the latest: a series that ended has none, and neither has a figure that was not
+    taken lately. Their charts stay.
     """
     drawn = {label: rates(points, figure.per_secs) if figure.per_secs else points for label, points in series.items()}
     points = combine(drawn, _HOW[figure.how])
@@ -176,7 +176,7 @@ def address(link: str) -> str:
 
 
 def history_address(name: str) -> str:
-    """The page with a figure's long chart."""
+    """The address of a figure's long chart."""
     return reverse("admin:operating_figure_history", args=[name])
 
 
@@ -184,7 +184,7 @@ def _stale(now: dt.datetime, taken_at: dt.datetime | None) -> list[Attention]:
     if taken_at is None:
         return [
             Attention(
-                _("Figures"), _("No figures were taken in the last day. Are a worker and beat running? They take them.")
+                _("Figures"), _("No figures were taken in the last day. They need a worker and beat: are both running?")
             )
         ]
     age = now - taken_at
@@ -195,7 +195,7 @@ def _stale(now: dt.datetime, taken_at: dt.datetime | None) -> list[Attention]:
 
 
 def _live(now: dt.datetime, attention: list[Attention]) -> tuple[list[TaskLine], list[heartbeats.Process]]:
-    """What Valkey knows. While workers are down no figures are taken, so this is looked up for each page."""
+    """Read processes and tasks from Valkey. They are looked up for each page: no figures are taken without workers."""
     try:
         processes = heartbeats.processes()
         runs = metrics.task_runs()
@@ -216,7 +216,7 @@ def _live(now: dt.datetime, attention: list[Attention]) -> tuple[list[TaskLine],
 
 
 def _beat_holder(attention: list[Attention]) -> str:
-    """The beat process that sends the periodic tasks, as the database knows it."""
+    """The beat process that sends the periodic tasks, according to the database."""
     if name := beat.holder():
         return name
     sentence = _("Beat is not running, so no periodic task is started. Start it.")
@@ -247,16 +247,16 @@ class LongCourse(NamedTuple):
 
 
 def bucket_secs(since: dt.datetime, until: dt.datetime) -> int:
-    """The length of a bucket: a chart of this time has at most MAX_POINTS of them, each at least ten minutes long."""
+    """The length of a chart's buckets: there are at most MAX_POINTS, each at least ten minutes long."""
     return max(600, -(-int((until - since).total_seconds()) // MAX_POINTS))
 
 
 def long_course(figure: Figure, since: dt.datetime, until: dt.datetime) -> LongCourse:
-    """The history of a figure; one statement where it is that of the values taken."""
+    """The history of a figure; one statement, unless the figure has a history of its own."""
     course = figure.history(since, until) if figure.history else _course(figure, since, until)
     marks = list(figure.markers(since, until)) if figure.markers else []
-    shown = {figure.label_text(label): points for label, points in _largest(course, figure).items()}
-    return LongCourse(figure, since, until, shown, marks)
+    series = {figure.label_text(label): points for label, points in _largest(course, figure).items()}
+    return LongCourse(figure, since, until, series, marks)
 
 
 def _course(figure: Figure, since: dt.datetime, until: dt.datetime) -> dict[str, Points]:
@@ -277,7 +277,7 @@ def _course(figure: Figure, since: dt.datetime, until: dt.datetime) -> dict[str,
 
 
 def _largest(series: dict[str, Points], figure: Figure) -> dict[str, Points]:
-    """At most MAX_SERIES lines; what is added up has the rest as one more, what is not leaves it out."""
+    """At most MAX_SERIES lines. The rest becomes one more if the series are added up, else it is left out."""
     by_size = sorted((label for label in series if series[label]), key=lambda label: -_mean(series[label]))
     largest = {label: series[label] for label in by_size[:MAX_SERIES]}
     rest = {label: series[label] for label in by_size[MAX_SERIES:]}

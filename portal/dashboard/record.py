@@ -1,4 +1,4 @@
-"""Takes all figures, as the task of every ten minutes does."""
+"""Takes all figures; a task does so every ten minutes."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _MAX_LABEL_CHARS: Final = 120
 
 
 class FiguresNotTaken(Exception):
-    """What failed, by panel, and with which error; the log has more."""
+    """Some readings failed: the panels with their errors; the log has more."""
 
 
 def take_all(now: dt.datetime) -> int:
     """Take the figures and tables of all panels; return the number of values. Safe to run twice.
 
-    A reading that fails leaves the others, and its own figures are missing. Raises FiguresNotTaken after the last one,
-    so that the dashboard says that the task failed.
+    If a reading fails, only its own figures are missing. Raises FiguresNotTaken after the last reading, so that the
+    dashboard says that the task failed.
     """
     failed: list[str] = []
     number = sum(_take(key, panel, now, failed) for key, panel in registry.panels().items())
@@ -37,19 +37,19 @@ def take_all(now: dt.datetime) -> int:
 
 
 def moment(at: dt.datetime) -> dict[str, str]:
-    """A time as a cell of a table, which pages show in the reader's zone."""
+    """A time as a table cell, which pages show in the reader's zone."""
     return {"at": at.isoformat()}
 
 
 def _take(key: str, panel: registry.Panel, now: dt.datetime, failed: list[str]) -> int:
-    """Only what is kept is written in a transaction: taking asks Valkey, and has transactions of its own."""
+    """Only storing is a transaction: taking asks Valkey, and has transactions of its own."""
 
     @contextmanager
     def noted() -> Iterator[None]:
         try:
             yield
         except Exception as error:
-            # Whatever a reading cannot reach: the figures of the others must still be taken.
+            # Any error of a reading: the figures of the others must still be taken.
             log.exception("figures_not_taken", panel=key, reason=type(error).__name__)
             failed.append(f"{key}: {type(error).__name__}")
 

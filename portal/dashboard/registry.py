@@ -1,4 +1,4 @@
-"""Which figures there are: those of the apps in use (`portal.extras.SiteApp.figures`)."""
+"""The registry of figures: those of the apps in use (`portal.extras.SiteApp.figures`)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Unit(StrEnum):
-    """What a value counts; pages write each in its own way."""
+    """What a value counts, and so how pages write it."""
 
     NUMBER = ""
     SECS = "s"
@@ -36,7 +36,7 @@ class Unit(StrEnum):
 
 
 class Combine(StrEnum):
-    """How the series of a figure become the one value of its tile."""
+    """How the series of a figure are combined into the one value of its tile."""
 
     SUM = "sum"
     MAX = "max"
@@ -48,7 +48,7 @@ _USUAL: Final = {Unit.SECS: Combine.MAX, Unit.PERCENT: Combine.MAX, Unit.FACTOR:
 
 
 class Sample(NamedTuple):
-    """A value of a figure; ``label``: of which app, queue, version and so on."""
+    """A value of a figure; ``label``: the app, queue, version and so on that it belongs to."""
 
     name: str
     value: float
@@ -78,9 +78,9 @@ Rows = list[list[object]]
 
 
 def label_text(label: str) -> str:
-    """A label or cell, as it was kept in English, in the page's language; names of things as they are.
+    """Translate a label or cell, which is stored in English, into the page's language; names stay as they are.
 
-    Words of ours may also be the end of a label, behind a name.
+    Words of ours may also be the end of a label, after a name.
     """
     name, comma, last = label.rpartition(", ")
     is_ours = any(last in part.words for part in parts())
@@ -92,10 +92,10 @@ class Figure:
     """A figure of the dashboard.
 
     ``link``: a view of the admin and its query, "admin:credit_workunit_changelist?need_validate__exact=1".
-    ``combine``: how its series become one value; None: as is usual for the unit.
+    ``combine``: how its series become one value; None: the usual way for the unit.
     ``per_secs``: it is a counter, shown as its growth in this many seconds; ``per`` says so in words.
-    ``history`` gives long charts from elsewhere; without it they show the values taken. ``label_text`` shows a label,
-    which is kept in English, in the page's language.
+    ``history`` gives long charts from elsewhere; without it they show the values taken. ``label_text`` translates a
+    label, which is stored in English, into the page's language.
     """
 
     name: str
@@ -124,15 +124,15 @@ per_hour = partial(Figure, per_secs=3600, per=_("per hour"))
 
 
 Reading = Callable[[dt.datetime], Iterable[Sample]]
-"""Reads figures together, in a task, so it may take seconds: a `FigureQuery`, or a function where SQL does not do."""
+"""Reads figures together, in a task, so it may take seconds: a `FigureQuery`, or a function if SQL is not enough."""
 
 
 @dataclass(frozen=True, slots=True)
 class FigureQuery(Collector):
     """A statement that reads figures; its parameter is ``now``.
 
-    Each of its columns has the name of a figure, but for ``key``, which tells several rows apart. NULL is no value.
-    ``labels``: how keys are shown. A key that is not in it is left out, and one without a row is 0, or missing if
+    Each of its columns is named after a figure, except ``key``, which distinguishes several rows. NULL is no value.
+    ``labels``: how keys are shown. A key without a label is left out, and a label without a row is 0, or missing if
     ``is_sparse``.
     """
 
@@ -150,7 +150,7 @@ class FigureQuery(Collector):
                     yield Sample(name, float(value), label)
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """The metrics of these figures, as they are now. Their series have keys, not labels."""
+        """The present values of these figures as metrics. Their series have keys, not labels."""
         _columns, rows = self._execute(timezone.now())
         for figure, name, about, series in self.metrics:
             gauge = GaugeMetricFamily(name, about, labels=[series] if series else [])
@@ -169,7 +169,7 @@ class FigureQuery(Collector):
 @dataclass(frozen=True, slots=True)
 class Table:
     """A short table: its columns, and what reads it. Rows are lists of texts, of (text, address), of times
-    (portal.dashboard.record.moment), and of {"number", "all"}: this many of all.
+    (portal.dashboard.record.moment), and of {"number", "all"}: a number out of a total.
     """
 
     name: str
@@ -177,11 +177,11 @@ class Table:
     title: StrOrPromise = ""
     columns: tuple[StrOrPromise, ...] = ()
     empty: StrOrPromise = ""
-    permission: str = ""  # of those who see it; empty: anyone who sees the dashboard
+    permission: str = ""  # needed to see it; empty: anyone who sees the dashboard does
 
 
 class Daemon(NamedTuple):
-    """A part of the site as the public status names it, and the periodic task that shows that it runs ("": the web)."""
+    """A part of the site as the public status names it, and the periodic task that proves it runs ("": the web)."""
 
     command: str
     task: str = ""
@@ -190,7 +190,7 @@ class Daemon(NamedTuple):
 class Part(NamedTuple):
     """What an app adds to a panel of the dashboard, and to the public status.
 
-    ``words``: marked texts that labels of series and cells of tables are made of.
+    ``words``: marked texts that occur in labels of series and cells of tables.
     """
 
     panel: str
@@ -203,7 +203,7 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """A part of the dashboard, or, without a title, of the public status alone."""
+    """A part of the dashboard or, without a title, of the public status only."""
 
     title: StrOrPromise = ""
     figures: list[Figure] = field(default_factory=list)
@@ -221,12 +221,12 @@ _TITLES: Final[dict[str, StrOrPromise]] = {
 
 
 def parts() -> list[Part]:
-    """Those of all apps in use."""
+    """The parts of all apps in use."""
     return [part for app in apps_in_use() for part in app.figures()]
 
 
 def panels() -> dict[str, Panel]:
-    """By name, in the order of the dashboard."""
+    """The panels by name, in the order of the dashboard."""
     by_name = {name: Panel(title) for name, title in _TITLES.items()}
     for part in parts():
         panel = by_name[part.panel]

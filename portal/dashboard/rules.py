@@ -1,4 +1,4 @@
-"""What a figure's last values say: rates of counters, queues that grow, values beyond a limit. Pure functions."""
+"""Rules for a figure's last values: rates of counters, growing queues, values beyond a limit. Pure functions."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ class Course:
 
 
 Trouble = Callable[[Course], str]
-"""Says in a sentence what needs attention, or nothing."""
+"""Says in a sentence what needs attention; "": nothing."""
 
 
 def rates(points: Points, per_secs: float) -> list[tuple[float, float]]:
-    """The growth of a counter per ``per_secs``, at the end of each interval; a counter that began again gives none."""
+    """The growth of a counter per ``per_secs``, at the end of each interval; a counter that restarted gives none."""
     per_second = []
     for (before_at, before), (at, value) in itertools.pairwise(points):
         if at > before_at and value >= before:
@@ -44,7 +44,7 @@ def rates(points: Points, per_secs: float) -> list[tuple[float, float]]:
 
 
 def above(limit: float, sentence: StrOrPromise) -> Trouble:
-    """Attention for each series whose latest value is over the limit; ``{labels}`` in the sentence names them."""
+    """A rule for values over the limit; ``{labels}`` in the sentence names the series."""
     return lambda course: _of(course, lambda value: value > limit, sentence)
 
 
@@ -59,7 +59,7 @@ def _of(course: Course, is_bad: Callable[[float], bool], sentence: StrOrPromise)
 
 
 def grows(sentence: StrOrPromise) -> Trouble:
-    """Attention for a queue that is twice as long as six hours before, and never became shorter meanwhile."""
+    """A rule for a queue that is twice as long as six hours before, and has not become shorter meanwhile."""
 
     def look(course: Course) -> str:
         if not course.points:
@@ -75,12 +75,12 @@ def grows(sentence: StrOrPromise) -> Trouble:
 
 
 def first_of(*troubles: Trouble) -> Trouble:
-    """The first of these that has something to say."""
+    """A rule that returns the first sentence of these rules."""
     return lambda course: next((text for look in troubles if (text := look(course))), "")
 
 
 def combine(series: Mapping[str, Points], how: Callable[[Iterable[float]], float]) -> list[tuple[float, float]]:
-    """All series as one. Values of a time are taken together, so a series without one was not there then."""
+    """Combine all series into one. Values of the same time are taken together; a series without one does not count."""
     by_time: dict[float, list[float]] = defaultdict(list)
     for points in series.values():
         for at, value in points:

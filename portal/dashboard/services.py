@@ -1,4 +1,4 @@
-"""The first panel, and what the public status says of every site. Other apps add what they know of theirs."""
+"""The dashboard's first panel, and the public status that every site has. Other apps add their own."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FIGURES: Final = (
         "services.web",
         _("Web processes"),
         about=_("Processes that answered within the last minute, of clients (web) and of pages alone (pages)."),
-        trouble=below(1, _("No web process that answers clients says that it lives.")),
+        trouble=below(1, _("No web process that answers clients reports that it is alive.")),
         series=_("kind"),
     ),
     Figure(
@@ -41,7 +41,7 @@ FIGURES: Final = (
     ),
     Figure(
         "services.waiting_tasks",
-        _("Tasks that wait for a worker"),
+        _("Tasks waiting for a worker"),
         series=_("queue"),
         trouble=first_of(
             above(1000, _("More than 1\u202f000 tasks wait in: {labels}. Start more workers.")),
@@ -80,7 +80,7 @@ FIGURES: Final = (
         Unit.BYTES,
         combine=Combine.MIN,
         series=_("folder"),
-        about=_("As the machine sees it that the worker runs on."),
+        about=_("As seen by the machine that the worker runs on."),
     ),
     Figure(
         "services.free_share",
@@ -112,7 +112,7 @@ FIGURES: Final = (
 def _processes(now: dt.datetime) -> Iterator[Sample]:
     alive = heartbeats.processes()
     kinds = Counter(process.kind for process in alive if process.kind in ("web", "pages"))
-    # Clients need the first; a site may have no others, which serve pages alone.
+    # Clients need "web"; a site may have no "pages", which serve pages only.
     for kind in sorted({"web", *kinds}):
         yield Sample("services.web", kinds[kind], kind)
     queues = Counter(queue for process in alive for queue in process.queues)
@@ -159,7 +159,7 @@ def folders() -> list[Path]:
 
 
 def _daemons(now: dt.datetime) -> Rows:
-    """The parts of the site, and whether each runs: its task succeeded lately, or has not been due for long."""
+    """The parts of the site, and whether each runs: its task succeeded lately, or is not overdue."""
     runs = {run.task: run for run in metrics.task_runs()}
     has_web = any(process.kind in ("web", "pages") for process in heartbeats.processes())
     rows: Rows = []

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-# What the tiles show, oldest first: what was taken last in each hour, and all of the last quarter of an hour, as the
-# latest values of a source that failed are there. Figures are taken together, so 25 index probes find the times.
+# What the tiles show, oldest first: the last values of each hour, and all of the last quarter of an hour, which has the
+# latest values of a source that failed. Figures are taken together, so 25 index probes find the times.
 LAST_DAY: Final = """
 SELECT name, label, extract(epoch FROM taken_at)::float8, value FROM portal_operatingfigure
  WHERE taken_at = ANY(ARRAY(
@@ -24,13 +24,13 @@ SELECT label, extract(epoch FROM taken_at)::float8, value
           FROM portal_operatingfigure WHERE name = %(name)s AND taken_at > %(since)s AND taken_at <= %(until)s) AS found
  WHERE taken_at = last_at ORDER BY label, taken_at
 """
-# Sessions of everybody, of those that there may be.
+# The sessions in use as a share of those allowed.
 DATABASE: Final = """
 SELECT pg_database_size(current_database()) AS "services.database_size",
        100.0 * count(*) / current_setting('max_connections')::int AS "services.database_sessions"
   FROM pg_stat_activity WHERE backend_type = 'client backend'
 """
-# Lags are empty for who may not see them (pg_monitor), and for a standby that has everything and is idle.
+# Lags are NULL for users who may not see them (pg_monitor), and for a standby that is idle and up to date.
 STANDBYS: Final = """
 SELECT coalesce(nullif(application_name, ''), client_addr::text, 'standby') AS key,
        coalesce(extract(epoch FROM replay_lag), 0) AS "services.replication_lag"

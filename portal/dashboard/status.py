@@ -1,6 +1,6 @@
 """The public status: a page for people, and XML in the form of BOINC's server_status.php for programs.
 
-Both answer from the figures that were taken last, which are kept for a minute; nothing in them is about a person.
+Both show the figures that were taken last, cached for a minute; nothing in them is about a person.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from portal.models import OperatingTable
 
 CACHED_SECS: Final = 60
 _KEY: Final = "portal:status"
-# BOINC's names, in its order, and the figures that they are, or are the sum of.
+# BOINC's names, in its order, and the figures that they stand for, or are the sum of.
 FIGURES: Final = {
     "results_ready_to_send": "jobs.unsent",
     "results_in_progress": "jobs.in_progress",
@@ -54,7 +54,7 @@ _DECIMAL: Final = ("transitioner_backlog_hours", "current_floating_point_speed")
 
 
 def current() -> dict[str, Any]:
-    """The status as plain values: of the last minute, from two statements."""
+    """The status as plain values, at most a minute old, from two statements."""
     status: dict[str, Any] | None = cache.get(_KEY)
     if status is None:
         status = _read(timezone.now())
@@ -72,7 +72,7 @@ def _read(now: dt.datetime) -> dict[str, Any]:
     newest: dict[str, float] = {}
     for (name, _), (at, _) in latest.items():
         newest[name] = max(at, newest.get(name, 0.0))
-    # Values of a figure are taken together: a label that is no longer taken is of something that is gone.
+    # Values of a figure are taken together: a label that is no longer taken belongs to something that is gone.
     latest = {key: (at, value) for key, (at, value) in latest.items() if at == newest[key[0]]}
     sums: dict[str, float] = {}
     for (name, _), (_, value) in latest.items():
@@ -88,16 +88,16 @@ def _read(now: dt.datetime) -> dict[str, Any]:
         "is_stale": is_stale,
         "states": {tag: value if tag in _DECIMAL else round(value) for tag, value in states.items()},
         "apps": [app for row in apps if (app := _app(row, latest)) is not None],
-        # Figures that are old were not taken, so what works in the background does not.
+        # Old figures mean that nothing works in the background.
         "daemons": [[command, runs and not is_stale] for command, runs in daemons],
         "active": {within: round(latest.get(("am.active", within), (0, 0))[1]) for within in ("day", "week", "month")},
     }
 
 
 def _app(row: list[Any], latest: dict[tuple[str, str], tuple[float, float]]) -> dict[str, Any] | None:
-    """An app as BOINC's elements describe it, except for the title; run times are in hours.
+    """An app as BOINC's elements describe it, without the title; run times are in hours.
 
-    None for a withdrawn app without tasks. Tasks of the others are in the sums, so they are shown.
+    None for a withdrawn app without tasks. Tasks of the others are in the sums, so these are listed.
     """
     id_, name, title, average, least, most, users, is_withdrawn = row
     unsent, in_progress = (
@@ -136,7 +136,7 @@ def status(request: HttpRequest) -> HttpResponse:
 @csrf_exempt
 @require_http_methods(["GET", "HEAD", "POST"])
 def server_status(request: HttpRequest) -> HttpResponse:
-    """BOINC's address: XML for programs that ask for it, else the page. Some ask for counts with POST."""
+    """Answer at BOINC's address: XML for programs that ask for it, else the page. Some ask for counts with POST."""
     given = [name for name in ("counts", "xml") if request.GET.get(name, "0") not in ("", "0")]
     if not given:
         return redirect("status")
@@ -147,7 +147,7 @@ def server_status(request: HttpRequest) -> HttpResponse:
 
 
 def counts(figures: dict[str, Any]) -> bytes:
-    """Numbers of jobs alone, as programs that submit jobs read them."""
+    """The numbers of jobs alone, in the form that programs which submit jobs read."""
     items = {tag: figures["states"][state] for tag, state in _COUNTS.items()}
     return "\n".join(["<job_counts>", *_items(**items), "</job_counts>", ""]).encode()
 
@@ -161,8 +161,8 @@ def xml(figures: dict[str, Any]) -> bytes:
         lines.append("  </daemon>")
     lines += ["</daemon_status>", "<database_file_states>", *_items(**figures["states"]), "<tasks_by_app>"]
     for app in figures["apps"]:
-        shown = {key: value for key, value in app.items() if key != "title"}
-        lines += ["<app>", *_items(**shown), "</app>"]
+        elements = {key: value for key, value in app.items() if key != "title"}
+        lines += ["<app>", *_items(**elements), "</app>"]
     lines += ["</tasks_by_app>", "</database_file_states>", "</server_status>", ""]
     return "\n".join(lines).encode("ascii", "xmlcharrefreplace")
 

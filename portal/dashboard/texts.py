@@ -9,7 +9,7 @@ from django.utils.translation import ngettext
 def task_trouble(
     schedule_secs: float, waiting_secs: float, has_run: bool, failed_last: bool, fault: str, name: str
 ) -> str:
-    """What is wrong with a periodic task. ``waiting_secs``: since its last success or, if none, since it was known."""
+    """A periodic task's problem. ``waiting_secs``: since its last success or, if none, since it was first known."""
     words = {"task": name, "every": span(schedule_secs), "time": span(waiting_secs), "fault": fault}
     if failed_last and fault:
         return _("The task “%(task)s” failed when it last ran: %(fault)s.") % words

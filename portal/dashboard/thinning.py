@@ -1,4 +1,4 @@
-"""Thins out old figures: after some days one an hour stays, after a month one a day."""
+"""Thins out old figures: after some days to one an hour, after a month to one a day."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from django.db import connection, transaction
 WHOLE: Final = dt.timedelta(days=3)
 HOURLY: Final = dt.timedelta(days=31)
 BATCH: Final = 10_000
-# Locks the rows that it deletes. Only whole hours and days are looked at, so the last value of each is there already.
+# Locks the rows that it deletes. It looks only at whole hours and days, whose last values are there already.
 _THIN: Final = """
 DELETE FROM portal_operatingfigure WHERE id IN (
   SELECT id FROM (

@@ -22,18 +22,18 @@ RANGES: Final = {"1": _("A day"), "7": _("A week"), "31": _("A month"), "366": _
 
 
 def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
-    """The context of the admin's first page; who may not see the figures gets the list of tables alone."""
+    """The context of the admin's first page; for those who may not see the figures, only the list of tables."""
     if request.user.has_perm(PERMISSION):
         context |= _figures(request) | {"refresh_secs": REFRESH_SECS}
     return context
 
 
 def _figures(request: HttpRequest) -> dict[str, Any]:
-    """All panels in short, or the one that the address names in full."""
+    """All panels in short, or in full the one that the address names."""
     panel = request.GET.get("panel", "")
     overview = reads.overview(timezone.now(), request.user.has_perm)
-    shown = panel if panel in {figure.key for figure in overview.panels} else ""
-    return {"overview": overview, "shown_panel": shown}
+    panel_key = panel if panel in {figure.key for figure in overview.panels} else ""
+    return {"overview": overview, "shown_panel": panel_key}
 
 
 @require_safe
@@ -45,7 +45,7 @@ def panels(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def figure_history(request: HttpRequest, name: str) -> HttpResponse:
-    """A figure's long chart, its table, and what is behind it."""
+    """A figure's long chart, its table, and the page behind it."""
     _check(request)
     figure = registry.figure(name)
     if figure is None:
@@ -60,7 +60,7 @@ def figure_history(request: HttpRequest, name: str) -> HttpResponse:
         "figure": figure,
         "link": reads.address(figure.link),
         "days": str(days),
-        "problem": _("“%(text)s” is no number of days that can be shown. These are the last seven.")
+        "problem": _("“%(text)s” is not a number of days that can be shown. These are the last seven.")
         % {"text": chosen[:20]}
         if chosen and chosen not in RANGES
         else "",

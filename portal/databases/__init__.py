@@ -1,1 +1,1 @@
-"""PostgreSQL on several machines: which of them is the primary, and what happens while that changes."""
+"""PostgreSQL on several machines: which of them is the primary, and how the site behaves while that changes."""

@@ -1,4 +1,4 @@
-"""Django's autodetector of changes of models, without the texts that people read: a word is no migration."""
+"""Django's autodetector of model changes, which ignores texts for people: a changed word needs no migration."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class TextlessAutodetector(MigrationAutodetector):
 
 
 def without_texts(state: ProjectState) -> ProjectState:
-    """Takes the texts from the state's own fields and options."""
+    """Remove the texts from the state's own fields and options."""
     for model in state.models.values():
         _strip_model(model)
     return state
@@ -36,7 +36,7 @@ def _strip_model(model: ModelState) -> None:
 
 
 def _textless(field: Field[Any, Any]) -> Field[Any, Any]:
-    """A new field like this one, without its texts."""
+    """A copy of this field without its texts."""
     _, _, args, kwargs = field.deconstruct()
     arguments = {name: value for name, value in kwargs.items() if name not in _FIELD_TEXTS}
     if isinstance(inner := arguments.get("base_field"), Field):

@@ -1,4 +1,4 @@
-"""The time of the database, and this machine's clock beside it."""
+"""The database's time, and how far this machine's clock is off."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from django.db import connection
 
 WARN_SECS: Final = 2.0
 WORST_SECS: Final = 60.0
-"""A machine whose clock is further off than this should answer nobody."""
+"""A machine whose clock is off by more should not answer anybody."""
 _ASK: Final = "SELECT extract(epoch FROM clock_timestamp())::float8"
 
 
@@ -22,8 +22,8 @@ def ahead_secs(session: Any) -> float:
 
 
 def database_now() -> dt.datetime:
-    """The time of the database, for work in the background that decides what is due, over or paid: any machine may do
-    it, and all should agree. One statement.
+    """The database's time, for background work that decides what is due, over or paid: any machine may do it, and all
+    should agree. One statement.
     """
     with connection.cursor() as cursor:
         cursor.execute("SELECT clock_timestamp()")

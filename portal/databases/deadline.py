@@ -1,7 +1,7 @@
 """How long a request waits for the database: one deadline over all its waits, on the event loop and in threads.
 
-A request that waited in vain once asks no more: whatever else it wants of the database fails at once. Outside of
-requests, in tasks and commands, each wait has the pool's own limit.
+Once a request has waited too long, whatever else it asks of the database fails at once. Outside of requests, in tasks
+and commands, each wait has the pool's own limit.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from psycopg_pool import PoolTimeout
 
 WAIT_SECS: Final = 2.0
 LEAST_SECS: Final = 0.1
-"""What is left to a request that waited longer for a thread, as it does on a busy site: enough to take a connection."""
+"""What is left for a request that waited long for a thread, as on a busy site: enough to take a connection."""
 
 
 class Deadline:
-    """One request's deadline, which starts again whenever it is given something. ``is_lost``: it has passed."""
+    """A request's deadline, which starts again whenever the database answered. ``is_lost``: it has passed."""
 
     __slots__ = ("_by", "is_lost")
 
@@ -35,13 +35,13 @@ class Deadline:
         return max(LEAST_SECS, self._by - time.monotonic())
 
     def give_up(self) -> PoolTimeout:
-        """The error of a request for which there is no database."""
+        """Mark the deadline as passed, and return the error to raise."""
         self.is_lost = True
-        return PoolTimeout("this request waited in vain for a connection")
+        return PoolTimeout("this request waited too long for a connection")
 
     @contextmanager
     def wait(self) -> Iterator[float]:
-        """How many seconds to wait for a connection, within the block."""
+        """Yield the seconds that the block may wait for a connection."""
         if self.is_lost:
             raise self.give_up()
         try:
@@ -56,13 +56,13 @@ _current: Final[ContextVar[Deadline | None]] = ContextVar("database_deadline", d
 
 
 def current() -> Deadline | None:
-    """That of the request which is being answered here."""
+    """The deadline of the request that is being answered here; None outside of requests."""
     return _current.get()
 
 
 @contextmanager
 def of_request() -> Iterator[Deadline]:
-    """That of the request, which begins here unless it has begun: threads and shared tasks work for a request."""
+    """The request's deadline, which begins here unless it has begun: threads and shared tasks work for a request."""
     if (deadline := _current.get()) is not None:
         yield deadline
         return

@@ -1,4 +1,4 @@
-"""Django's own connection after its server was lost."""
+"""Drops Django's own connection after its server was lost."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from django.db import DEFAULT_DB_ALIAS, Error, connections
 
 
 def drop_connection() -> None:
-    """Give the pool back a closed connection: even if its server still answers, it is no primary any more."""
+    """Give the pool back a closed connection: even if its server still answers, it is no longer the primary."""
     ours: Any = connections[DEFAULT_DB_ALIAS]
     with suppress(Error):
         if ours.connection is not None:

@@ -1,4 +1,4 @@
-"""How this process reaches its database without Django."""
+"""How this process connects to its database without Django."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 
 def psycopg_params(database: BaseDatabaseWrapper | None = None) -> dict[str, Any]:
-    """psycopg's parameters for Django's database, or another that it knows, without its own: pool, cursors, adapters.
+    """psycopg's parameters for a database of Django's, without Django's own settings: pool, cursors, adapters.
 
     Django's prepare_threshold is left out, too: it is None, so psycopg would prepare no statement, even on request.
     """

@@ -1,4 +1,4 @@
-"""What `pip-audit` found in the lock, for CI: faults fail it, and it is said if advisories cannot be reached.
+"""CI's verdict on the lock by `pip-audit`: faults fail it, and advisories that cannot be reached are reported.
 
 It reads the report of `pip-audit --format json` on standard input.
 """
@@ -12,7 +12,7 @@ from typing import Any
 
 
 def verdict(report: str) -> tuple[list[str], bool]:
-    """Lines to print, and whether nothing is wrong. An empty report is that of a service that was not reached."""
+    """Lines to print, and whether all is well. An empty report means that the service was not reached."""
     try:
         packages = json.loads(report)["dependencies"]
     except (ValueError, LookupError, TypeError):

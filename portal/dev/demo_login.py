@@ -1,4 +1,4 @@
-"""The two logins of the demo, which are public: a page prints them."""
+"""The demo's two logins. They are public: a page shows them."""
 
 from __future__ import annotations
 

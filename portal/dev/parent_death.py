@@ -1,4 +1,4 @@
-"""Runs a program that is told to end when the process that started it ends, for any reason.
+"""Runs a program that receives a signal when the process that started it ends, for any reason.
 
 Run by its path, in place of the program: `python -I -S parent_death.py SIGNAL PARENT PROGRAM [ARGUMENT ...]`, where
 SIGNAL is a number and PARENT the caller's process id. It uses the standard library only and becomes PROGRAM.
@@ -14,7 +14,7 @@ PR_SET_PDEATHSIG = 1  # prctl(2)
 
 
 def ends_with_parent(command: list[str], ending: signal.Signals = signal.SIGTERM) -> list[str]:
-    """`command` so that it gets the signal `ending` once the calling thread's process has ended."""
+    """Wrap `command` so that it gets the signal `ending` once the calling thread's process has ended."""
     return [
         sys.executable,
         "-I",
@@ -32,7 +32,7 @@ def main() -> None:
         sys.exit(f"prctl refused: {os.strerror(ctypes.get_errno())}")
     # The parent may have ended before prctl took effect: then no signal will ever come.
     if os.getppid() != parent:
-        sys.exit(f"the process {parent} that wanted {command[0]} has ended")
+        sys.exit(f"the process {parent} that started {command[0]} has ended")
     try:
         os.execvp(command[0], command)  # noqa: S606  # it becomes the program that it was asked to run
     except OSError as error:

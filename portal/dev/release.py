@@ -1,6 +1,6 @@
-"""What is published of a commit: its sources as an archive, what it is made of (CycloneDX), and the digests of both.
+"""Builds a commit's published files: an archive of its sources, its bill of materials (CycloneDX), and their digests.
 
-The same commit gives the same bytes, on any machine and at any time: nothing is in them but what the commit has.
+The same commit gives the same bytes, on any machine and at any time: they contain only what is in the commit.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SPACE: Final = uuid.UUID("6ba7b811-9dad-11d1-80b4-00c04fd430c8")  # of URLs, RF
 
 
 def build(root: Path, target: Path, commit: str = "HEAD") -> list[Path]:
-    """Write the files into the folder, and return them. Raises CalledProcessError outside of a repository."""
+    """Write the files into the folder and return them. Raises CalledProcessError outside of a repository."""
     number = _git(root, "rev-parse", "--short=12", commit).decode().strip()
     written_at = _git(root, "show", "--no-patch", "--format=%cI", commit).decode().strip()
     folder = f"{NAME}-{number}"
@@ -56,7 +56,7 @@ def components(lock: str, number: str, written_at: str) -> dict[str, Any]:
 
 
 def pins(lock: str) -> Iterator[tuple[str, str]]:
-    """Names and versions of a lock, in its order."""
+    """Yield the names and versions in a lock, in its order."""
     for line in lock.splitlines():
         if pin := _PIN.match(line):
             yield re.sub(r"[-_.]+", "-", pin[1]).lower(), pin[2]

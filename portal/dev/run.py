@@ -1,8 +1,8 @@
 """`make run`: prepare the site, then run the Procfile's processes until one ends or Ctrl-C.
 
-Every process has a separate session and is told to end when this one ends, even by kill -9 (portal.dev.parent_death).
-At a stop each is asked alone, not with its children, so that a Celery worker can finish its tasks. What is left of its
-session after STOP_LIMIT_SECS is killed.
+Every process has a session of its own and is told to end when this one ends, even by kill -9 (portal.dev.parent_death).
+At a stop, each is asked without its children, so that a Celery worker can finish its tasks. What is left of its session
+after STOP_LIMIT_SECS is killed.
 """
 
 import contextlib
@@ -55,7 +55,7 @@ def stop_requested(_signal: int, _frame: FrameType | None) -> None:
 
 
 def read_port() -> int:
-    """The port to serve on, from the environment; SystemExit when it is no port."""
+    """The port to serve on, from the environment; SystemExit if it is not a port."""
     text = os.environ.get("PORT") or "8000"
     if not text.isdecimal() or not 1 <= int(text) <= 65535:
         sys.exit(f"PORT is {text!r}, but a port is a number from 1 to 65535.")
@@ -63,9 +63,9 @@ def read_port() -> int:
 
 
 def claim_data(var_dir: Path, port: int) -> int:
-    """Hold the data folder for this process until it ends. SystemExit if another has it; nothing there changes then.
+    """Lock the data folder until this process ends. SystemExit if another process has it; nothing there changes then.
 
-    The kernel frees the lock however the process ends. Its number and port are in the file for those who come later.
+    The kernel frees the lock however the process ends. The file has its process id and port, for those who come later.
     """
     try:
         var_dir.mkdir(parents=True, exist_ok=True)
@@ -82,7 +82,7 @@ def claim_data(var_dir: Path, port: int) -> int:
 
 
 def refusal_of_data(var_dir: Path, holder: list[str]) -> str:
-    """Why a second site cannot run on the same data, and what to do; ``holder``: the number and port of the first."""
+    """Why a second site cannot run on the same data, and what to do; ``holder``: process id and port of the first."""
     pid, port = (*holder, "?", "?")[:2]  # it may not have written them yet
     return (
         f"Another `make run` uses {var_dir}: process {pid}, which serves http://{HOST}:{port}/. Nothing was changed.\n"
@@ -110,7 +110,7 @@ def claim_port(port: int) -> socket.socket:
 
 
 def prepare(var_dir: Path) -> None:
-    """Bring texts, database, keys, demo data and static files up to date; SystemExit when that fails."""
+    """Bring texts, database, keys, demo data and static files up to date; SystemExit if that fails."""
     compile_stale()
     print("Preparing the database…", flush=True)
     manage("migrate", "--verbosity", "0")
@@ -132,7 +132,7 @@ def manage(*arguments: str) -> None:
 
 
 def start_process(command: list[str], stdout: int | None = None) -> "subprocess.Popen[bytes]":
-    """Start a command of the project in a separate session; it ends with this process."""
+    """Start a command of the project in a session of its own; it ends with this process."""
     return subprocess.Popen(
         ends_with_parent(command),
         cwd=PROJECT_DIR,
@@ -144,7 +144,7 @@ def start_process(command: list[str], stdout: int | None = None) -> "subprocess.
 
 
 def read_procfile() -> dict[str, list[str]]:
-    """The commands by name; $PORT and the like are replaced after splitting: a path may have spaces."""
+    """Read the commands by name. $PORT and the like are replaced after splitting: a path may have spaces."""
     commands = {}
     for line in (PROJECT_DIR / "Procfile").read_text().splitlines():
         name, _, command = line.partition(":")
@@ -170,7 +170,7 @@ def start_service(name: str, command: list[str], width: int, ended: "queue.Simpl
 
 
 def show(text: str) -> None:
-    # When the terminal is gone the services' output must still be read, or they block.
+    # Even when the terminal is gone, the services' output must be read, or they block.
     with contextlib.suppress(OSError):
         print(text, flush=True)
 
@@ -184,7 +184,7 @@ def site_answers(port: int) -> bool:
 
 
 def serve(port: int) -> str:
-    """Run the services until one of them ends, and give its name; no service is left, also after Stop."""
+    """Run the services until one of them ends, and return its name; no service is left, also after Stop."""
     ended: queue.SimpleQueue[str] = queue.SimpleQueue()
     services: list[Service] = []
     commands = read_procfile()
@@ -209,7 +209,7 @@ def serve(port: int) -> str:
 
 
 def wait_for_end(ended: "queue.SimpleQueue[str]") -> str:
-    """The name of the first service that ends. Meanwhile embedded servers that were killed are started again."""
+    """Return the first service that ends. Meanwhile embedded servers that were killed are started again."""
     while True:
         try:
             return ended.get(timeout=LOOK_AFTER_SERVERS_SECS)
@@ -225,7 +225,7 @@ def greet(port: int) -> None:
 
 
 def has_demo_account() -> bool:
-    """Whether the demo is on and its volunteer is there: `prepare` makes none where there is an account already."""
+    """Whether the demo is on and has its volunteer: `prepare` makes none if there is an account already."""
     from django.conf import settings
 
     if not settings.DEMO:
@@ -251,13 +251,13 @@ def stop(services: list[Service]) -> None:
 
 def main() -> NoReturn:
     for number in STOP_SIGNALS:
-        # Under nohup the hang-up is ignored already, and stays so.
+        # Under nohup SIGHUP is ignored already, and stays so.
         if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, stop_requested)
     port = read_port()
     var_dir = Path(os.environ.get("VAR_DIR") or PROJECT_DIR / "var").resolve()
     os.environ.update(PORT=str(port), VAR_DIR=str(var_dir), DJANGO_SETTINGS_MODULE="portal.settings")
-    # `prepare` has made the checks by then.
+    # `prepare` has run the checks by then.
     os.environ.setdefault("CELERY_SKIP_CHECKS", "1")
     # The services write into a pipe, which is read here.
     os.environ.setdefault("LOG_FORMAT", "console" if sys.stdout.isatty() else "json")
@@ -280,7 +280,7 @@ def read_settings() -> None:
     from django.conf import settings
 
     if settings.DEMO:
-        # The demo's data: visitors look around in it. Without them there is no such account.
+        # The demo's volunteer, whose data visitors look around in. Without demo data there is no such account.
         os.environ.setdefault("DEMO_ACCOUNT", VOLUNTEER.email)
 
 

@@ -22,7 +22,8 @@ from portal.dev.parent_death import ends_with_parent
 NOBODY = 65534
 STOP_LIMIT_SECS = 60.0
 ASK_AGAIN_SECS = 0.5
-# A server that ran this long and then ended was killed or crashed: start it again. Sooner, it cannot run.
+# A server that ran this long and then ended was killed or crashed, and is started again. One that ends sooner cannot
+# run.
 CRASH_AFTER_SECS = 2.0
 
 
@@ -45,7 +46,7 @@ class Server:
         return signal.SIGINT if self.kind == "postgres" else signal.SIGTERM
 
     def make_ready(self, lock: int) -> list[str]:
-        """Bring the data folder into a state to start from, and give the server's command.
+        """Prepare the data folder for a start, and return the server's command.
 
         Programs that write there inherit the open file `lock`.
         """
@@ -110,7 +111,7 @@ class Server:
         fresh.rename(self.data)
 
     def _forget_if_stale(self, pid_file: Path) -> None:
-        """Remove a file with the number of a dead server: it stops PostgreSQL if another process has that number."""
+        """Remove a dead server's pid file: PostgreSQL refuses to start if another process has that number."""
         try:
             owner = int(pid_file.read_text().split()[0])
             alive = Path(f"/proc/{owner}/cwd").samefile(self.data)
@@ -121,7 +122,7 @@ class Server:
 
 
 def unprivileged(folders: list[Path]) -> list[str]:
-    """The command prefix that makes PostgreSQL run for root, which it refuses; empty for other users.
+    """The command prefix that makes PostgreSQL run for root, whom it refuses; empty for other users.
 
     In a user namespace the files stay root's. Where that is refused the server runs as nobody, and `folders`
     become nobody's.
@@ -148,7 +149,7 @@ def runs(command: list[str]) -> bool:
 def supervise(server: Server, users: int) -> None:
     """Keep the server running, through crashes, until nobody shares the lock `users`; SystemExit if it cannot run.
 
-    Threads that block report what happens, not signal handlers: a signal that comes just before a system call does not
+    Blocking threads report what happens, not signal handlers: a signal that comes just before a system call does not
     interrupt it.
     """
     events: queue.SimpleQueue[str] = queue.SimpleQueue()
@@ -170,7 +171,7 @@ def supervise(server: Server, users: int) -> None:
 
 
 def start(server: Server, events: "queue.SimpleQueue[str]") -> "subprocess.Popen[bytes]":
-    """Start the server; its end will be among the events."""
+    """Start the server; its end is put into the events."""
     # The server inherits this lock, so it is free only when no process of an earlier server is left.
     lock = os.open(server.home / "server.lock", os.O_RDWR | os.O_CREAT, 0o600)
     fcntl.flock(lock, fcntl.LOCK_EX)

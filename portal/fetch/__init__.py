@@ -1,1 +1,1 @@
-"""What the site itself asks of other servers: one fetcher for HTTP, with limits, that reaches public addresses only."""
+"""The site's own requests to other servers: one fetcher for HTTP, with limits, that reaches only public addresses."""

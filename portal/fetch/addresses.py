@@ -1,8 +1,8 @@
 """Which addresses the site may connect to. Pure.
 
-Public addresses, and the networks that the operator named. The lists are those of IANA's registries of special-purpose
-addresses (RFC 6890), also of those that can be reached from everywhere: no server that the site asks is there. They are
-written out here because Python's own `is_global` differs between its versions; a test holds them against IANA's text.
+Public addresses are allowed, and networks that the operator named. The lists are IANA's registries of special-purpose
+addresses (RFC 6890), including those that are globally reachable: no server that the site asks is there. They are
+written out here because Python's own `is_global` differs between versions; a test compares them with IANA's text.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ _NOT_PUBLIC_4: Final = tuple(
         "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24",
         "192.0.2.0/24", "192.31.196.0/24", "192.52.193.0/24", "192.88.99.0/24", "192.168.0.0/16", "192.175.48.0/24",
         "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4",
-        # In no registry: every virtual machine at Azure has its host's services at this public address.
+        # In no registry: this public address leads every virtual machine at Azure to its host's services.
         "168.63.129.16/32",
     )
 )  # fmt: skip
-# All others are reserved, local or multicast.
+# All other IPv6 addresses are reserved, local or multicast.
 _PUBLIC_6: Final = IPv6Network("2000::/3")
 _NOT_PUBLIC_6: Final = tuple(
     IPv6Network(text) for text in ("2001::/23", "2001:db8::/32", "2002::/16", "2620:4f:8000::/48", "3fff::/20")
@@ -40,7 +40,7 @@ _ISATAP: Final = (0x0000_5EFE, 0x0200_5EFE)
 def is_allowed(address: Address, allowed: Sequence[Network]) -> bool:
     """Whether the site may connect to it: it is public, or in one of the networks that are ``allowed``.
 
-    An IPv6 address that stands for an IPv4 address may be used as that one may.
+    An IPv6 address that stands for an IPv4 address is judged as that one.
     """
     if any(address in network for network in allowed):
         return True

@@ -1,6 +1,6 @@
-"""Connections to addresses that were checked: looked up once, checked, and connected to as they were found.
+"""Connections to checked addresses: a name is looked up once, and only the checked addresses are used.
 
-So the answer of a name server cannot change between the check and the connection. A connection ends at a deadline,
+So a name server cannot change its answer between the check and the connection. A connection ends at a deadline,
 whatever the other side does: limits on each read alone would let a server send a byte now and then for ever.
 """
 
@@ -24,21 +24,21 @@ from portal.fetch.addresses import Network, is_allowed
 from portal.fetch.errors import AddressRefused, FetchError, TimeIsUp
 
 MAX_ADDRESSES: Final = 8
-"""Addresses of one name that are tried."""
+"""How many addresses of one name are tried."""
 
 SocketAddress = tuple[socket.AddressFamily, tuple[Any, ...]]
 """An address as `socket.connect` takes it."""
 
 
 class FetchDeadline:
-    """When a request has to be done."""
+    """The time by which a request has to be done."""
 
     def __init__(self, secs: float) -> None:
         self.secs = secs
         self._ends = time.monotonic() + secs
 
     def left(self, host: str) -> float:
-        """Seconds that are left; TimeIsUp if none is."""
+        """Return the seconds left. Raises TimeIsUp if there are none."""
         left = self._ends - time.monotonic()
         if left <= 0:
             raise self.passed(host)
@@ -49,7 +49,7 @@ class FetchDeadline:
 
 
 def look_up(host: str, port: int, allowed: Sequence[Network], deadline: FetchDeadline) -> list[SocketAddress]:
-    """The addresses of a name, all of them checked: one that may not be used makes the name unusable."""
+    """Look up and check all addresses of a name. One that is not allowed makes the whole name unusable."""
     addresses: list[SocketAddress] = []
     for family, sockaddr in _resolve(host, port, deadline):
         address = ip_address(str(sockaddr[0]))
@@ -60,7 +60,7 @@ def look_up(host: str, port: int, allowed: Sequence[Network], deadline: FetchDea
 
 
 def _resolve(host: str, port: int, deadline: FetchDeadline) -> list[SocketAddress]:
-    """In a thread, as the resolver has time limits of its own, which may be long."""
+    """Look up a name in a thread, as the resolver has its own time limits, which may be long."""
     answers: queue.SimpleQueue[list[SocketAddress] | OSError | ValueError] = queue.SimpleQueue()
 
     def ask() -> None:
@@ -68,7 +68,7 @@ def _resolve(host: str, port: int, deadline: FetchDeadline) -> list[SocketAddres
             rows = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
             answers.put([(family, sockaddr) for family, _, _, _, sockaddr in rows])
         except (OSError, ValueError) as error:
-            # ValueError: a name that cannot be one
+            # ValueError: the text cannot be a name
             answers.put(error)
 
     threading.Thread(target=ask, daemon=True).start()
@@ -84,13 +84,13 @@ def _resolve(host: str, port: int, deadline: FetchDeadline) -> list[SocketAddres
 def connect(
     host: str, addresses: Sequence[SocketAddress], connect_secs: float, deadline: FetchDeadline
 ) -> socket.socket:
-    """A connection to the first of the addresses that answers."""
+    """Connect to the first of the addresses that answers."""
     problem: OSError | None = None
     for family, sockaddr in addresses:
         try:
             sock = socket.socket(family, socket.SOCK_STREAM)
         except OSError as error:
-            # A kind of address that this machine does not have, as IPv6 where it is switched off
+            # This machine does not have that kind of address, such as IPv6 where it is switched off.
             problem = error
             continue
         try:
@@ -119,7 +119,7 @@ class _Plain(HTTPConnection):
 
 
 class _Encrypted(HTTPSConnection):
-    """HTTPS over a socket that is connected already; the certificate has to be that of the host's name."""
+    """HTTPS over a socket that is connected already; the certificate has to match the host's name."""
 
     connected: socket.socket
 
@@ -128,7 +128,7 @@ class _Encrypted(HTTPSConnection):
 
 
 def http_connection(url: Url, sock: socket.socket, read_secs: float) -> HTTPConnection:
-    """What speaks HTTP over the socket, encrypted if the address says so, with the certificates of this system."""
+    """HTTP over the socket, encrypted if the address says so, with this system's certificates."""
     host = (url.host or "").strip("[]")
     made: _Plain | _Encrypted
     if url.scheme == "https":
@@ -141,13 +141,13 @@ def http_connection(url: Url, sock: socket.socket, read_secs: float) -> HTTPConn
 
 
 class EndedInTime:
-    """Ends a connection at the deadline, in whatever call it is; ``has_ended`` says that it did."""
+    """Ends a connection at the deadline, whatever call it is in; ``has_ended`` says that it did."""
 
     def __init__(self, sock: socket.socket, secs: float) -> None:
         self.has_ended = False
         # Encryption takes the socket over. A copy ends the same connection.
         self._copy = sock.dup()
-        # The number of a socket that was closed meanwhile may be that of another connection.
+        # The file descriptor of a socket that was closed meanwhile may belong to another connection.
         self._lock = threading.Lock()
         self._timer = threading.Timer(secs, self._end)
         self._timer.daemon = True

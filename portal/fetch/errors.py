@@ -1,4 +1,4 @@
-"""Why something could not be fetched."""
+"""Reasons why something could not be fetched."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from portal.languages.messages import Message, MessageError, at_place
 
 
 class FetchError(MessageError):
-    """It could not be fetched. Its message is for operators, with the host and the limit or fault (portal/messages.py).
+    """A failed fetch. Its message is for operators, with the host and the limit or fault (portal/messages.py).
 
     It never has the path or the query of the address, as these may hold a key or a password's hash.
     """
@@ -19,7 +19,7 @@ class FetchError(MessageError):
 
 
 class AddressRefused(FetchError):
-    """The address is none that the site asks: another scheme, a private network, a login in it."""
+    """The site does not ask such an address: another scheme, a private network, a login in it."""
 
 
 class TimeIsUp(FetchError):
@@ -30,12 +30,12 @@ class TooLarge(FetchError):
     """More bytes than the limit."""
 
 
-class NotKept(FetchError):
-    """What came could not be written: the disk is full, say."""
+class NotStored(FetchError):
+    """The answer could not be written, for instance because the disk is full."""
 
 
 class StatusError(FetchError):
-    """The server answered with a status that is no success."""
+    """The server answered with a status other than success."""
 
     def __init__(self, host: str, status: int) -> None:
         super().__init__(host, "fetch_status", status=status)

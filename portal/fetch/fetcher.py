@@ -1,4 +1,4 @@
-"""Fetch something from another server: the only place of the site that asks addresses which people entered.
+"""Fetches from other servers; no other module opens addresses that people entered.
 
 http and https only, no address inside private networks (`addresses`), few redirects, each checked again. Limits on
 time, on the bytes that are transferred and on the bytes that come out of compression. No proxy, cookie or login.
@@ -24,7 +24,7 @@ from urllib3.exceptions import HTTPError, LocationParseError
 from urllib3.util import Url, parse_url
 
 from portal.fetch.connections import EndedInTime, FetchDeadline, connect, http_connection, look_up
-from portal.fetch.errors import AddressRefused, FetchError, NotKept, StatusError, TimeIsUp, TooLarge
+from portal.fetch.errors import AddressRefused, FetchError, NotStored, StatusError, TimeIsUp, TooLarge
 
 MAX_URL_CHARS: Final = 4096
 _CHUNK_BYTES: Final = 1 << 16
@@ -38,7 +38,8 @@ Answer = TypeVar("Answer")
 
 @dataclass(frozen=True, slots=True)
 class FetchLimits:
-    """``wire_bytes``: as transferred; ``body_bytes``: after decompression; ``total_secs``: FETCH_TIMEOUT_SECS if None.
+    """Limits of a fetch. ``wire_bytes``: as transferred; ``body_bytes``: after decompression; ``total_secs``:
+    FETCH_TIMEOUT_SECS if None.
 
     ``redirects``: how many are followed. A request with data follows none.
     """
@@ -53,7 +54,7 @@ class FetchLimits:
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """Which version of a document one has, as its server named it; empty: it did not."""
+    """The version of a document that the caller has, as its server named it; empty: it did not."""
 
     etag: str = ""
     last_modified: str = ""
@@ -61,10 +62,10 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class Download:
-    """A file that is kept as it is transferred, so that a download that broke off can go on.
+    """A file that is stored as it is transferred, so that an interrupted download can be resumed.
 
-    ``file``: open for writing, at its end; it has ``nbytes`` of ``version`` already. Only what has a strong ETag goes
-    on; all else starts again. ``begin`` is told the version before the first byte of another one is written.
+    ``file``: open for writing, at its end; it has ``nbytes`` of ``version`` already. Only a version with a strong ETag
+    is resumed; all others start again. ``begin`` is called with a new version before its first byte is written.
     """
 
     file: BinaryIO
@@ -79,7 +80,7 @@ class Download:
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """``url``: where it came from, after redirects. ``body`` is empty if it went to a file, or is unchanged."""
+    """An answer. ``url``: its address, after redirects. ``body`` is empty if it went to a file, or is unchanged."""
 
     url: str
     body: bytes
@@ -99,10 +100,10 @@ def fetch(
     known: Version | None = None,
     limits: FetchLimits = DEFAULT_LIMITS,
 ) -> Fetched:
-    """The document at ``url``. Blocks, so call it in no transaction. Raises FetchError.
+    """Fetch the document at ``url``. Blocks, so do not call it in a transaction. Raises FetchError.
 
-    ``data``: is sent by POST, as XML. ``into``: where the body goes; after an error it has a part of it. Of a
-    `Download` nothing is decompressed. ``known``: the version one has, for ``is_unchanged``.
+    ``data`` is sent by POST, as XML. ``into``: where the body goes; after an error it has a part of it. A `Download` is
+    not decompressed. ``known``: the caller's version, for ``is_unchanged``.
     """
     deadline = FetchDeadline(settings.FETCH_TIMEOUT_SECS if limits.total_secs is None else limits.total_secs)
     target = parse_address(url)
@@ -115,7 +116,7 @@ def fetch(
 
 
 def parse_address(url: str) -> Url:
-    """The address in its normal form; AddressRefused for one that the site does not ask."""
+    """The address in its normal form. Raises AddressRefused for one that the site does not ask."""
     if len(url) > MAX_URL_CHARS:
         raise AddressRefused("", "fetch_address_too_long", limit=MAX_URL_CHARS)
     try:
@@ -157,14 +158,14 @@ def _ask(
     limits: FetchLimits,
     deadline: FetchDeadline,
 ) -> Fetched | str:
-    """Ask one address; the text is where it redirects to."""
+    """Ask one address; return the answer, or the address that it redirects to."""
     return over_connection(url, limits, deadline, partial(_exchange, url, data, into, known, limits))
 
 
 def over_connection(
     url: Url, limits: FetchLimits, deadline: FetchDeadline, exchange: Callable[[HTTPConnection], Answer]
 ) -> Answer:
-    """What ``exchange`` makes of a connection to this address, which is checked, and ended at the deadline."""
+    """Call ``exchange`` with a connection to this address, which is checked, and ended at the deadline."""
     host = host_of(url)
     port = url.port or _PORTS[url.scheme or ""]
     addresses = look_up(host, port, settings.FETCH_ALLOWED_NETWORKS, deadline)
@@ -174,14 +175,14 @@ def over_connection(
         try:
             answer = exchange(connection)
         except (HTTPError, HTTPException, OSError, zlib.error, ValueError) as error:
-            # ValueError: what http.client says of numbers that are none
+            # ValueError: http.client's error for malformed numbers
             if watch.has_ended:
                 raise deadline.passed(host) from error
             raise _problem(host, error, limits) from error
         finally:
             connection.close()
     if watch.has_ended:
-        # To the reader the end looks like that of an answer without a length.
+        # To a reader, a connection that ends looks like the end of an answer without a length.
         raise deadline.passed(host)
     return answer
 
@@ -233,7 +234,7 @@ def _read(
         return location
     if response.status == _UNCHANGED and known is not None:
         return Fetched(url.url, b"", 0, known, is_unchanged=True)
-    version = Version(_kept_header(response, "ETag", 200), _kept_header(response, "Last-Modified", 60))
+    version = Version(_storable_header(response, "ETag", 200), _storable_header(response, "Last-Modified", 60))
     if isinstance(into, Download):
         nbytes = _save(response, host, into, version, limits)
         return Fetched(url.url, b"", nbytes, version)
@@ -254,7 +255,7 @@ def _read(
 
 
 def _save(response: BaseHTTPResponse, host: str, download: Download, version: Version, limits: FetchLimits) -> int:
-    """Write the body as it is transferred, behind what is there or in its place; how much there is then."""
+    """Append the body to the file, or replace it, as transferred; return the file's size."""
     if response.status == _PART and download.goes_on:
         there = _RANGE.fullmatch(response.headers.get("Content-Range", ""))
         if there is None or int(there[1]) != download.nbytes or version.etag != download.version.etag:
@@ -279,21 +280,21 @@ def _save(response: BaseHTTPResponse, host: str, download: Download, version: Ve
 
 @contextmanager
 def _writing(host: str) -> Iterator[None]:
-    """What goes wrong here is no fault of the server."""
+    """Report an error in writing as ours, not the server's."""
     try:
         yield
     except OSError as error:
-        raise NotKept(host, "fetch_not_stored", why=error.strerror) from error
+        raise NotStored(host, "fetch_not_stored", why=error.strerror) from error
 
 
-def _kept_header(response: BaseHTTPResponse, name: str, max_chars: int) -> str:
+def _storable_header(response: BaseHTTPResponse, name: str, max_chars: int) -> str:
     """A header that is stored and sent back; empty if it is not fit for that."""
     text = response.headers.get(name, "")
     return text if len(text) <= max_chars and text.isascii() and text.isprintable() else ""
 
 
 def own_headers() -> dict[str, str]:
-    """What every request of this site says."""
+    """The headers of every request of this site."""
     return {"User-Agent": f"Cobblestone (+{settings.SITE_URL})", "Connection": "close"}
 
 
@@ -330,12 +331,12 @@ def _pieces(response: BaseHTTPResponse, host: str, limits: FetchLimits) -> Itera
         is_more = True
         while is_more:
             if inflate.eof:
-                # Files may be packed in several parts.
+                # gzip files may have several members.
                 inflate = zlib.decompressobj(zlib.MAX_WBITS | 16)
             piece = inflate.decompress(raw, _CHUNK_BYTES)
             yield piece
             raw = inflate.unused_data if inflate.eof else inflate.unconsumed_tail
-            # A full piece may have left some behind although it took all that came.
+            # A full piece may have left output behind although all input was taken.
             is_more = bool(raw) or (not inflate.eof and len(piece) == _CHUNK_BYTES)
     if is_packed and wire_bytes and not inflate.eof:
         raise FetchError(host, "fetch_cut_off")

@@ -1,7 +1,7 @@
-"""Send something to an address that a person entered, as an alert to a webhook, and read only whether it was taken.
+"""Sends something to an address that a person entered, such as an alert to a webhook, and reads only its status.
 
 The same rules as for fetching (`portal.fetch.fetcher`): no address inside private networks, a deadline. No redirect is
-followed: what is sent has a secret or a signature, which is for this address alone.
+followed: what is sent contains a secret or a signature, which is for this address alone.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
 @dataclass(frozen=True, slots=True)
 class PostOutcome:
-    """``status``: what the server answered. ``retry_secs``: its Retry-After, 0 if it said none."""
+    """The server's answer. ``status``: of HTTP. ``retry_secs``: its Retry-After, 0 if it sent none."""
 
     status: int
     retry_secs: int = 0
@@ -40,9 +40,9 @@ class PostOutcome:
 
 
 def send(url: str, body: bytes, headers: Mapping[str, str], limits: FetchLimits = SEND_LIMITS) -> PostOutcome:
-    """Post ``body``. Blocks, so call it in no transaction. Raises FetchError; any status is an answer, redirects too.
+    """Post ``body``. Blocks, so do not call it in a transaction. Raises FetchError, but not for any HTTP status.
 
-    Of the answer's body nothing is read.
+    The answer's body is not read.
     """
     if len(body) > MAX_BODY_BYTES:
         raise ValueError(f"a body may have at most {MAX_BODY_BYTES} bytes")
@@ -58,15 +58,15 @@ def _post(url: Url, body: bytes, headers: Mapping[str, str], connection: HTTPCon
 
 
 def _retry_secs(text: str) -> int:
-    """Seconds; a date, which the field may have too, counts as not said."""
+    """Parse seconds; a date, which the field may have too, counts as 0."""
     is_number = text.isascii() and text.isdecimal() and len(text) <= 9
     return min(int(text), MAX_RETRY_SECS) if is_number else 0
 
 
 def check_address(url: str, schemes: tuple[str, ...]) -> str:
-    """The host of an address that may be sent to. Raises FetchError, at once for a private address.
+    """Return the host of an address that may be sent to. Raises FetchError, at once for a private address.
 
-    It looks the name up, which may take LOOK_UP_SECS. What a name stands for may change: it is checked again each time.
+    It looks the name up, which may take LOOK_UP_SECS. A name's addresses may change, so they are checked each time.
     """
     target = parse_address(url)
     host = host_of(target)

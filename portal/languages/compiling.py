@@ -1,6 +1,6 @@
-"""Compile catalogues to the form that is read at run time (``.mo``): ``python -m portal.languages.compiling``.
+"""Compiles catalogues to the form that is read at run time (``.mo``): ``python -m portal.languages.compiling``.
 
-Needs no settings, so that who installs a release can do it, and no GNU gettext.
+Needs neither settings nor GNU gettext, so that those who install a release can do it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 
 
 def compile_stale(root: Path = ROOT) -> list[Path]:
-    """Compile the catalogues that changed since, remove what has no catalogue any more, and give the changed files."""
+    """Compile catalogues that changed, remove files whose catalogue is gone, and return the changed files."""
     changed = []
     for compiled in _files(root, ".mo"):
         if not compiled.with_suffix(".po").exists():
@@ -39,9 +39,9 @@ def _compile(source: Path, compiled: Path) -> None:
 
     with source.open("rb") as file:
         catalog = read_po(file, abort_invalid=True)
-    # Else the header has the time of this run, and two images of one commit differ.
+    # Otherwise the header has the time of this run, and two images of one commit differ.
     catalog.creation_date = dt.datetime.fromtimestamp(0, dt.UTC)
-    # Several processes may do this at the same time, as those of the tests: each reader gets a whole file.
+    # Several processes may do this at once, as in tests: each reader gets a complete file.
     with tempfile.NamedTemporaryFile(dir=compiled.parent, delete=False) as made:
         write_mo(made, catalog)
     made_path = Path(made.name)

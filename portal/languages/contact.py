@@ -1,4 +1,4 @@
-"""Those who run the site, as a sentence names them."""
+"""How sentences refer to the site's operators."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ from django.conf import settings
 
 
 def operators() -> str:
-    """Goes behind "Write to": who it is and, if the setting CONTACT says so, how to reach them."""
+    """Follows "Write to": who they are and, if the setting CONTACT says so, how to reach them."""
     address = f" ({settings.CONTACT})" if settings.CONTACT else ""
     return f"those who run {settings.SITE_NAME}{address}"

@@ -1,4 +1,4 @@
-"""Fields of forms that take what the reader's language writes."""
+"""Form fields that accept the number format of the reader's language."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from django.utils.formats import sanitize_separators
 
 
 class LocalisedFloatField(forms.FloatField):
-    """A number with the decimal separator of the page's language or a point: "22,5" and "22.5" in German.
+    """A number with a point or the decimal separator of the page's language: "22,5" and "22.5" in German.
 
-    Its input stays one for numbers, which ``localize`` would make one for text.
+    Its input stays a numeric one; ``localize`` would make it one for text.
     """
 
     def to_python(self, value: Any) -> float | None:  # type: ignore[override]  # the stubs have int of its parent

@@ -1,6 +1,6 @@
-"""Texts of libraries on pages of the admin that have no German translation of their own.
+"""Texts of libraries, on the admin's pages, that have no German translation of their own.
 
-They are marked here alone, so that they get into the portal's catalogue, which comes before those of libraries.
+They are only marked here, so that they get into the portal's catalogue, which takes precedence over the libraries'.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""A sentence as data: what is stored and shown later is a code with arguments, and each reader gets own words. Pure.
+"""Sentences as data: what is stored and shown later is a code with arguments, worded for each reader. Pure.
 
-Each app's ``messages.py`` declares its sentences by code, as marked English texts with named placeholders. Whoever
-stores or raises one gives the code and the arguments: names, addresses, numbers in the unit that the argument's name
-says, and other messages, but nothing that is formatted. The number of a record or a line is given as text, so that
-no page writes 1,102 for 1102. `portal.languages.sentences` makes the words of a page.
+Each app's ``messages.py`` declares its sentences by code, as marked English texts with named placeholders. Code that
+stores or raises one gives the code and the arguments: names, addresses, other messages, and numbers in the unit that
+the argument's name says, but nothing formatted. The number of a record or a line is given as text, so that
 """
 
 from __future__ import annotations
@@ -15,20 +14,20 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 MAX_TEXT_CHARS: Final = 1000
-"""Of a text among the arguments; the rest is cut off."""
+"""Limit of a text among the arguments; the rest is cut off."""
 MAX_ITEMS: Final = 50
-"""Of a list among the arguments."""
+"""Limit of a list among the arguments."""
 MAX_NBYTES: Final = 8000
-"""Of a message as JSON; a longer one loses its arguments."""
+"""Limit of a message as JSON; a longer one loses its arguments."""
 VERBATIM: Final = "verbatim"
-"""The code of a text that a stranger wrote, or another program: it is shown as it is."""
+"""The code for a text that a stranger or another program wrote: it is shown as it is."""
 
 _FRAME: Final = re.compile(r"(?:%\(\w+\)s|\W)+")
 _SENTENCES: Final[dict[str, str]] = {VERBATIM: "%(text)s", "at_place": "%(place)s: %(reason)s"}
 
 
 def declare(sentences: Mapping[str, str]) -> Mapping[str, str]:
-    """Make the sentences of an app known. A code has one sentence in the whole site."""
+    """Register the sentences of an app. A code has one sentence in the whole site."""
     for code, sentence in sentences.items():
         if _SENTENCES.setdefault(code, sentence) != sentence:
             raise ValueError(f"{code} has two sentences")
@@ -51,7 +50,7 @@ class Message:
 
     @classmethod
     def from_json(cls, data: Any) -> Message:
-        """The message that was stored so. What is none is shown as it is."""
+        """Read a stored message. Anything else is shown as it is."""
         if not isinstance(data, dict) or not isinstance(data.get("code"), str):
             return cls(VERBATIM, text=str(data))
         args = data.get("args")
@@ -63,21 +62,21 @@ class Message:
         return data if is_small else {"code": self.code, "args": {}}
 
     def packed(self) -> str:
-        """The message for a column of text, as the logs of the admin have."""
+        """Pack the message into text, for columns such as those of the admin's log."""
         return json.dumps(self.to_json(), ensure_ascii=False)
 
     @classmethod
     def from_packed(cls, text: str) -> Message:
-        """The message that was packed; another text is shown as it is."""
+        """Read a packed message; any other text is shown as it is."""
         try:
             return cls.from_json(json.loads(text) if text.startswith('{"code"') else text)
         except ValueError:
             return cls(VERBATIM, text=text)
 
     def words(self, translate: Callable[[str], str], number: Callable[[str], str]) -> str:
-        """The sentence as ``translate`` has it, with numbers as ``number`` writes them.
+        """The sentence translated by ``translate``, with numbers written by ``number``.
 
-        A code without a sentence, or whose sentence has other placeholders by now, is shown as itself.
+        A code without a sentence, or whose sentence has other placeholders by now, is shown itself.
         """
         sentence = _SENTENCES.get(self.code)
         if sentence is None:
@@ -105,7 +104,7 @@ class Message:
 
 
 class MessageError(Exception):
-    """An error whose sentence is a message; a text is shown as it is. ``str`` is the sentence in English."""
+    """An error whose sentence is a message; a plain text is shown as it is. ``str`` is the sentence in English."""
 
     def __init__(self, why: Message | str) -> None:
         self.message = why if isinstance(why, Message) else Message(VERBATIM, text=why)
@@ -116,12 +115,12 @@ class MessageError(Exception):
 
 
 def at_place(place: str | Message, reason: Message) -> Message:
-    """What is wrong behind the host, file or field where it is so; without one, the reason alone."""
+    """Put the host, file or field that a reason is about before it; without one, return the reason alone."""
     return Message("at_place", place=place, reason=reason) if place else reason
 
 
 def _argument(value: Any) -> Any:
-    """The value as a message keeps it: text that a database takes, a number, a message, or a list of those."""
+    """Convert a value to what a message stores: text that a database takes, a number, a message, or a list of those."""
     if isinstance(value, bool | int | Message) or (isinstance(value, float) and math.isfinite(value)):
         return value
     if isinstance(value, dict) and "code" in value:
@@ -133,7 +132,7 @@ def _argument(value: Any) -> Any:
 
 
 def stored(value: Any) -> Any:
-    """A message, or a list of messages, as JSON has it; another value as it is."""
+    """Convert a message, or a list of messages, to JSON; any other value is returned as it is."""
     if isinstance(value, list | tuple):
         return [stored(item) for item in value]
     return value.to_json() if isinstance(value, Message) else value

@@ -17,17 +17,17 @@ from portal.languages.sources import WHOLE_LANGUAGES
 Handler = Callable[[HttpRequest], HttpResponse]
 # Programs read these, and compare their texts. The page above them, /api/v1/, is for people.
 ENGLISH_PATHS: Final = re.compile(r"/api/v\d+/.")
-# Catalogues of some languages have nothing for them, and half of a page in each language would be worse.
+# Some languages have no texts for these in their catalogues, and pages in two languages would be worse.
 OPERATORS_PATHS: Final = re.compile(r"/admin/")
 
 
 class LanguageMiddleware:
     """Answers each request in its visitor's language, with times in their zone.
 
-    The language, in this order: that of the account, that of the switch (a cookie), the first of the browser's that the
-    site has, English. The zone: that of the account, that of the browser (a cookie that a script sets), UTC.
+    The language is the first known of: the account's, the switch's (a cookie), the first of the browser's that the site
+    has, English. The zone: the account's, the browser's (a cookie that a script sets), UTC.
 
-    It comes before the middleware that lets visitors look around: they read the pages of a demo account in their own
+    It comes before the middleware that lets visitors look around, so they read a demo account's pages in their own
     language.
     """
 
@@ -52,13 +52,13 @@ class LanguageMiddleware:
 
 
 def _of_account(request: HttpRequest, field: str) -> str:
-    """What somebody who is signed in has chosen; empty if nothing, or if nobody is."""
-    # Without a cookie nobody is signed in, and the session stays unread: such an answer may be kept for all.
+    """The choice of the signed-in user; empty if there is none, or nobody is signed in."""
+    # Without a cookie nobody is signed in, and the session stays unread, so that the answer may be cached for all.
     if settings.SESSION_COOKIE_NAME not in request.COOKIES:
         return ""
     return str(getattr(request.user, field, ""))
 
 
 def known_language(code: str) -> str:
-    """The code if the site has the language, else nothing."""
+    """The code if the site has the language, else ""."""
     return code if code in dict(settings.LANGUAGES) else ""

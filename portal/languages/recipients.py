@@ -1,4 +1,4 @@
-"""The language and time zone of what is written to somebody who is not looking at a page: mails."""
+"""The language and time zone of mails, whose readers are not looking at a page."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from portal.languages import zones
 
 
 class Recipient(Protocol):
-    """Somebody with choices of their own, as `portal.User`; empty: none."""
+    """Somebody with choices of their own, such as a `portal.User`; empty: none."""
 
     language: str
     time_zone: str
@@ -21,7 +21,7 @@ class Recipient(Protocol):
 
 @contextmanager
 def written_for(user: Recipient, otherwise: str = settings.LANGUAGE_CODE) -> Iterator[None]:
-    """Write in the language that they chose, or in ``otherwise``, with times in their zone."""
+    """Write in the language that the recipient chose, or in ``otherwise``, with times in their zone."""
     language = user.language if user.language in dict(settings.LANGUAGES) else ""
     with translation.override(language or otherwise), zones.shown_in(zones.zone_named(user.time_zone)):
         yield

@@ -1,4 +1,4 @@
-"""The texts of scripts: Django's catalogue for JavaScript, at an address that changes with its content."""
+"""Texts of scripts: Django's catalogue for JavaScript, at an address that changes with its content."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _YEAR_SECS: Final = 365 * 86_400
 
 
 class _Catalogue(JavaScriptCatalog):
-    # Of our own apps alone: the admin has a catalogue of its own for its scripts.
+    # Our own apps only: the admin has a catalogue for its own scripts.
     packages = [app.replace("/", ".") for app in APPS]
 
 
@@ -28,7 +28,7 @@ _catalogue = _Catalogue.as_view()
 
 @cache
 def _version(language: str) -> str:
-    """A hash of the texts in this language. They change with a release only, and so does this."""
+    """A hash of the texts in this language. It changes only with a release, as they do."""
     digest = hashlib.sha256()
     for folder in settings.LOCALE_PATHS:
         path = folder / language / "LC_MESSAGES" / "djangojs.mo"
@@ -38,19 +38,19 @@ def _version(language: str) -> str:
 
 
 def address() -> str:
-    """Where scripts get their texts in the language of this page."""
+    """The address of the scripts' texts in the language of this page."""
     language = translation.get_language() or settings.LANGUAGE_CODE
     return reverse("script_texts", args=[language, _version(language)])
 
 
 @require_safe
 def script_texts(request: HttpRequest, language: str, version: str) -> HttpResponseBase:
-    """`gettext`, `ngettext` and `interpolate` for scripts, with the texts of a language."""
+    """Define `gettext`, `ngettext` and `interpolate` for scripts, with the texts of a language."""
     if language not in dict(settings.LANGUAGES):
         raise Http404("there is no such language")
     with translation.override(language):
         response = _catalogue(request)
-    # A page of another release may ask this one: it gets today's texts, but keeps them for no longer.
+    # A page of another release may ask for this one's texts: it gets the present ones, but does not cache them.
     is_current = version == _version(language)
     response.headers["Cache-Control"] = f"public, max-age={_YEAR_SECS}, immutable" if is_current else "no-store"
     return response

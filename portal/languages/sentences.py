@@ -1,4 +1,4 @@
-"""Messages that are stored, and their sentences in the reader's language."""
+"""Stored messages, and their sentences in the reader's language."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from portal.languages.numbers import localised
 
 
 def sentence(message: Message | str | None) -> str:
-    """The message in the active language, with its numbers; a text as it is; empty if there is none."""
+    """The message in the active language, with localised numbers; a text as it is; "" for None."""
     return message.words(gettext, localised) if isinstance(message, Message) else message or ""
 
 
 def unpacked(text: str) -> str:
-    """The sentence of a message that was packed; another text as it is."""
+    """The sentence of a packed message; any other text as it is."""
     return sentence(Message.from_packed(text))
 
 
 def in_english(text: Promise | str) -> str:
-    """A marked text as logs and figures keep it, whoever causes it to be written."""
+    """A marked text in English, for logs and figures, whatever language is active."""
     with override(None):
         return str(text)
 
@@ -37,7 +37,7 @@ class _Shown(DjangoJSONEncoder):
 
 
 class MessageField(models.JSONField):
-    """A column with a message, NULL without one."""
+    """A column for a message; NULL without one."""
 
     MAX_NBYTES = 10_000
 
@@ -70,7 +70,7 @@ class MessageField(models.JSONField):
 
 
 class MessagesField(MessageField):
-    """A column with a list of messages, empty without any."""
+    """A column for a list of messages."""
 
     MAX_NBYTES = 100_000
 

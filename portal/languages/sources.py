@@ -1,8 +1,8 @@
-"""Which files have texts, by the catalogue that these belong to.
+"""The source files of texts, by catalogue.
 
 Each app has catalogues of its own: ``django`` for its modules and templates, ``djangojs`` for its scripts. A template
-or script belongs to the app that its folder is named after, and to portal if there is no such app. An extra, which is
-named by its path, has them within its own folder.
+or script belongs to the app that its folder is named after, or to portal if there is no such app. An extra, which is
+named by its path, has them in its own folder.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ _EXTRAS: Final = tuple(sorted(f"extras/{path.parent.name}" for path in _ROOT.glo
 APPS: Final = ("portal", "accounting", "credit", "scheduler", "emulator", *_EXTRAS)
 DOMAINS: Final = ("django", "djangojs")
 TEMPLATE_SUFFIXES: Final = frozenset({".html", ".txt"})
-# In the others, catalogues have what volunteers see; the rest stays English.
+# Catalogues of other languages have only what volunteers see; the rest stays English.
 WHOLE_LANGUAGES: Final = frozenset({"en", "de"})
-# Pages of operators, and of those who submit jobs.
+# Pages of operators, and of submitters of jobs.
 _NOT_FOR_VOLUNTEERS: Final = re.compile(
     r"(?:.*/)?(?:admin|admin_\w+)\.(?:py|html)|(?:.*/)?(?:admin|figures|dashboard|operators|maintenance|audit)/.*"
     r"|(?:.*/)?figures\.py|templates/unfold/.*|portal/languages/library_texts\.py|portal/requested_work/.*"
@@ -29,7 +29,7 @@ _NOT_FOR_VOLUNTEERS: Final = re.compile(
     r"|templates/scheduler/_?batch\w*\.html"
     r"|extras/(?:laboratory|central_factors|remote_jobs|moving_in|scripts|containers)/.*"
 )
-# Names and help of models' fields stand on operators' forms, but for teams and computers.
+# Names and help texts of models' fields are shown on operators' forms only, except those of teams and computers.
 _MODELS: Final = re.compile(r"(?:.*/)?(?:models/(?!teams|computers)\w+|\w*models)\.py")
 
 
@@ -49,7 +49,7 @@ def places(apps: tuple[str, ...] = APPS) -> list[Catalogue]:
 
 
 def modules(root: Path, app: str) -> Iterator[Path]:
-    """The app's Python modules. Migrations repeat texts of the models, as they once were."""
+    """The app's Python modules, without migrations, which repeat former texts of the models."""
     for path in sorted((root / app).rglob("*.py")):
         if not {"migrations", "tests"} & set(path.relative_to(root).parts):
             yield path
@@ -79,10 +79,10 @@ def _of_app(root: Path, kind: str, app: str) -> Iterator[Path]:
 
 
 def is_for_volunteers(name: str) -> bool:
-    """Whether volunteers see texts of this file. Of models they see choices alone (`has_choices_alone`)."""
+    """Whether volunteers see texts of this file. Of models they see choices only (`has_choices_alone`)."""
     return not _NOT_FOR_VOLUNTEERS.fullmatch(name)
 
 
 def has_choices_alone(name: str) -> bool:
-    """Whether volunteers see nothing of this file but the names of choices, not those of fields."""
+    """Whether volunteers see only the names of choices from this file, not those of fields."""
     return bool(_MODELS.fullmatch(name))

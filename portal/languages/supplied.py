@@ -1,4 +1,4 @@
-"""Texts that this software supplies where operators may write their own, in the language of who reads them.
+"""Texts that come with the software where operators may write their own, in the reader's language.
 
 They are stored in English. What an operator writes is shown as it is.
 """
@@ -15,12 +15,12 @@ from portal.extras import site_apps
 
 @cache
 def texts() -> frozenset[str]:
-    """The marked texts of all apps; those with the site's name have ``%(site)s`` for it."""
+    """The marked texts of all apps; ``%(site)s`` stands for the site's name."""
     return frozenset(text for app in site_apps() for text in app.supplied_texts())
 
 
 def shown(text: str) -> str:
-    """A supplied text in the page's language; another text as it is."""
+    """A supplied text in the page's language; any other text as it is."""
     if text in texts():
         return gettext(text)
     marked = text.replace(settings.SITE_NAME, "%(site)s")

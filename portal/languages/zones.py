@@ -1,6 +1,6 @@
 """The visitor's time zone, for times on pages.
 
-Django's own current time zone stays UTC: days of credit are UTC days, and a query by days must not depend on who asks.
+Django's own current time zone stays UTC: days of credit are UTC days, and queries by day must not depend on the reader.
 Only the filters that show times use this one.
 """
 
@@ -22,7 +22,7 @@ _zone: ContextVar[ZoneInfo | None] = ContextVar("visitor_zone", default=None)
 
 @cache
 def names() -> list[str]:
-    """The zones that one can choose: UTC, and those that are named after a place."""
+    """The zones on offer: UTC, and those that are named after a place."""
     return ["UTC", *sorted(name for name in available_timezones() if "/" in name and not name.startswith(_NO_PLACES))]
 
 
@@ -32,12 +32,12 @@ def _known() -> frozenset[str]:
 
 
 def zone_named(name: str) -> ZoneInfo | None:
-    """The zone with this name; None for anything else, also for a path that a visitor made up."""
+    """The zone with this name; None for anything else, such as a path that a visitor made up."""
     return ZoneInfo(name) if name in _known() else None
 
 
 def current_zone() -> ZoneInfo | None:
-    """The zone of the person who gets this page; None while it is not known."""
+    """The zone of the person who gets this page; None if it is unknown."""
     return _zone.get()
 
 
@@ -52,5 +52,5 @@ def shown_in(zone: ZoneInfo | None) -> Iterator[None]:
 
 
 def local(moment: dt.datetime) -> dt.datetime:
-    """The time in the visitor's zone, or in UTC while that is not known."""
+    """The time in the visitor's zone, or in UTC if that is unknown."""
     return moment.astimezone(_zone.get() or dt.UTC)

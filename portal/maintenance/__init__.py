@@ -1,1 +1,1 @@
-"""Checks and other upkeep that operators start in the browser, as commands do: a worker does them, results are kept."""
+"""Checks and other upkeep that operators start in the browser; a worker runs them, and results are stored."""

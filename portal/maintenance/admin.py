@@ -36,18 +36,18 @@ class MaintenanceRunAdmin(ModelAdmin):
         return False
 
     def add_view(self, request: HttpRequest, form_url: str = "", extra_context: Any = None) -> HttpResponse:
-        """A run is started on the page of all."""
+        """Redirect to the page of all runs, where they are started."""
         if not self.has_add_permission(request):
             raise PermissionDenied
         return redirect("admin:portal_maintenancerun_changelist")
 
     @admin.display(description=gettext_lazy("found"))
     def found(self, run: Any) -> str:
-        """What it found, a line each."""
+        """The run's findings, one a line."""
         return "\n".join(run.lines)
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-        """What can be started, and what did the last runs find?"""
+        """List the jobs that can be started, with the findings of their last runs."""
         if not self.has_view_permission(request):
             raise PermissionDenied
         context = {
@@ -73,6 +73,7 @@ class MaintenanceRunAdmin(ModelAdmin):
         else:
             messages.success(
                 request,
-                gettext("%(job)s: a worker begins soon. This page shows what it finds.") % {"job": jobs()[name].title},
+                gettext("%(job)s: a worker will start soon. This page will show what it finds.")
+                % {"job": jobs()[name].title},
             )
         return redirect("admin:portal_maintenancerun_changelist")

@@ -1,4 +1,4 @@
-"""What the dashboard says of checks: the differences that the last run of each has found."""
+"""The dashboard's figure of checks: the differences that the last run of each found."""
 
 from __future__ import annotations
 

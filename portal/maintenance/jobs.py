@@ -1,4 +1,4 @@
-"""What can be started on the page "Maintenance", as apps say (`portal.extras`)."""
+"""Jobs that can be started on the page "Maintenance", as apps name them (`portal.extras`)."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Something that a command does, too.
+    """A job that operators can start; a command does the same.
 
-    ``run`` gives what it finds, a sentence each. ``is_check``: each is a difference, and none means that all is well.
-    ``after_restore``: whether it has to be done after the database was restored.
-    ``size``: how much it reads, in words, if it checks the data, as is done after a restore.
+    ``run`` yields its findings, a sentence each. ``is_check``: each finding is a difference; none means that all is
+    well. ``after_restore``: it has to be done after the database was restored. ``size``: for checks of the data, which
+    are also done after a restore: how much they read, in words.
     """
 
     command: str
@@ -36,14 +36,14 @@ class Job:
 
 @cache
 def jobs() -> dict[str, Job]:
-    """By the name of the command; of the apps that are in use."""
+    """The jobs of the apps in use, by the name of their command."""
     return {job.command: job for app in apps_in_use() for job in app.maintenance_jobs()}
 
 
 def site_faults() -> Iterable[str]:
-    """What Django's checks say of the settings of this process, those for public sites included.
+    """Findings of Django's checks on the settings of this process, including those for public sites.
 
-    Without those in SILENCED_SYSTEM_CHECKS, as the command.
+    Like the command, it leaves out SILENCED_SYSTEM_CHECKS.
     """
     messages = checks.run_checks(include_deployment_checks=True, databases=["default"])
     return (f"{message.id}: {message.msg}" for message in messages if not message.is_silenced())

@@ -1,4 +1,4 @@
-"""How commands that check something report what they found."""
+"""Reports the findings of commands that check something."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 
 def report_differences(command: BaseCommand, differences: Iterable[str], all_is_well: str) -> None:
-    """Write each difference as soon as it is found, as reading everything may take hours; any makes the exit code 1."""
+    """Write each difference as soon as it is found, as a check may take hours. Exit code 1 if there are any."""
     count = 0
     for line in differences:
         command.stdout.write(line)

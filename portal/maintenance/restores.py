@@ -1,4 +1,4 @@
-"""After a restore: what keeps new data apart from what was lost, and whether all that is there adds up."""
+"""After a restore: keeps new data distinct from lost data, and checks that all that is there adds up."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from portal.maintenance.jobs import jobs
 from portal.models import Host
 
 GAP: Final = 1_000_000
-"""In the numbers of rows: more than were made since any backup."""
+"""A gap in the numbers of rows, larger than the number of rows made since any backup."""
 
 
 def leave_gap(model: type[models.Model], now: dt.datetime) -> int:
-    """New rows get numbers above the one that is returned, far from any that was used.
+    """Make numbers of new rows begin above the returned one, far from any that was used.
 
-    It is not below the minutes since 1970: so a second restore of one backup does not repeat the numbers of the first.
+    It is at least the number of minutes since 1970, so a second restore of one backup does not repeat the first's.
     """
     values: dict[str, str | int] = {"table": model._meta.db_table, "gap": GAP, "minutes": int(now.timestamp()) // 60}
     with connection.cursor() as cursor:
@@ -29,7 +29,7 @@ def leave_gap(model: type[models.Model], now: dt.datetime) -> int:
 
 
 def prepare() -> Iterator[str]:
-    """Do what keeps new data apart from what was lost; a sentence about each."""
+    """Keep new data distinct from lost data; yields a sentence about each step."""
     yield f"The next computer has a number above {leave_gap(Host, timezone.now())}."
     for job in jobs().values():
         if job.after_restore:
@@ -37,7 +37,7 @@ def prepare() -> Iterator[str]:
 
 
 def differences() -> Iterator[str]:
-    """What the checks of the data find, a sentence each."""
+    """Yield the findings of all checks of the data, a sentence each."""
     for job in jobs().values():
         if job.size is not None:
             yield from job.run()
@@ -53,6 +53,6 @@ def _last_commit() -> str:
         cursor.execute("SELECT pg_last_xact_replay_timestamp()")
         (moment,) = cursor.fetchone()
     if moment is None:
-        # The server has not recovered since it started: the data are from a dump.
+        # The server has not recovered since it started, so the data comes from a dump.
         return "No recovery, so its last commit is not known"
     return f"Last commit at {moment.astimezone(dt.UTC):%Y-%m-%d %H:%M:%S.%f} UTC"

@@ -1,6 +1,6 @@
-"""Ask for a run, carry it out, read the last ones. One run of a job at a time; the newest of each are kept.
+"""Asks for runs, carries them out, and reads the last ones. A job has one run at a time; its newest runs are kept.
 
-A worker holds a lock of its session while it does a run. So it is known at once if it was killed.
+A worker holds a session lock while it carries out a run, so that it is known at once if it was killed.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ TASK: Final = "portal.tasks.carry_out_maintenance"
 TIME_LIMIT_SECS: Final = 6 * 3600
 """Reading all files of a large storage takes hours."""
 LOST_AFTER: Final = dt.timedelta(seconds=TIME_LIMIT_SECS + 300)
-"""A run that no worker has begun by then is over."""
-TOLD_AGAIN_AFTER: Final = dt.timedelta(seconds=60)
+"""A run that no worker has begun by then counts as lost."""
+RESEND_AFTER: Final = dt.timedelta(seconds=60)
 MAX_LINES: Final = 200
 MAX_LINE_CHARS: Final = 500
 KEPT_RUNS: Final = 10
 
 
 class CannotStartError(Exception):
-    """It runs already, or no worker can be told; the message says which."""
+    """It is running already, or no worker can be reached; the message says which."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,20 +72,20 @@ def ask(name: str, user: User) -> MaintenanceRun:
 
 
 def carry_out(run_id: int) -> None:
-    """Do what was asked for; a second message does nothing."""
+    """Carry out a run; a second message does nothing."""
     waiting = MaintenanceRun.objects.filter(pk=run_id, started_at=None, finished_at=None)
-    # The lock comes first: who sees that it was begun sees that somebody does it.
+    # The lock comes first, so that a run seen as begun is also seen to have a worker.
     with _held(run_id) as is_free:
         if is_free and waiting.update(started_at=timezone.now()):
             _do(MaintenanceRun.objects.get(pk=run_id))
 
 
-def tell_again(now: dt.datetime) -> None:
-    """Tell workers of runs whose message was lost; a second one does nothing. Raises what the broker's library raises.
+def resend_lost(now: dt.datetime) -> None:
+    """Send messages of runs that were lost again; a second one does nothing. Raises what the broker's library raises.
 
-    Not while others wait at the broker: the message may be among them.
+    Does nothing while messages wait at the broker: they may be those.
     """
-    waiting = MaintenanceRun.objects.filter(started_at=None, finished_at=None, asked_at__lt=now - TOLD_AGAIN_AFTER)
+    waiting = MaintenanceRun.objects.filter(started_at=None, finished_at=None, asked_at__lt=now - RESEND_AFTER)
     ids = list(waiting.order_by("pk").values_list("pk", flat=True))
     if ids and queue_length(QUEUE) == 0:
         for id_ in ids:
@@ -94,7 +94,7 @@ def tell_again(now: dt.datetime) -> None:
 
 @contextmanager
 def _held(run_id: int) -> Iterator[bool]:
-    """Hold the run's lock; whether it was free. PostgreSQL frees it if this process dies."""
+    """Try to take the run's lock, and yield whether it was free. PostgreSQL frees it if this process dies."""
     key = [_key(run_id)]
     with connection.cursor() as cursor:
         cursor.execute(sql.TRY_LOCK, key)
@@ -119,7 +119,7 @@ def _do(run: MaintenanceRun) -> None:
             count += 1
             if count <= MAX_LINES:
                 lines.append(line[:MAX_LINE_CHARS])
-    except Exception as error:  # whatever it is, the operator who asked is told
+    except Exception as error:  # any error is reported to the operator who asked
         log.exception("maintenance_failed", job=run.job)
         _finish(run, lines, count, f"{type(error).__name__}: {error}"[:1000])
     else:
@@ -134,7 +134,7 @@ def _finish(run: MaintenanceRun, lines: list[str], count: int, failure: str = ""
 
 
 def _end_lost(now: dt.datetime) -> None:
-    """Runs that no worker has begun, and those whose worker is gone. Two statements, four while one is being done."""
+    """End runs that no worker began or whose worker is gone. Two statements, or four while a run is under way."""
     unfinished = MaintenanceRun.objects.filter(finished_at=None)
     late = unfinished.filter(started_at=None, asked_at__lt=now - LOST_AFTER)
     late.update(finished_at=now, failure="No worker began it.")
@@ -142,7 +142,7 @@ def _end_lost(now: dt.datetime) -> None:
     if not begun:
         return
     with connection.cursor() as cursor:
-        # After the runs: one that had begun had its lock by then.
+        # Read after the runs: one that had begun had its lock by then.
         cursor.execute(sql.HELD)
         held = {key for (key,) in cursor.fetchall()}
     lost = unfinished.filter(pk__in=[id_ for id_ in begun if _key(id_) not in held])
@@ -150,7 +150,7 @@ def _end_lost(now: dt.datetime) -> None:
 
 
 def read_rows() -> list[Row]:
-    """All jobs with their last runs. One statement, and those of `_end_lost`."""
+    """Read all jobs with their last runs. One statement, and those of `_end_lost`."""
     _end_lost(timezone.now())
     by_job: dict[str, list[MaintenanceRun]] = {name: [] for name in jobs()}
     for run in MaintenanceRun.objects.filter(job__in=list(jobs())).select_related("asked_by").order_by("-pk"):

@@ -1,4 +1,4 @@
-"""SQL of runs: session locks that say which of them have a worker that lives."""
+"""SQL of runs: session locks that show which of them have a live worker."""
 
 from typing import Final
 

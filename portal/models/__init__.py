@@ -1,6 +1,6 @@
 """The tables that all apps know, by subject: people, computers, keys, mails, security events, audit, operation."""
 
-# Migrations name new_token.
+# Migrations refer to new_token.
 from portal.models.audit import MAX_REASON_LENGTH, Change
 from portal.models.common import MAX_NAME_CHARS, new_token
 from portal.models.computers import Host, Venue

@@ -15,12 +15,12 @@ MAX_REASON_LENGTH: Final = 500
 class Change(AbstractLogEntry):  # type: ignore[misc]  # of a library without types
     """A change of settings: who made it, when and why, and the values before and after (portal/audit).
 
-    ``changes``: {field: [before, after]}, None for what was not there. Written by django-auditlog; the columns for
-    addresses of visitors stay empty.
+    ``changes``: {field: [before, after]}; None for a row that was not there. Written by django-auditlog; its columns
+    for addresses of visitors stay empty.
     """
 
     reason = models.CharField(_("reason"), max_length=MAX_REASON_LENGTH, blank=True)
-    # The change whose values this one put back
+    # The change whose earlier values this one restored
     undoes = models.ForeignKey(
         "self", models.SET_NULL, null=True, blank=True, related_name="undone_by", verbose_name=_("undoes")
     )
@@ -36,7 +36,7 @@ class Change(AbstractLogEntry):  # type: ignore[misc]  # of a library without ty
 
     @property
     def done(self) -> str:
-        """What was done to the row, in a word."""
+        """The action on the row, in a word."""
         return {self.Action.CREATE: gettext("added"), self.Action.DELETE: gettext("deleted")}.get(
             self.action, gettext("changed")
         )

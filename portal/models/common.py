@@ -1,4 +1,4 @@
-"""What several tables share: the longest name, and random tokens."""
+"""Shared by several tables: the longest name, and random tokens."""
 
 from __future__ import annotations
 

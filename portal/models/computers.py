@@ -30,21 +30,21 @@ class Host(models.Model):
 
     owner = models.ForeignKey(User, models.CASCADE, related_name="hosts", db_index=False, verbose_name=_("owner"))
     token = models.CharField(_("token"), max_length=32, unique=True, default=new_token, editable=False)
-    # At the account manager that moved in here; its client sends it until it has been sent the token.
+    # Its number at the account manager that moved in here; its client sends it until it has received the token.
     former_number = models.BigIntegerField(_("former number"), null=True, blank=True, editable=False)
     host_cpid = models.CharField(_("cross-project id"), max_length=32, blank=True)
-    # Of an imported computer, whose own id is not known before its client's first contact: its id on other sites
+    # For an imported computer: its id on other sites, as its own is unknown before its client's first contact
     published_cpid = models.CharField(
         _("published cross-project id"), max_length=32, blank=True, default="", db_default="", editable=False
     )
     domain_name = models.CharField(_("name reported by the client"), max_length=255, blank=True)
     given_name = models.CharField(_("name given by the owner"), max_length=MAX_NAME_CHARS, blank=True)
     venue = models.CharField(_("venue"), max_length=6, choices=Venue, blank=True, default=Venue.NONE)
-    # The owner's own words for some computers together (portal/computers/groups.py)
+    # The owner's names for sets of computers (portal/computers/groups.py)
     groups = ArrayField(
         models.CharField(max_length=30), default=list, db_default=[], blank=True, verbose_name=_("groups")
     )
-    # With which it made its first contact, or the computer whose data folder it is a copy of did
+    # The token of its first contact, or of that of the computer whose data folder was copied
     join_token = models.ForeignKey(
         JoinToken, models.SET_NULL, null=True, blank=True, related_name="hosts", verbose_name=_("join token")
     )
@@ -75,19 +75,19 @@ class Host(models.Model):
     product_name = models.CharField(_("product name"), max_length=256, blank=True)
     virtualbox_version = models.CharField(_("virtualbox version"), max_length=64, blank=True)
     docker_version = models.CharField(_("docker version"), max_length=64, blank=True, db_default="", default="")
-    # Linux below Windows: [{"name", "system", "docker_version", "is_allowed"}, …]
+    # Linux distributions under Windows: [{"name", "system", "docker_version", "is_allowed"}, …]
     wsl = models.JSONField(_("WSL"), default=list, db_default=[], blank=True)
-    # What BOINC there may not use by its owner's word: "docker", "wsl"
+    # What the owner forbids BOINC to use: "docker", "wsl"
     not_used = ArrayField(
         models.CharField(max_length=16), default=list, db_default=[], blank=True, verbose_name=_("not used")
     )
-    # Whose build of BOINC it is, and what somebody there wrote for projects; empty for most
+    # The brand of its BOINC build, and a note of its owner's for projects; empty for most
     client_brand = models.CharField(_("BOINC's brand"), max_length=64, blank=True, db_default="", default="")
     client_opaque = models.CharField(_("note for projects"), max_length=1000, blank=True, db_default="", default="")
     # [{"type", "name", "count", "peak_flops", "ram_bytes", "driver_version", "opencl_version"}, …]
     coprocs = models.JSONField(_("coprocessors"), default=list, blank=True)
     hardware_digest = models.BinaryField(_("hardware digest"), max_length=16, default=bytes, editable=False)
-    # Hardware values that were left out, each with the field and its limit, for the owner to see.
+    # Reported hardware values that were left out, each with the field and its limit, for the owner to see.
     hardware_faults = MessagesField(_("hardware faults"))
 
     class Meta:

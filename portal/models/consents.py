@@ -10,7 +10,7 @@ from portal.models.people import User
 
 
 class ConsentEvent(models.Model):
-    """A consent that was given or withdrawn. Rows are only ever added; they go with their account.
+    """A consent that was given or withdrawn. Rows are only ever added; they are deleted with their account.
 
     A trigger of the database refuses to change one (portal/migrations/_by_hand.py).
     """
@@ -30,7 +30,7 @@ class ConsentEvent(models.Model):
     at = models.DateTimeField(_("at"), default=timezone.now)
     # NULL: no text was shown, or it is not known which
     wording = models.PositiveSmallIntegerField(_("version of the text"), null=True)
-    # Of the text as it was shown; empty: none was
+    # The language of the text as shown; empty: none was
     language = models.CharField(_("language"), max_length=16, blank=True)
     origin = models.CharField(_("how"), max_length=16, choices=Origin, default=Origin.PAGE)
 

@@ -1,4 +1,4 @@
-"""How an account adds many computers: join tokens of its groups, and requests to operators for a higher limit."""
+"""Adding many computers to an account: join tokens of its groups, and requests to operators for a higher limit."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from portal.models.people import User
 
 
 class JoinToken(models.Model):
-    """A token with which a limited number of computers make their first contact; they land in its group.
+    """A token with which a limited number of computers make their first contact; they join its group.
 
     Clients send ``login`` and a hash of the token, as they do with an e-mail address and a password. Only a keyed hash
-    of what they send is kept. A token is for the first contact of the account manager's clients, and for nothing else.
+    of what they send is stored. A token is only for the first contact with the account manager.
     """
 
     user = models.ForeignKey(User, models.CASCADE, related_name="join_tokens", verbose_name=_("volunteer"))

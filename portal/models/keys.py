@@ -1,4 +1,4 @@
-"""What BOINC clients and programs authenticate with; only hashes are kept."""
+"""Credentials of BOINC clients and programs; only their hashes are stored."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from portal.models.people import User
 
 
 class ClientKey(models.Model):
-    """A key that a BOINC client authenticates with; only its hash is kept. It is valid for the client protocols only.
+    """A key that a BOINC client authenticates with; only its hash is stored. It works in the client protocols only.
 
     Many may be valid at once; each password login by a client, and each account look-up, makes a fresh one.
     """
@@ -21,7 +21,7 @@ class ClientKey(models.Model):
         ATTACH = "attach", _("computer attached")
         LOOKUP = "lookup", _("account looked up by a BOINC Manager")
         JOIN = "join", _("computer attached with a join token")
-        # Without a computer: what all clients of the person had on a site that moved in here.
+        # Not of one computer: the key that all of the person's clients had on a site that moved in here.
         IMPORTED = "imported", _("from before the project moved here")
 
     user = models.ForeignKey(User, models.CASCADE, related_name="client_keys", verbose_name=_("volunteer"))
@@ -45,7 +45,7 @@ class ClientKey(models.Model):
 
 
 class ApiToken(models.Model):
-    """A token for the REST API; only its hash is kept. It gives access only to its scopes."""
+    """A token for the REST API; only its hash is stored. It gives access only to its scopes."""
 
     class Scope(models.TextChoices):
         HISTORY = "read:history", _("daily history and its totals")
@@ -78,12 +78,12 @@ class ApiToken(models.Model):
 
     @property
     def scope_names(self) -> list[str]:
-        """The token's access, in words."""
+        """The names of the token's scopes."""
         return [str(scope.label) for scope in self.Scope if scope in self.scopes]
 
 
 class LoginToken(models.Model):
-    """A token by which a client logs in, once; only its hash is kept."""
+    """A token with which a client logs in once; only its hash is stored."""
 
     user = models.OneToOneField(User, models.CASCADE, primary_key=True, related_name="login_token")
     token_hash = models.BinaryField(max_length=32, editable=False)

@@ -1,4 +1,4 @@
-"""Which mails a volunteer wants, and which were sent."""
+"""The mails that a volunteer wants, and those that were sent."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ STATUS_DAYS: Final = [(0, _("never")), (1, _("every day")), (7, _("every week"))
 
 
 class MailChoice(models.Model):
-    """Which mails a volunteer wants besides those about the account's security, which are always sent.
+    """The mails that a volunteer wants, besides those about the account's security, which are always sent.
 
-    For a volunteer without a row the defaults hold.
+    A volunteer without a row has the defaults.
     """
 
     user = models.OneToOneField(User, models.CASCADE, primary_key=True, related_name="mail_choice")
     silence = models.BooleanField(_("a computer has not reported for some days"), default=True)
-    # Pages call a computer silent after this many days too.
+    # Pages, too, call a computer silent after this many days.
     silent_days = models.PositiveSmallIntegerField(
         _("days without a report"), default=DEFAULT_SILENT_DAYS, validators=[MinValueValidator(1)]
     )
@@ -36,7 +36,9 @@ class MailChoice(models.Model):
         _("days between e-mails about how my computers are"), default=0, db_default=0, choices=STATUS_DAYS
     )
     no_computer = models.BooleanField(_("no computer has reported in the first week"), default=True, db_default=True)
-    lapsed = models.BooleanField(_("news, when my computers have been away for long"), default=False, db_default=False)
+    lapsed = models.BooleanField(
+        _("news, when my computers have been away for a long time"), default=False, db_default=False
+    )
 
     class Meta:
         constraints = [
@@ -50,10 +52,10 @@ class MailChoice(models.Model):
 
 
 class WaitingMail(models.Model):
-    """A mail about what a BOINC client did, until a mail server has it (portal/people/key_mails.py).
+    """A mail about what a BOINC client did, until a mail server accepts it (portal/people/key_mails.py).
 
-    Only what its words need is kept; links are made when it is sent. ``due_at``: when it is to be tried. The process
-    that takes it puts that into the future, so that it is tried again if the process dies.
+    Only what its words need is stored; links are made when it is sent. ``due_at``: when to try it. The process that
+    takes it moves that into the future, so that it is tried again if the process dies.
     """
 
     class Kind(models.TextChoices):
@@ -62,7 +64,7 @@ class WaitingMail(models.Model):
 
     user = models.ForeignKey(User, models.CASCADE, related_name="waiting_mails")
     kind = models.CharField(max_length=12, choices=Kind)
-    # Where a new key was sent to
+    # The address that asked for a new key
     address = models.CharField(max_length=64, blank=True)
     at = models.DateTimeField(default=timezone.now)
     due_at = models.DateTimeField(default=timezone.now)
@@ -72,20 +74,20 @@ class WaitingMail(models.Model):
 
 
 class SentMail(models.Model):
-    """A mail's subject matter that the volunteer was already told, so that a task that runs twice sends one mail."""
+    """A subject that the volunteer was already mailed about, so that a task that runs twice sends one mail."""
 
     user = models.ForeignKey(User, models.CASCADE, related_name="sent_mails", db_index=False)
     # The kind and what it was about: "silence", "17 2026-03-01T08:00:00+00:00"; "weekly_summary", "2026-W09"
     kind = models.CharField(max_length=16)
     key = models.CharField(max_length=100)
     sent_at = models.DateTimeField(default=timezone.now)
-    # The recipient's mail server asked to try again later: not sent yet, and when to; how often that happened.
+    # If the recipient's mail server asked to try again later: when to, and how often it asked. Not sent yet.
     retry_at = models.DateTimeField(null=True, blank=True)
     nrefused = models.PositiveSmallIntegerField(default=0, db_default=0)
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["user", "kind", "key"], name="sentmail_once")]
-        # For the limit of such mails within a day
+        # For the daily limit of such mails
         indexes = [models.Index(fields=["sent_at"], condition=models.Q(kind="lapsed"), name="sentmail_lapsed")]
 
     def __str__(self) -> str:

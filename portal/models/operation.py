@@ -1,4 +1,4 @@
-"""How the site runs: runs of checks, figures and tables as they were taken."""
+"""Operation of the site: runs of checks, and figures and tables as they were taken."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class MaintenanceRun(models.Model):
     asked_at = models.DateTimeField(_("asked at"), default=timezone.now)
     started_at = models.DateTimeField(_("started at"), null=True, blank=True)
     finished_at = models.DateTimeField(_("finished at"), null=True, blank=True)
-    # What it found, a sentence each; of many the first, and how many there were.
+    # Its findings, a sentence each: the first ones, and how many there were.
     lines = models.JSONField(_("lines"), default=list)
     nlines = models.PositiveIntegerField(_("lines"), default=0)
     failure = models.TextField(_("failure"), blank=True)
@@ -39,7 +39,7 @@ class MaintenanceRun(models.Model):
 
 
 class OperatingFigure(models.Model):
-    """A figure of how the site runs, as it was at a time (portal/dashboard); ``label`` tells series of a name apart.
+    """A figure of how the site runs at a time (portal/dashboard); ``label`` distinguishes series of one name.
 
     Taken every ten minutes, and thinned out as it gets older (portal/dashboard/thinning.py).
     """

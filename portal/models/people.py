@@ -35,20 +35,20 @@ class User(AbstractBaseUser, PermissionsMixin):
 
     email = models.EmailField(_("e-mail address"), unique=True, max_length=254)
     name = models.CharField(_("display name"), max_length=MAX_NAME_CHARS, blank=True)
-    # Of pages and mails; empty: the browser's, and the site's for mails.
+    # For pages and mails; empty: the browser's for pages, the site's for mails.
     language = models.CharField(_("language"), max_length=16, blank=True, default="", db_default="")
     # A name of the time-zone database; empty: the browser's.
     time_zone = models.CharField(_("time zone"), max_length=64, blank=True, default="", db_default="")
     # A slow hash over md5(password + e-mail), which a BOINC client sends; see portal/wire/credentials.py.
     client_password = models.CharField(_("client password"), max_length=200, blank=True, editable=False)
-    # The address that client_password was made with: another one means that the value is stale.
+    # The address that client_password was made with: if it differs from the present one, the value is stale.
     client_password_email = models.EmailField(_("client password email"), max_length=254, blank=True, editable=False)
-    # The same for an address that the person wants to change to: valid as soon as it has become the login.
+    # The same for an address that the person wants to change to: valid once that is the login.
     next_client_password = models.CharField(_("next client password"), max_length=200, blank=True, editable=False)
     next_client_password_email = models.EmailField(
         _("next client password email"), max_length=254, blank=True, editable=False
     )
-    # By which its owner logs in, too (LOGIN_BY_USER_NAME); its folded form; and client_password for this login
+    # Another login (LOGIN_BY_USER_NAME); its folded form; and client_password for it
     login_name = models.CharField(
         _("user name"), max_length=MAX_LOGIN_NAME_CHARS, blank=True, default="", db_default=""
     )
@@ -56,12 +56,12 @@ class User(AbstractBaseUser, PermissionsMixin):
         max_length=MAX_LOGIN_NAME_CHARS, null=True, blank=True, editable=False, unique=True
     )
     login_name_password = models.CharField(max_length=200, blank=True, default="", db_default="", editable=False)
-    # Which accounts at other projects are this person's (BOINC protocol, identifiers); clients make it converge.
+    # Identifies this person's accounts across projects (BOINC protocol, identifiers); clients make it converge.
     cross_project_id = models.CharField(_("cross project id"), max_length=32, default=new_token, editable=False)
     awaited_email_at = models.DateTimeField(_("other address requested"), null=True, blank=True, editable=False)
     terms_accepted_at = models.DateTimeField(_("terms of use accepted"), null=True, blank=True, editable=False)
     deletion_asked_at = models.DateTimeField(_("deletion requested"), null=True, blank=True, editable=False)
-    # NULL: as many as everybody, NEW_HOSTS_PER_DAY
+    # NULL: the same as everybody, NEW_HOSTS_PER_DAY
     new_hosts_per_day = models.PositiveIntegerField(
         _("new computers per day"),
         null=True,
@@ -73,7 +73,7 @@ class User(AbstractBaseUser, PermissionsMixin):
     is_staff = models.BooleanField(
         _("operator"), default=False, help_text=_("May log in here. Roles say what they may see and do.")
     )
-    # Set when an operator without a second factor gets a new password by mail, until somebody allows them their rights
+    # Set when an operator without a second factor resets their password by mail, until somebody restores their rights
     rights_held_at = models.DateTimeField(_("rights withheld since"), null=True, blank=True, editable=False)
     is_active = models.BooleanField(
         _("active"),
@@ -121,19 +121,19 @@ class User(AbstractBaseUser, PermissionsMixin):
         self.remember_client_password(raw_password)
 
     def set_unusable_password(self) -> None:
-        """Close the web login by password, and the clients' with it."""
+        """Disable logins by password, on the web and from clients."""
         super().set_unusable_password()
         self.remember_client_password(None)
 
     def remember_client_password(self, raw_password: str | None) -> None:
-        """Derive what clients log in with from a password in clear, for the present and an awaited address."""
+        """Derive the clients' password value from a password in clear, for the present and an awaited address."""
         awaited = self.next_client_password_email
         self.client_password, self.client_password_email = _client_password(raw_password, self.email)
         self.expect_email(raw_password, "" if awaited == self.email else awaited)
         self.login_name_password, _login = _client_password(raw_password, self.login_name)
 
     def choose_login_name(self, name: str, raw_password: str) -> None:
-        """Log in by this name, too, with this password; empty: by none."""
+        """Allow logins by this name and password, too; empty: by none."""
         self.login_name, self.login_name_key = name, folded(name) or None
         self.login_name_password, _login = _client_password(raw_password, name)
 
@@ -156,5 +156,5 @@ def _client_password(raw_password: str | None, email: str) -> tuple[str, str]:
     """The slow hash and the address it was made for; both empty without a password or address."""
     if not (raw_password and email):
         return "", ""
-    # Slow and salted: a stolen database logs in nowhere.
+    # Slow and salted, so that a stolen database gives access to nothing.
     return make_password(credentials.client_password_hash(raw_password, email)), email.lower()

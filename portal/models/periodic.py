@@ -1,4 +1,4 @@
-"""When each periodic task was last done."""
+"""The time of each periodic task's last success."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from django.db import models
 
 
 class PeriodicTask(models.Model):
-    """A task that was done at least once; its time is that of the database's clock."""
+    """A task that has succeeded; the time is that of the database's clock."""
 
     name = models.CharField(max_length=100, primary_key=True)
-    # When the last run that succeeded began
+    # When its last successful run began
     done_at = models.DateTimeField()
 
     class Meta:

@@ -1,4 +1,4 @@
-"""Long work that volunteers asked for."""
+"""Long-running work that volunteers asked for."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from portal.models.people import User
 
 
 class RequestedWork(models.Model):
-    """A piece of long work that a volunteer asked for, in the queue of portal/requested_work; kept for a day after."""
+    """Work that a volunteer asked for, in the queue of portal/requested_work; deleted a day after its end."""
 
     user = models.ForeignKey(User, models.CASCADE, related_name="requested_work", verbose_name=_("volunteer"))
-    # What is to be done, and the number of the row that it is done to
+    # What to do, and the number of the row to do it to
     kind = models.CharField(_("kind"), max_length=20)
     subject = models.BigIntegerField(_("subject"))
     asked_at = models.DateTimeField(_("asked at"), default=timezone.now)

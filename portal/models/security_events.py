@@ -1,4 +1,4 @@
-"""What happened to the access to an account."""
+"""Events that concern the access to an account."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from portal.models.people import User
 
 
 class SecurityEvent(models.Model):
-    """Something about who may use an account: a login, a failed one, a key, a token, a change.
+    """Something that concerns who may use an account: a login, a failed one, a key, a token, a change.
 
     Shown to its owner, and kept for `portal.people.security_events.EVENTS_KEPT`.
     """

@@ -7,10 +7,10 @@ from django.utils.translation import gettext_lazy as _
 
 
 class SignedEntry(models.Model):
-    """An entry of the signed log (`portal.audit.signed_log`), which are only ever added.
+    """An entry of the signed log (`portal.audit.signed_log`); entries are only ever added.
 
-    A trigger of the database refuses to change or delete one. ``signature``: of a statement with all other columns,
-    which names the digest of the statement before. ``person``: a number, as the log outlives accounts; 0: a command.
+    A database trigger refuses to change or delete one. ``signature``: of a statement with all other columns, including
+    the previous statement's digest. ``person``: a number, as the log outlives accounts; 0: a command.
     """
 
     class Kind(models.TextChoices):
@@ -41,9 +41,9 @@ class SignedEntry(models.Model):
     def lock(cls) -> None:
         """Let nobody else add an entry until this transaction ends.
 
-        What changes a project, of which an entry may come, does so before it locks the project or its addresses;
-        releases and changes of the key do so when they have locked everything else. Otherwise one that adds an entry
-        and goes on could want a row of one that waits to add its own.
+        Changes of a project that may add an entry call it before they lock the project or its addresses; releases and
+        changes of the key call it when they have locked everything else. Otherwise a transaction that has added an
+        entry and goes on could need a row of one that waits to add its own.
         """
         with connection.cursor() as cursor:
             cursor.execute(f"LOCK TABLE {cls._meta.db_table} IN SHARE ROW EXCLUSIVE MODE")

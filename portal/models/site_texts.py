@@ -1,4 +1,4 @@
-"""Texts of the operators for public pages."""
+"""Operators' own texts for public pages."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from django.utils.translation import gettext_lazy as _
 
 
 class SiteText(models.Model):
-    """A text of the operators for a public page, in place of the one that comes with the software."""
+    """An operators' text for a public page, in place of the one that comes with the software."""
 
     class Page(models.TextChoices):
         ABOUT = "about", _("About this site")

@@ -1,4 +1,4 @@
-"""Accounts as support sees them, what support did to them, and why one is blocked."""
+"""Accounts as support sees them, support's actions on them, and why one is blocked."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from portal.models.people import User
 
 
 class Account(User):
-    """A person as support sees them (portal/operators/support.py): a name for permissions and pages of the admin."""
+    """A person as support sees them (portal/operators/support.py); a proxy, for permissions and pages of the admin."""
 
     class Meta:
         verbose_name = _("volunteer")
@@ -28,7 +28,7 @@ class Account(User):
 
 
 class SupportAction(LogEntry):
-    """A search, a look or a help of support, in the log of the admin; a name for its permission and page there."""
+    """A search, a look or an action of support, in the admin's log; a proxy, for its permission and page there."""
 
     class Meta:
         proxy = True
@@ -39,7 +39,7 @@ class SupportAction(LogEntry):
 
 
 class AccountBlock(models.Model):
-    """Why an account is blocked; it is inactive as long as the row is there. Only operators see the reason."""
+    """Why an account is blocked; it is inactive while the row exists. Only operators see the reason."""
 
     user = models.OneToOneField(
         User, models.CASCADE, primary_key=True, related_name="block", verbose_name=_("volunteer")

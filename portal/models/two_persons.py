@@ -13,11 +13,11 @@ from portal.models.people import User
 class ConfirmationRequest(models.Model):
     """A step that waits for a second person, or was confirmed or refused (portal/audit/two_persons.py).
 
-    ``payload``: what the step needs, by its ``kind``. The database sees to it that nobody confirms their own.
+    ``payload``: what the step needs, by its ``kind``. The database ensures that nobody confirms their own.
     """
 
     kind = models.CharField(_("step"), max_length=32)
-    # What it is about, in English, as it was called then
+    # What it is about, in English, named as at the time
     subject = models.CharField(_("what it is about"), max_length=300)
     payload = models.JSONField(editable=False)
     asked_by = models.ForeignKey(User, models.CASCADE, related_name="+", verbose_name=_("asked for by"))

@@ -1,1 +1,1 @@
-"""Files in object storage that speaks S3: its settings, Django's storage class for it, and what contradicts it."""
+"""Files in S3 object storage: settings, Django's storage class for it, and checks for contradictions."""

@@ -1,9 +1,9 @@
-"""Django's storage class for objects in an S3 bucket, on django-storages, with errors and reading of our own.
+"""Django's storage class for objects in an S3 bucket, based on django-storages, with its own errors and reading.
 
-* Whatever goes wrong is an OSError, as with files: FileNotFoundError for what is not there, `StorageError` for
-  all else. So those who read and write files need not know which storage they have.
-* An object is read as it comes, from any place in it, and never kept whole in memory or in a temporary file.
-* One client serves all threads of a process. Each thread with one of its own would take 40 ms and some megabytes.
+* All errors are OSErrors, as with files: FileNotFoundError for a missing object, `StorageError` for everything else. So
+  code that reads and writes files need not know which storage it has.
+* An object is streamed from any position, and never held whole in memory or in a temporary file.
+* One client serves all threads of a process. One for each thread would take 40 ms and some megabytes each.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from portal.object_storage.options import Options
 
 CONNECT_SECS: Final = 4
 READ_SECS: Final = 15
-"""Between two parts of an answer."""
+"""Limit of the time between two parts of an answer."""
 ATTEMPTS: Final = 2
 PART_NBYTES: Final = 16 * 1024 * 1024
 """Larger files are sent in parts of this size: at most 10,000 of them, so 160 GB."""
 LISTED: Final = 1000
-"""Names in one answer to a question for a list; S3 gives no more."""
+"""The most names in one answer to a listing; S3 gives no more."""
 _BUFFER_NBYTES: Final = 256 * 1024
 _MISSING: Final = 404
 _SERVER_FAULT: Final = 500
@@ -45,11 +45,11 @@ _SERVER_FAULT: Final = 500
 
 @deconstructible
 class ObjectStorage(S3Storage):
-    """Objects of one bucket. Names are never used twice: one that is taken gets another ending, as with folders."""
+    """Objects of one bucket. Names are never reused: a name that is taken gets another ending, as with folders."""
 
     def __init__(self, options: Options) -> None:
         self.options = options
-        # Of the signature, the form of addresses, and checksums, which not all servers know.
+        # The signature, the form of addresses, and checksums, which not all servers know.
         config = Config(
             signature_version="s3v4",
             s3={"addressing_style": options.addressing},
@@ -65,7 +65,7 @@ class ObjectStorage(S3Storage):
             location=options.prefix,
             client_config=config,
             file_overwrite=False,
-            # By its ending ".gz" a name would else say that its content is to be unpacked on the way.
+            # Otherwise a name that ends in ".gz" would declare its content as compressed for the transfer.
             object_parameters={"ContentType": "application/octet-stream"},
             transfer_config=TransferConfig(
                 multipart_threshold=PART_NBYTES, multipart_chunksize=PART_NBYTES, use_threads=False
@@ -91,7 +91,7 @@ class ObjectStorage(S3Storage):
             return self._clients[endpoint]
 
     def close(self) -> None:
-        """End all connections; they are made again when they are needed."""
+        """Close all connections; they are opened again when needed."""
         with self._lock:
             for client in self._clients.values():
                 client.close()
@@ -101,7 +101,7 @@ class ObjectStorage(S3Storage):
         """The object's key in the bucket."""
         return str(self._normalize_name(name))
 
-    # --- what Django asks of a storage ------------------------------------------------------------------------------
+    # --- Django's interface of a storage ------------------------------------------------------------------------------
 
     def _open(self, name: str, mode: str = "rb") -> File[bytes]:
         if mode != "rb":
@@ -110,9 +110,9 @@ class ObjectStorage(S3Storage):
         return File(io.BufferedReader(reader, _BUFFER_NBYTES), name)
 
     def _save(self, name: str, content: File[Any]) -> str:
-        # boto3 closes what it was given.
+        # boto3 closes the file that it was given.
         unclosed = _Unclosed(content)
-        with self._told(name):
+        with self._as_os_errors(name):
             self.client.upload_fileobj(
                 unclosed,
                 self.bucket_name,
@@ -123,8 +123,8 @@ class ObjectStorage(S3Storage):
         return name
 
     def delete(self, name: str) -> None:
-        """What is not there is not missed."""
-        with self._told(name):
+        """Delete the object; a missing one is no error."""
+        with self._as_os_errors(name):
             self.client.delete_object(Bucket=self.bucket_name, Key=self.key(name))
 
     def exists(self, name: str) -> bool:
@@ -140,7 +140,7 @@ class ObjectStorage(S3Storage):
     def get_modified_time(self, name: str) -> dt.datetime:
         modified: dt.datetime | None = self._head(name).get("LastModified")
         if modified is None:
-            raise StorageError(errno.EIO, "the object storage does not say of when it is", name)
+            raise StorageError(errno.EIO, "the object storage gives no modification time", name)
         return modified
 
     def listdir(self, name: str) -> tuple[list[str], list[str]]:
@@ -148,7 +148,7 @@ class ObjectStorage(S3Storage):
         prefix = f"{self.key(name).rstrip('/')}/".lstrip("/")
         folders: list[str] = []
         files: list[str] = []
-        with self._told(name):
+        with self._as_os_errors(name):
             pages = self.client.get_paginator("list_objects_v2").paginate(
                 Bucket=self.bucket_name, Prefix=prefix, Delimiter="/"
             )
@@ -158,42 +158,41 @@ class ObjectStorage(S3Storage):
         return folders, files
 
     def url(self, name: str, *_: Any, **__: Any) -> str:
-        raise NotImplementedError("Addresses are given out by presigned_url, each for a limited time.")
+        raise NotImplementedError("Use presigned_url, which makes addresses for a limited time.")
 
-    # --- what only object storage has -------------------------------------------------------------------------------
+    # --- specific to object storage -------------------------------------------------------------------------------
 
     def presigned_url(self, name: str, *, secs: int, file_name: str) -> str:
         """An address at which anybody may get the object, or ranges of it, until ``secs`` have passed.
 
-        ``file_name``: under which a browser is to save it. Nothing is asked of the server.
+        ``file_name``: the name under which a browser saves it. The server is not asked.
         """
         params = {
             "Bucket": self.bucket_name,
             "Key": self.key(name),
             "ResponseContentDisposition": f"attachment; filename*=UTF-8''{quote(file_name, safe='')}",
         }
-        with self._told(name):
+        with self._as_os_errors(name):
             client = self._client(self.options.public_endpoint)
             return str(client.generate_presigned_url("get_object", Params=params, ExpiresIn=secs))
 
     def as_server_says(self, name: str) -> tuple[int, str]:
-        """The size, and what is the MD5 if the server computes one; FileNotFoundError if the object is not there.
+        """Return the size, and the MD5 if the server computes one; FileNotFoundError if the object is missing.
 
-        An equal MD5 proves the content. Another one proves nothing: it is of something else if the object came in
+        An equal MD5 proves the content. A different one proves nothing: it is of something else if the object came in
         parts, or is encrypted.
         """
         head = self._head(name)
         return _nbytes(head, name), str(head.get("ETag", "")).strip('"')
 
     def end_unfinished(self, folder: str, before: dt.datetime) -> int:
-        """Have the server forget parts of files whose sending was begun before, and never ended; how many files.
+        """Discard multipart uploads below ``folder`` that began before and never ended; return how many.
 
-        Only of files below ``folder``: without a prefix, others may have theirs in the same bucket. At most `LISTED`
-        at a time.
+        Only below ``folder``: without a prefix, others may have theirs in the same bucket. At most `LISTED` at a time.
         """
         prefix = f"{self.key(folder)}/"
         number = 0
-        with self._told(prefix):
+        with self._as_os_errors(prefix):
             unfinished = self.client.list_multipart_uploads(Bucket=self.bucket_name, Prefix=prefix, MaxUploads=LISTED)
             for upload in unfinished.get("Uploads", ()):
                 if upload["Initiated"] < before:
@@ -204,13 +203,13 @@ class ObjectStorage(S3Storage):
         return number
 
     def _head(self, name: str) -> dict[str, Any]:
-        with self._told(name):
+        with self._as_os_errors(name):
             head: dict[str, Any] = self.client.head_object(Bucket=self.bucket_name, Key=self.key(name))
             return head
 
     @contextmanager
-    def _told(self, name: str) -> Iterator[None]:
-        """What goes wrong is told as an OSError. Secrets are in none of the messages."""
+    def _as_os_errors(self, name: str) -> Iterator[None]:
+        """Raise all errors as OSErrors. Their messages contain no secrets."""
         where = self.options.endpoint or f"Amazon S3 in {self.options.region}"
         try:
             yield
@@ -231,7 +230,7 @@ class ObjectStorage(S3Storage):
 
 
 class _ObjectReader(io.RawIOBase):
-    """The content of an object, as it comes; after a jump it is asked for again from there."""
+    """Streams an object's content; after a seek it is requested again from there."""
 
     def __init__(self, storage: ObjectStorage, name: str) -> None:
         self._storage = storage
@@ -265,7 +264,7 @@ class _ObjectReader(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         if self._at >= self._nbytes:
             return 0
-        with self._storage._told(self._name):
+        with self._storage._as_os_errors(self._name):
             if self._body is None:
                 self._body = self._ask(Range=f"bytes={self._at}-")["Body"]
             part = self._body.read(len(buffer))
@@ -280,7 +279,7 @@ class _ObjectReader(io.RawIOBase):
         super().close()
 
     def _ask(self, **more: str) -> dict[str, Any]:
-        with self._storage._told(self._name):
+        with self._storage._as_os_errors(self._name):
             answer: dict[str, Any] = self._storage.client.get_object(
                 Bucket=self._storage.bucket_name, Key=self._storage.key(self._name), **more
             )
@@ -293,14 +292,14 @@ class _ObjectReader(io.RawIOBase):
 
 
 def _nbytes(answer: dict[str, Any], name: str) -> int:
-    """The size that an answer says; one that broke off in its head says none, and is taken for whole."""
+    """The size in an answer; if its head was cut off it has none, and StorageError is raised."""
     if "ContentLength" not in answer:
         raise StorageError(errno.EIO, "the object storage ended its answer early", name)
     return int(answer["ContentLength"])
 
 
 class _Unclosed:
-    """A file from its beginning, that stays open when the one who reads it closes it."""
+    """A file, from its beginning, that stays open when its reader closes it."""
 
     def __init__(self, file: File[Any] | IO[bytes]) -> None:
         self._file = file
@@ -317,4 +316,4 @@ class _Unclosed:
         return self._file.tell()
 
     def close(self) -> None:
-        """It is its owner's."""
+        """Leave the file open: it is its owner's."""

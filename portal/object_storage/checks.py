@@ -1,4 +1,4 @@
-"""System checks of the settings of files: values that contradict each other."""
+"""System checks of the settings for files: values that contradict each other."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from portal.object_storage.options import BACKEND, Options
 
 
 def _options(name: str = "default") -> Options | None:
-    """The options of this storage of the settings, if it is object storage."""
+    """The options of this storage, if it is object storage."""
     entry = settings.STORAGES[name]
     return entry["OPTIONS"]["options"] if entry["BACKEND"] == BACKEND else None
 
 
 @checks.register()
 def check_files(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[CheckMessage]:
-    """What is set for a folder says nothing of object storage, and the other way round."""
+    """Report settings for folders that are used with object storage, and the other way round."""
     options = _options()
     messages: list[CheckMessage] = []
     if options is not None and settings.DOWNLOAD_ACCEL_PREFIX:
@@ -48,7 +48,7 @@ def check_files(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[Check
 
 @checks.register(deploy=True)
 def check_transport(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[CheckMessage]:
-    """A presigned address that somebody reads on the way opens the file to them, too."""
+    """Report unencrypted access: anyone who reads a presigned address on the way can open the file, too."""
     options = _options()
     addresses: dict[str, str] = {}
     if options is not None:

@@ -11,7 +11,7 @@ from portal import environment as env
 
 BACKEND: Final = "portal.object_storage.backend.ObjectStorage"
 S3: Final = "s3"
-"""The short name of that class, as FILES_STORAGE may have it."""
+"""The short name of that class for FILES_STORAGE."""
 _FOLDER: Final = "django.core.files.storage.FileSystemStorage"
 _BUCKET: Final = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 _REGION: Final = re.compile(r"[a-z0-9-]{1,40}")
@@ -20,9 +20,9 @@ _PREFIX: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*(/[A-Za-z0-9_-][A-Za-z
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Where the objects are, and by which keys. Empty: ``endpoint``: Amazon's of the region; keys: boto3 finds them.
+    """Where the objects are, and the keys to them. ``endpoint`` "": Amazon's for the region; keys "": boto3 finds them.
 
-    ``public_endpoint``: by which clients reach it. ``prefix``: before all names in the bucket.
+    ``public_endpoint``: the one that clients reach. ``prefix``: before all names in the bucket.
     """
 
     bucket: str
@@ -40,7 +40,7 @@ class Options:
 
 
 def read() -> Options | None:
-    """What the environment says; None without a bucket. SettingError, which names the variable, for what cannot be."""
+    """Read the environment; None without a bucket. Raises SettingError, which names the variable, for a bad value."""
     bucket = env.text("FILES_S3_BUCKET")
     if not bucket:
         return None
@@ -62,7 +62,7 @@ def read() -> Options | None:
         public_endpoint=_address("FILES_S3_PUBLIC_ENDPOINT") or endpoint,
         region=region,
         prefix=prefix.rstrip("/"),
-        # Other servers than Amazon's rarely have a host name for each bucket.
+        # Servers other than Amazon's rarely have a host name for each bucket.
         addressing=env.choice("FILES_S3_ADDRESSING", "path" if endpoint else "auto", ["auto", "path", "virtual"]),
         access_key=access_key,
         secret_key=secret_key,
@@ -75,7 +75,7 @@ def is_chosen() -> bool:
 
 
 def storage_entry() -> dict[str, Any]:
-    """The default storage, as FILES_STORAGE names it. SettingError if it is object storage without a bucket."""
+    """The default storage that FILES_STORAGE names. SettingError if it is object storage without a bucket."""
     if not is_chosen():
         return {"BACKEND": env.text("FILES_STORAGE", _FOLDER)}
     return _needed().as_storage()
@@ -89,7 +89,7 @@ def _needed() -> Options:
 
 
 def _address(name: str) -> str:
-    """http(s)://host[:port], without a path; empty if it is not set."""
+    """An address http(s)://host[:port], without a path; empty if it is not set."""
     given = env.text(name).rstrip("/")
     if not given:
         return ""

@@ -1,7 +1,7 @@
-"""The default storage, so that what it has taken is there, whole, also after a power cut.
+"""The default storage, used such that a stored file is complete, even after a power cut.
 
-Wherever it is, what was put into it is read back and compared; object storage may prove it by the MD5 that it computed
-itself. Where it is a folder, files and folders are written through to the disk.
+In any storage, what was written is read back and compared; for object storage, the MD5 that it computed itself may
+serve as proof. In a folder, files and folders are written through to the disk.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 
 FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
-"""The errors of a disk, or of a share of it, that is full."""
+"""The errors for a full disk, or a full quota."""
 
 
 FOLDERS: Final = ("drafts", "files", "outputs", "statistics")
-"""All that the site keeps in the default storage is in these."""
+"""The site keeps everything in the default storage within these."""
 _SYNCED_AT_ONCE: Final = 16
 
 
 class ContentDigest(NamedTuple):
-    """What tells one content from another; ``md5``: 32 hexadecimal digits."""
+    """Identifies a content; ``md5``: 32 hexadecimal digits."""
 
     nbytes: int
     md5: str
 
 
 def content_of(file: IO[bytes] | File[bytes]) -> ContentDigest:
-    """The digest of a file, which is read from its beginning."""
+    """Compute the digest of a file, from its beginning."""
     file.seek(0)
     digest = hashlib.md5(usedforsecurity=False)
     nbytes = 0
@@ -53,13 +53,13 @@ def content_of(file: IO[bytes] | File[bytes]) -> ContentDigest:
 
 
 def kept_content(path: str, where: Storage = default_storage) -> ContentDigest:
-    """The digest of what the storage has under this path; FileNotFoundError if it has nothing."""
+    """The digest of the stored content under this path; FileNotFoundError if there is none."""
     with where.open(path, "rb") as file:
         return content_of(file)
 
 
 def is_bucket(where: Storage) -> TypeGuard[ObjectStorage]:
-    """Whether it is object storage, without loading the library of that: each process would take longer to start."""
+    """Whether it is object storage, without importing its library, which would slow the start of each process."""
     return any(f"{class_.__module__}.{class_.__qualname__}" == BACKEND for class_ in where.__class__.__mro__)
 
 
@@ -73,13 +73,13 @@ def has(path: str, content: ContentDigest, where: Storage = default_storage) -> 
 
 
 def check(path: str, content: ContentDigest) -> None:
-    """OSError if the storage has something else there."""
+    """Raise OSError if the storage has other content there."""
     if not has(path, content):
-        raise OSError(errno.EIO, "the storage has something else than it was given", path)
+        raise OSError(errno.EIO, "the stored content differs from what was written", path)
 
 
 def forget(paths: Iterable[str]) -> bool:
-    """Delete what nobody needs; whether all of it is gone."""
+    """Delete files that nobody needs; return whether all of them are gone."""
     try:
         for path in paths:
             default_storage.delete(path)
@@ -90,9 +90,9 @@ def forget(paths: Iterable[str]) -> bool:
 
 
 def keep(wanted: str, file: File[Any], content: ContentDigest) -> str:
-    """The path under which the storage has the file now, for good.
+    """Store the file for good, and return its path in the storage.
 
-    Raises OSError if it could not be kept whole; nothing is left then.
+    Raises OSError if it could not be stored completely; nothing is left then.
     """
     saved = wanted
     try:
@@ -101,15 +101,15 @@ def keep(wanted: str, file: File[Any], content: ContentDigest) -> str:
         check(saved, content)
         sync([saved])
     except BaseException:
-        # With its own name, which may be part of a file.
+        # By the name it got, under which there may be a part of the file.
         default_storage.delete(saved)
         raise
     return saved
 
 
 def folder(where: Storage = default_storage) -> Path | None:
-    """The folder of the storage or, while that is missing, the one in which it will be; None if it has none."""
-    # Not by asking for a path, which Django's storage in memory also gives.
+    """The folder of the storage or, while that is missing, its nearest existing parent; None if it has no folder."""
+    # Not by asking for a path, as Django's storage in memory gives one, too.
     if not isinstance(where, FileSystemStorage):
         return None
     path = Path(where.path(""))
@@ -119,7 +119,7 @@ def folder(where: Storage = default_storage) -> Path | None:
 
 
 def sync(paths: Iterable[str], where: Storage = default_storage) -> None:
-    """Write these files through to the disk, and the folders in which their names are, as they may be new.
+    """Write these files through to the disk, and also their folders, as names in them may be new.
 
     Several at once: the file system then writes them together, which is much quicker for thousands of small ones.
     """

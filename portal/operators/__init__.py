@@ -1,1 +1,1 @@
-"""What operators do with accounts, and what their roles allow them."""
+"""Operators' actions on accounts, and their roles."""

@@ -1,4 +1,4 @@
-"""Support's pages in the admin: find an account, say why one looks at it, see what support may see, and help.
+"""Support's pages in the admin: find an account, give a reason for looking at it, see what support may see, and help.
 
 A look lasts `LOOK_SECS`, in the operator's session. Without one, an account's page only asks for the reason.
 """
@@ -42,7 +42,7 @@ _SESSION: Final = "support_looks"
 
 @dataclass(frozen=True, slots=True)
 class Help:
-    """Something that support can do: its permission, its code in the log, its words, the use case, and whether it fits
+    """An action of support: its permission, its code in the log, its words, the use case, and whether it applies to
     the account now.
     """
 
@@ -99,7 +99,7 @@ HELP: Final[dict[str, Help]] = {
 
 
 class ReasonForm(forms.Form):
-    """Why: for the log and, but for blocks, for the owner to read."""
+    """Asks for the reason, for the log and, except for blocks, for the owner to read."""
 
     reason = forms.CharField(
         max_length=support.MAX_REASON_CHARS,
@@ -109,7 +109,7 @@ class ReasonForm(forms.Form):
 
 
 class _ReadAdmin(ModelAdmin):
-    """Nothing is added, changed or deleted in these lists."""
+    """A list in which nothing can be added, changed or deleted."""
 
     show_full_result_count = False
     actions = None
@@ -124,12 +124,12 @@ class _ReadAdmin(ModelAdmin):
         return False
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
-        # What is not shown cannot be found out by conditions in the address either.
+        # Conditions in the address must not reveal what is not shown either.
         return False
 
 
 class SupportActionAdmin(_ReadAdmin):
-    """Who of support searched, looked and helped, when, and why."""
+    """Support's searches, looks and actions: who, when, and why."""
 
     list_display = ("action_time", "who", "what", "account_number")
     list_display_links = None
@@ -185,7 +185,7 @@ class AccountAdmin(_ReadAdmin):
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """An account; the first time, the question why."""
+        """Show an account; the first time, ask why."""
         if not self.has_view_permission(request):
             raise PermissionDenied
         account = _account(object_id)
@@ -216,7 +216,7 @@ class AccountAdmin(_ReadAdmin):
     def history_view(
         self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """Who looked, and what was done; only during a look."""
+        """Show who looked, and what was done; only during a look."""
         if not self.has_view_permission(request):
             raise PermissionDenied
         if _reason_of_look(request, _account(object_id)) is None:
@@ -228,7 +228,7 @@ class AccountAdmin(_ReadAdmin):
 
     @needs_fresh_login(keeps_form=True)
     def help_view(self, request: HttpRequest, pk: int, what: str) -> HttpResponse:
-        """Do one of `HELP`."""
+        """Carry out one of `HELP`."""
         help_ = HELP.get(what)
         if help_ is None:
             raise Http404
@@ -266,7 +266,7 @@ def _account(object_id: str) -> Account:
 
 
 def _looks(request: HttpRequest) -> dict[str, list[Any]]:
-    """The looks of this session that are not over: reason and time by account."""
+    """The present looks of this session: reason and time by account."""
     looks: dict[str, list[Any]] = request.session.get(_SESSION, {})
     return {pk: look for pk, look in looks.items() if time.time() - look[1] < LOOK_SECS}
 

@@ -1,4 +1,4 @@
-"""Roles and permissions as pages call them. Their stored names are English; Django would show these."""
+"""Names of roles and permissions for pages. The stored names, which Django would show, are English."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def role_text(group: Group) -> str:
 
 
 def permission_text(permission: Permission) -> str:
-    """What may be done to which table of which app."""
+    """A permission in words: the app, the table, and the action."""
     kind = permission.content_type
     model = kind.model_class()
     action, _separator, name = permission.codename.partition("_")
@@ -45,10 +45,10 @@ def permission_text(permission: Permission) -> str:
 
 
 def useful_to(person: User) -> QuerySet[Permission]:
-    """The permissions that something asks for, and those that the person has; Django makes four for each table."""
+    """The permissions that something checks, and those that the person has; Django makes four for each table."""
     of_pages = [kind.pk for kind in ContentType.objects.all() if kind.model_class() in admin.site._registry]
     asked_for = [permission for role in ROLES for permission in role.permissions]
-    wanted = reduce(or_, map(named, asked_for), Q(content_type__in=of_pages))
+    useful = reduce(or_, map(named, asked_for), Q(content_type__in=of_pages))
     if person.pk:
-        wanted |= Q(user=person)
-    return Permission.objects.filter(wanted).select_related("content_type").distinct()
+        useful |= Q(user=person)
+    return Permission.objects.filter(useful).select_related("content_type").distinct()

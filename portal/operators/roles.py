@@ -1,7 +1,7 @@
-"""Roles: named sets of permissions, kept in the database as Django's groups.
+"""Roles: named sets of permissions, stored in the database as Django's groups.
 
-`ROLES` is the one table of them (docs/reference/roles.md says the same). The site brings the groups up to date after
-each migration, so a change here needs nothing else. Superusers give people roles, in the admin, at "People".
+`ROLES` is their only definition (docs/reference/roles.md says the same). The site updates the groups after each
+migration, so a change here needs nothing else. Superusers give people roles, in the admin, at "People".
 """
 
 from __future__ import annotations
@@ -32,22 +32,22 @@ class Role:
 
     @property
     def permissions(self) -> tuple[str, ...]:
-        """Those on tables of extras included, whether these are in use or not."""
+        """Includes those on tables of extras, even of extras that are not in use."""
         return (*self.kernel_permissions, *(right for app in site_apps() for right in app.rights().get(self.name, ())))
 
 
-def _each(app: str, actions: str, models: str) -> tuple[str, ...]:
-    """The permissions for these actions on these models, all divided by blanks: "app.action_model"."""
+def _rights(app: str, actions: str, models: str) -> tuple[str, ...]:
+    """The permissions "app.action_model" for these actions on these models, both separated by blanks."""
     return tuple(f"{app}.{action}_{model}" for model in models.split() for action in actions.split())
 
 
-# What is about the site as a whole, and about no one volunteer, computer or job.
+# Data about the site as a whole, not about a volunteer, computer or job.
 _FIGURES: Final = (
-    *_each("accounting", "view", "announcement project projectday projectkeyword projectstanding"),
-    *_each("accounting", "view", "projectaddress projecttrouble projectversion statisticsimport tasksource"),
-    *_each("credit", "view", "app appversion platform statisticsexport workunit"),
-    *_each("scheduler", "view", "appkeyword keychange planclass retryentry"),
-    *_each("portal", "view", "change operatingfigure signedentry sitetext"),
+    *_rights("accounting", "view", "announcement project projectday projectkeyword projectstanding"),
+    *_rights("accounting", "view", "projectaddress projecttrouble projectversion statisticsimport tasksource"),
+    *_rights("credit", "view", "app appversion platform statisticsexport workunit"),
+    *_rights("scheduler", "view", "appkeyword keychange planclass retryentry"),
+    *_rights("portal", "view", "change operatingfigure signedentry sitetext"),
 )
 
 ROLES: Final = (
@@ -55,37 +55,37 @@ ROLES: Final = (
         gettext_noop("Account manager operator"),
         _("Projects that computers may be attached to, news and mails, and what reports lack."),
         (
-            *_each("accounting", "view add change", "project announcement statisticsimport"),
-            *_each("accounting", "view add change delete", "projectaddress projectkeyword projectversion"),
-            *_each("accounting", "delete", "announcement"),
-            *_each("accounting", "view", "hostclient note projectday projectstanding projecttrouble settlement"),
-            *_each("accounting", "view", "tasksource"),
-            *_each("portal", "view", "change confirmationrequest host operatingfigure requestedwork signedentry"),
-            *_each("portal", "view add change delete", "sitetext"),
-            *_each("portal", "view add", "maintenancerun"),
-            *_each("portal", "view change", "hostlimitrequest"),
+            *_rights("accounting", "view add change", "project announcement statisticsimport"),
+            *_rights("accounting", "view add change delete", "projectaddress projectkeyword projectversion"),
+            *_rights("accounting", "delete", "announcement"),
+            *_rights("accounting", "view", "hostclient note projectday projectstanding projecttrouble settlement"),
+            *_rights("accounting", "view", "tasksource"),
+            *_rights("portal", "view", "change confirmationrequest host operatingfigure requestedwork signedentry"),
+            *_rights("portal", "view add change delete", "sitetext"),
+            *_rights("portal", "view add", "maintenancerun"),
+            *_rights("portal", "view change", "hostlimitrequest"),
         ),
     ),
     Role(
         gettext_noop("Project administrator"),
         _("Apps, versions, jobs and credit of this site's own project."),
         (
-            *_each("credit", "view add change", "app platform"),
-            *_each("credit", "view change", "appversion"),
-            *_each("credit", "view add change", "batch"),
-            *_each(
+            *_rights("credit", "view add change", "app platform"),
+            *_rights("credit", "view change", "appversion"),
+            *_rights("credit", "view add change", "batch"),
+            *_rights(
                 "credit",
                 "view",
                 "confirmingpair hostappversion preview result statisticsexport workunit",
             ),
-            *_each("scheduler", "view add change delete", "appkeyword planclass submitter workblock"),
-            *_each("scheduler", "view change", "retryentry"),
-            *_each("scheduler", "view add change", "releasedraft"),
-            *_each("scheduler", "view add", "storedfile"),
-            *_each("scheduler", "view", "keychange trickle trickledown"),
-            *_each("scheduler", "release", "appversion"),
-            *_each("portal", "view", "change confirmationrequest consentevent operatingfigure signedentry"),
-            *_each("portal", "view add", "maintenancerun"),
+            *_rights("scheduler", "view add change delete", "appkeyword planclass submitter workblock"),
+            *_rights("scheduler", "view change", "retryentry"),
+            *_rights("scheduler", "view add change", "releasedraft"),
+            *_rights("scheduler", "view add", "storedfile"),
+            *_rights("scheduler", "view", "keychange trickle trickledown"),
+            *_rights("scheduler", "release", "appversion"),
+            *_rights("portal", "view", "change confirmationrequest consentevent operatingfigure signedentry"),
+            *_rights("portal", "view add", "maintenancerun"),
         ),
     ),
     Role(
@@ -97,7 +97,7 @@ ROLES: Final = (
     Role(
         gettext_noop("Support"),
         _("Helps people with their accounts, without their history, tasks and choices."),
-        (*_each("portal", "view remove_factors block copy_data erase", "account"), "portal.view_supportaction"),
+        (*_rights("portal", "view remove_factors block copy_data erase", "account"), "portal.view_supportaction"),
     ),
     Role(
         gettext_noop("Read only"),
@@ -108,9 +108,9 @@ ROLES: Final = (
 
 
 def keep_groups(sender: Any, apps: Any, using: str, **_: Any) -> None:
-    """After a migration: give each role's group its permissions, neither more nor fewer. Safe to repeat.
+    """After a migration, give each role's group exactly its permissions. Safe to repeat.
 
-    Permissions that are not there yet, while tables are at an older state, come with the next migration.
+    Permissions that do not exist yet, while tables are in an older state, are added after the next migration.
     """
     try:
         groups = apps.get_model("auth", "Group").objects.using(using)
@@ -123,6 +123,6 @@ def keep_groups(sender: Any, apps: Any, using: str, **_: Any) -> None:
 
 
 def named(permission: str) -> Q:
-    """The permission "app.codename" as a condition."""
+    """A query condition for the permission "app.codename"."""
     app, _, codename = permission.partition(".")
     return Q(content_type__app_label=app, codename=codename)

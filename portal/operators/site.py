@@ -22,13 +22,13 @@ from unfold.sites import UnfoldAdminSite
 
 MOST_OF_A_KIND: Final = 5
 MOST_FOUND: Final = 120
-"""More than there are tables, and things of each kind."""
+"""More than the number of tables, plus the things of each kind."""
 MIN_TERM_CHARS: Final = 3
 SEARCHED: Final = frozenset({"portal.user", "portal.host", "credit.batch", "credit.app"})
 
 
 class Hit(NamedTuple):
-    """A line of what was found."""
+    """A line of the search results."""
 
     title: str
     description: str
@@ -37,12 +37,14 @@ class Hit(NamedTuple):
 
 
 class Site(UnfoldAdminSite):
-    """Unfold keeps what its search found for five minutes, also for who has chosen another language meanwhile."""
+    """Unfold's site, whose search caches results for five minutes, even if the reader changes the language; ours does
+    not.
+    """
 
     def search(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-        """People and things with the term, and tables whose names have it; in the menu, or (``extended``) by Ctrl-K.
+        """Find people and things by a term, and tables by name; for the menu, or (``extended``) for Ctrl-K.
 
-        Only what one may look at.
+        It finds only what the user may see.
         """
         began = time.monotonic()
         term = request.GET.get("s", "").lower()
@@ -65,7 +67,7 @@ class Site(UnfoldAdminSite):
         )
 
     def _things(self, request: HttpRequest, term: str) -> list[Hit]:
-        """People, computers, batches and apps that one may look at, as their own lists search for them.
+        """Find people, computers, batches and apps that the user may see, by the search of their own lists.
 
         A statement or two for each of the four.
         """
@@ -84,13 +86,13 @@ class Site(UnfoldAdminSite):
 
 
 def _title(row: Model) -> str:
-    """A row's name, with a person's display name, which is searched too. (The site is made before the models are.)"""
+    """A row's name, with a person's display name, which is searched too. (The site is created before the models.)"""
     name = getattr(row, "name", "")
     return f"{row} ({name})" if name and name not in str(row) else str(row)
 
 
 class SiteConfig(BasicAppConfig):
-    """In place of unfold's own, which registers its own site."""
+    """Replaces unfold's own configuration, which registers its own site."""
 
     default = False
 
@@ -99,9 +101,9 @@ class SiteConfig(BasicAppConfig):
 
 
 class AdminConfig(SimpleAdminConfig):
-    """Leaves it to `portal.urls`, and to the admin's check, to import what the apps register.
+    """Leaves importing what the apps register to `portal.urls` and the admin's check.
 
-    That is half of what Django loads, and no worker, beat or command needs it.
+    That is half of what Django loads, and workers, beat and commands do not need it.
     """
 
     default = False

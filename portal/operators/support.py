@@ -1,8 +1,8 @@
-"""What support may see of an account and do for its owner; never history, tasks, or which projects were chosen.
+"""What support may see of an account and do for its owner; never history, tasks, or the choice of projects.
 
-Each look and each action needs a reason and is recorded as a security event of the person, who reads it on their page
-of security events: that it was support, when, and why. Which operator it was stands in the log of the admin, as does
-each search. The reason of a block is shown to operators only. Locks: each action locks the person's row first.
+Each look and each action needs a reason, and is recorded as a security event of the person, whose page of security
+events shows that it was support, when, and why. The admin's log shows which operator it was, and also has each search.
+The reason of a block is shown to operators only. Locks: each action locks the person's row first.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _MAX_BIGINT: Final = 2**63 - 1
 
 
 class Refused(Exception):
-    """What was asked for is not done; the message says why."""
+    """The request was refused; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class AccountOverview:
     has_second_factor: bool
     hosts: list[HostLine]
     keys: list[ClientKey]
-    # Of the last days: (kind, how often)
+    # Recent failures: (kind, how often)
     failures: list[tuple[str, int]]
 
     @property
@@ -78,8 +78,9 @@ class AccountOverview:
 
 
 def find(term: str) -> QuerySet[User]:
-    """Accounts by the beginning of the address, or by a computer's name, number, host id or CPID, or the first
-    characters of a client key or an API token. Nothing is found for fewer than three characters, but for a number.
+    """Find accounts by the beginning of the address, or by a computer's name, number, host id or CPID, or the first
+    characters of a client key or an API token. Terms of fewer than three characters find nothing, unless they are
+    numbers.
     """
     term = term.strip()
     if len(term) > MAX_TERM_CHARS or "\0" in term or (len(term) < MIN_TERM_CHARS and not term.isdecimal()):
@@ -97,7 +98,7 @@ def find(term: str) -> QuerySet[User]:
 
 
 def note_search(by: User, term: str, nfound: int, source: Source) -> None:
-    """Note for operators that somebody of support searched, and for what kind of thing; never the thing itself."""
+    """Record for operators that support searched, and for what kind of thing; never the thing itself."""
     LogEntry.objects.create(
         user=by,
         content_type=ContentType.objects.get_for_model(Account, for_concrete_model=False),
@@ -108,7 +109,7 @@ def note_search(by: User, term: str, nfound: int, source: Source) -> None:
 
 
 def _kind_of(term: str) -> str:
-    """The code of what it seems to be."""
+    """The code of what the term seems to be."""
     if "@" in term:
         return "searched_email"
     if term.isdecimal():
@@ -121,12 +122,12 @@ def _kind_of(term: str) -> str:
 
 
 def look(user: User, reason: str) -> None:
-    """Note that support looks at this account, for its owner to see."""
+    """Record that support looks at this account, for its owner to see."""
     record(user, Kind.SUPPORT_LOOKED, BY_SUPPORT, reason)
 
 
 def read_overview(user: User, now: dt.datetime) -> AccountOverview:
-    """What support sees. Six statements, and those of other apps."""
+    """Read what support sees. Six statements, and those of other apps."""
     problems: dict[int, list[str]] = {}
     for host_problem in (problem for app in site_apps() for problem in app.host_problems(user, now)):
         words = {"problem": host_problem.text, "day": date_format(host_problem.last_at, "DATE_FORMAT")}
@@ -149,9 +150,9 @@ def read_overview(user: User, now: dt.datetime) -> AccountOverview:
 
 
 def remove_factors(user: User, by: User, reason: str) -> bool:
-    """Remove a lost second factor: all devices, passkeys and recovery codes. The owner is told by mail, at once.
+    """Remove a lost second factor: all devices, passkeys and recovery codes. The owner is mailed at once.
 
-    Whether the mail was sent. Raises Refused.
+    Returns whether the mail was sent. Raises Refused.
     """
     with transaction.atomic():
         _lock(user, by)
@@ -179,7 +180,7 @@ def block(user: User, by: User, reason: str) -> bool:
 
 def unblock(user: User, by: User, reason: str) -> bool:
     """Open a blocked account again: everything works as before. Raises Refused."""
-    del reason  # in the log of the admin
+    del reason  # recorded in the admin's log
     with transaction.atomic():
         _lock(user, by)
         if not AccountBlock.objects.filter(user=user).delete()[0]:
@@ -190,7 +191,7 @@ def unblock(user: User, by: User, reason: str) -> bool:
 
 
 def copy_data(user: User, by: User, reason: str) -> bool:
-    """Have a copy of the person's data made. Only they can fetch it, and a mail says where. Raises Refused."""
+    """Ask for a copy of the person's data. Only they can fetch it, and are mailed where. Raises Refused."""
     with transaction.atomic():
         if not _lock(user, by).is_active:
             raise Refused(gettext("This account is blocked or closed: the person could not download the copy."))
@@ -201,9 +202,9 @@ def copy_data(user: User, by: User, reason: str) -> bool:
 
 
 def erase(user: User, by: User, reason: str) -> bool:
-    """Have the account deleted after the grace period, as its owner could; signing in cancels it.
+    """Schedule the account's deletion after the grace period, as its owner could; signing in cancels it.
 
-    Who is blocked cannot sign in, and is told to write. Raises Refused.
+    Somebody blocked cannot sign in, and is told to write. Raises Refused.
     """
     with transaction.atomic():
         is_closed = not _lock(user, by).is_active
@@ -223,7 +224,7 @@ def erase(user: User, by: User, reason: str) -> bool:
 
 
 def _lock(user: User, by: User) -> User:
-    """The person's row, locked. An operator's account is worth their rights: only superusers act on it."""
+    """Lock the person's row. An operator's account is worth their rights: only superusers may act on it."""
     locked = User.objects.select_for_update(no_key=True).get(pk=user.pk)
     if is_operator(locked) and not by.is_superuser:
         raise Refused(gettext("This is an operator: only superusers can change such accounts."))

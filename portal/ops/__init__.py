@@ -1,1 +1,1 @@
-"""Running the site: health, metrics, logs, system checks, the cache, optional mails, clean-up of expired rows."""
+"""Operation of the site: health, metrics, logs, system checks, the cache, optional mails, removal of expired rows."""

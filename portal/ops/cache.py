@@ -1,7 +1,7 @@
-"""Django's cache in Valkey, which falls back to this process's memory while Valkey cannot be reached.
+"""Django's cache in Valkey, which falls back to this process's memory while Valkey is unreachable.
 
-So people can still sign in: django-allauth's limits and used codes are then kept by each process for itself. Code that
-must know whether Valkey works, or that counts for all processes together, uses `valkey()`.
+So people can still sign in: each process then keeps its own counts of django-allauth's limits and used codes. Code that
+must know whether Valkey works, or whose counts must hold for all processes, uses `valkey()`.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ log = structlog.get_logger("cache")
 # After a failure Valkey is not tried again for this long, so that no request waits for it.
 RETRY_AFTER_SECS: Final = 5.0
 _MAX_ENTRIES: Final = 10_000
-# When each Valkey that could not be reached is tried again, by its address.
+# When each unreachable Valkey is tried again, by its address.
 _unavailable_until: dict[str, float] = {}
 
 
 class JsonSerializer:
-    """How values are kept: as JSON, so that what somebody else put into Valkey is never run, as a pickle would be."""
+    """Stores values as JSON, so that nothing that somebody else put into Valkey is ever run, as a pickle would be."""
 
     def dumps(self, value: Any) -> int | bytes:
-        return value if type(value) is int else json.dumps(value).encode()  # whole numbers can be counted up
+        return value if type(value) is int else json.dumps(value).encode()  # so that INCR works on whole numbers
 
     def loads(self, stored: bytes) -> Any:
         return json.loads(stored)

@@ -25,13 +25,13 @@ from portal.wire import signing
 
 MIN_SECRET_CHARS = 32
 _LOOPBACK = ("localhost", "::1")
-# Clients and the list of projects have room for 255 in the address of the site's own project.
+# Clients and the list of projects limit the address of the site's own project to 255 characters.
 MAX_SITE_URL_CHARS = 200
 
 
 @checks.register()
 def check_site_url(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[CheckMessage]:
-    """Clients keep the address that they attached to for good, so it must have the form they turn it into."""
+    """Check the form of SITE_URL: clients keep the address that they attached to, so it must have the form they use."""
     url = settings.SITE_URL
     messages: list[CheckMessage] = []
     if len(url) > MAX_SITE_URL_CHARS or not re.fullmatch(
@@ -64,7 +64,7 @@ def _allows(pattern: str, host: str) -> bool:
 
 @checks.register()
 def check_client_versions(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[CheckMessage]:
-    """Limits that leave out every client would look like a project without work."""
+    """Report limits that exclude every client: the site would look like a project without work."""
     least, greatest = settings.MIN_CLIENT_VERSION, settings.MAX_CLIENT_VERSION
     if not (least and greatest) or _version(least) <= _version(greatest):
         return []
@@ -83,14 +83,14 @@ def _version(text: str) -> tuple[int, ...]:
 
 @checks.register()
 def check_repeat_intervals(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[CheckMessage]:
-    """The first contact after an attachment brings the resource shares: it must not come later than others."""
+    """Check that the first contact after an attachment, which brings the resource shares, is not later than others."""
     if settings.AM_REPEAT_SECS_AFTER_ATTACH <= settings.AM_REPEAT_SECS:
         return []
     return [
         checks.Error(
             f"AM_REPEAT_SECS_AFTER_ATTACH ({settings.AM_REPEAT_SECS_AFTER_ATTACH}) is more than AM_REPEAT_SECS "
             f"({settings.AM_REPEAT_SECS}).",
-            hint="A client learns its resource shares at the second contact: let that be soon, as 120 seconds.",
+            hint="A client learns its resource shares at the second contact: make it soon, such as 120 seconds.",
             id="cobblestone.E003",
         )
     ]
@@ -98,7 +98,7 @@ def check_repeat_intervals(app_configs: Sequence[AppConfig] | None, **_: Any) ->
 
 @checks.register()
 def check_signing_keys(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[CheckMessage]:
-    """Clients keep the public key for good; a private one is needed only where signatures are made."""
+    """Check the keys: clients never replace a public one, and a private one is needed only for signing."""
     private: signing.PrivateKey | None = None
     public: signing.PublicKey | None = None
     try:
@@ -117,8 +117,8 @@ def check_signing_keys(app_configs: Sequence[AppConfig] | None, **_: Any) -> lis
     if private and public and signing.public_key_text(private) != signing.public_key_text(public):
         return [
             checks.Error(
-                f"{settings.AM_SIGNING_KEY} and {settings.AM_SIGNING_KEY_PUBLIC} are not of one pair.",
-                hint="Clients refuse signatures of another key than the one they were given when they attached.",
+                f"{settings.AM_SIGNING_KEY} and {settings.AM_SIGNING_KEY_PUBLIC} are not a pair.",
+                hint="Clients refuse signatures that do not match the key that they received when they attached.",
                 id="cobblestone.E005",
             )
         ]
@@ -142,7 +142,7 @@ def _read_key(path: Path) -> str:
 
 @checks.register()
 def check_pool(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[CheckMessage]:
-    """There may be more web threads than connections, but not so many that they wait too long for one."""
+    """Check the pool: threads may outnumber connections, but not by so much that they wait too long for one."""
     threads = environment.integer("GRANIAN_BLOCKING_THREADS", 1, low=1, high=10_000)
     if threads <= 8 * settings.DB_POOL_MAX:
         return []
@@ -204,7 +204,7 @@ _OF_PRODUCTION: Final = (
     _Setting(
         id="cobblestone.W026",
         is_wrong=lambda: not settings.STAFF_IDLE_SECS,
-        message="STAFF_IDLE_SECS is 0: an operator's browser that nobody uses stays signed in for two weeks.",
+        message="STAFF_IDLE_SECS is 0: an operator's idle browser stays signed in for two weeks.",
         hint="Leave STAFF_IDLE_SECS out; it is an hour by default.",
     ),
     _Setting(
@@ -225,7 +225,7 @@ def check_production(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[
         for setting in _OF_PRODUCTION
         if setting.is_wrong()
     ]
-    # Django looks at SECRET_KEY itself.
+    # Django checks SECRET_KEY itself.
     return wrong + [
         checks.Warning(
             f"{name} has fewer than {MIN_SECRET_CHARS} characters.",
@@ -241,7 +241,7 @@ def check_production(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[
 def check_two_persons(
     app_configs: Sequence[AppConfig] | None, databases: Sequence[str] | None = None, **_: Any
 ) -> list[CheckMessage]:
-    """Where there is somebody to confirm, nobody needs to have the most dangerous rights alone. Asks the database."""
+    """Warn of one person holding the most dangerous rights where a second could confirm. Asks the database."""
     from portal.models import User
 
     if settings.TWO_PERSONS or not databases:
@@ -260,7 +260,7 @@ def check_two_persons(
 
 @checks.register(deploy=True)
 def check_private_keys(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[CheckMessage]:
-    """Anyone who breaks into a server that can sign has volunteers' computers run any program."""
+    """Warn of private keys: anyone who breaks into a server that signs can run any program on volunteers' computers."""
     return [
         checks.Warning(
             f"The private key of {name} lies on this server: {path}",
@@ -274,7 +274,7 @@ def check_private_keys(app_configs: Sequence[AppConfig] | None, **_: Any) -> lis
 
 @checks.register(deploy=True)
 def check_shared(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[CheckMessage]:
-    """Each machine would make a secret of its own, and refuse what another one has signed or encrypted."""
+    """Warn of secrets made here: each machine would make its own, and refuse what another one signed or encrypted."""
     if not settings.SEVERAL_MACHINES:
         return []
     own = [f"the secret {name}" for name in settings.SECRETS_MADE_HERE]
@@ -293,7 +293,7 @@ def check_shared(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[Chec
 
 @checks.register(deploy=True)
 def check_services(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[CheckMessage]:
-    """A public site needs a mail server, a password for Valkey, and a key to sign addresses with."""
+    """Check what a public site needs: a mail server, a password for Valkey, and a key to sign addresses with."""
     messages: list[CheckMessage] = []
     counts = settings.EMAIL_BACKEND == "portal.ops.mail_backend.CountingBackend"
     backend = settings.COUNTED_EMAIL_BACKEND if counts else settings.EMAIL_BACKEND
@@ -336,7 +336,7 @@ def check_services(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[Ch
 
 @checks.register(deploy=True)
 def check_clock(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[CheckMessage]:
-    """This machine's clock beside the database's. A database that cannot be reached is no matter of this check."""
+    """Compare this machine's clock with the database's, if that can be reached."""
     try:
         with connection.cursor() as cursor:
             secs = ahead_secs(cursor)
@@ -354,7 +354,7 @@ def check_clock(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[Check
 
 
 def _host_without_tls(database: Mapping[str, Any]) -> str:
-    """The host of a database that is on another machine and used without verified TLS; empty if there is none."""
+    """The host of a database on another machine that is used without verified TLS; empty if there is none."""
     if database.get("OPTIONS", {}).get("sslmode") in ("verify-ca", "verify-full"):
         return ""
     host = str(database.get("HOST", ""))
@@ -363,11 +363,11 @@ def _host_without_tls(database: Mapping[str, Any]) -> str:
 
 @checks.register(deploy=True)
 def check_fetching(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[CheckMessage]:
-    """Operators who add projects could reach PostgreSQL, Valkey, or the secrets that clouds hand out by address."""
+    """Warn that projects' addresses could reach PostgreSQL, Valkey, or secrets that clouds serve at an address."""
     inside = [ip_network(text) for text in ("127.0.0.0/8", "169.254.0.0/16", "::1/128", "fe80::/10")]
     return [
         checks.Warning(
-            f"FETCH_ALLOWED_NETWORKS has {network}, in which there are addresses of this machine itself.",
+            f"FETCH_ALLOWED_NETWORKS has {network}, which includes addresses of this machine itself.",
             hint="Name the networks of your own projects only.",
             id="cobblestone.W020",
         )

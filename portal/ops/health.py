@@ -1,4 +1,4 @@
-"""Whether this process lives (/healthz) and can serve (/readyz), for load balancers and process managers."""
+"""Reports whether this process is alive (/healthz) and ready (/readyz), for load balancers and process managers."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from portal.ops.cache import valkey
 log = structlog.get_logger(__name__)
 
 WRITE_EVERY_SECS: Final = 5.0
-"""Each process tries to write this often at most, and says in between what came of it."""
+"""Each process tries to write at most this often, and reports the last result in between."""
 _WRITTEN_NBYTES: Final = 256 * 1024
-# A temporary table has its file beside those of all other tables, and is nobody else's: it waits for no backup.
+# The file of a temporary table is on the same disk as all other tables. Nobody else uses it, so it waits for no backup.
 _MAKE_TABLE: Final = "CREATE TEMPORARY TABLE readyz (content text)"
 _WRITE_ROWS: Final = "INSERT INTO readyz SELECT repeat('x', 1024) FROM generate_series(1, %s)"
 _migrated = False
-# By part: until when it need not be tried again, and whether it worked.
+# By part: when it has to be tried again, and whether it worked.
 _written: dict[str, tuple[float, bool]] = {}
 
 
@@ -39,18 +39,18 @@ class NotReady(Exception):
 
 
 def healthz(_request: HttpRequest) -> HttpResponse:
-    """200 and the version as long as this process answers; it checks nothing else."""
+    """Answer 200 with the version as long as this process works; checks nothing else."""
     return HttpResponse(f"ok {__version__}\n", content_type="text/plain")
 
 
 def readyz(_request: HttpRequest) -> HttpResponse:
-    """200 when all parts can be used, else 503; the body says which cannot, the log says why."""
+    """Answer 200 if all parts can be used, else 503; the body says which cannot, the log says why."""
     parts = {
         "database": _works("database", _check_database) and _can_write("database", _write_to_database),
         "cache": _works("cache", _check_cache),
         "files": _can_write("files", _write_files),
     }
-    # A database that is down is not asked again: that would only take more time.
+    # An unreachable database is not asked again: that would only take longer.
     parts["clock"] = parts["database"] and _works("clock", _check_clock)
     parts["migrations"] = parts["database"] and _works("migrations", _check_migrations)
     ready = all(parts.values())
@@ -62,7 +62,7 @@ def _works(name: str, check: Callable[[], None]) -> bool:
     try:
         check()
     except Exception:
-        # Of whatever kind: the part is not ready.
+        # Any error: the part is not ready.
         log.warning("readiness_failed", part=name, exc_info=True)
         return False
     return True
@@ -92,7 +92,7 @@ def _check_clock() -> None:
 
 def _session() -> Any:
     database = connections[DEFAULT_DB_ALIAS]
-    assert isinstance(database, DatabaseWrapper)  # as the settings have it
+    assert isinstance(database, DatabaseWrapper)  # as in the settings
     pool = database.pool
     pool.open()
     with deadline.of_request() as request:
@@ -100,10 +100,10 @@ def _session() -> Any:
 
 
 def _write_to_database() -> None:
-    """The table is gone at the end of the transaction, and its room on the disk with it.
+    """Write to a temporary table, which is gone at the end of the transaction, with its space on the disk.
 
-    Rolled back, as a session that still has a table drops it when it ends, and that waits for a standby: a primary that
-    was cut off from all of them could not be stopped.
+    Rolled back: otherwise the session would drop the table when it ends, and wait for a standby to confirm that, so
+    that a primary which was cut off from all standbys could not be stopped.
     """
     with _session() as session, session.transaction(force_rollback=True):
         session.execute(_MAKE_TABLE)
@@ -111,7 +111,7 @@ def _write_to_database() -> None:
 
 
 def _write_files() -> None:
-    """In each folder that files are written to, which may be on disks of their own."""
+    """Write to each folder that files are written to: they may be on different disks."""
     folders = {Path(settings.VAR_DIR)}
     if "project" in settings.ROOMS:
         folders.add(Path(settings.UPLOADS_DIR))
@@ -133,7 +133,7 @@ def _check_cache() -> None:
 
 def _check_migrations() -> None:
     global _migrated
-    # Once seen applied they stay applied, and looking takes time.
+    # Applied migrations stay applied, and checking takes time.
     if not _migrated:
         executor = MigrationExecutor(connection)
         if waiting := executor.migration_plan(executor.loader.graph.leaf_nodes()):

@@ -1,7 +1,7 @@
-"""Which processes run: each tells Valkey every few seconds that it lives, and web processes what they have counted.
+"""Heartbeats: each process reports to Valkey every few seconds, and web processes add what they have counted.
 
-A process that has been silent for a minute counts as gone. Nothing here may keep a process from its work, so whatever
-goes wrong is left out.
+A process that has been silent for a minute counts as gone. Nothing here may keep a process from its work, so errors
+are ignored.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _MAILS: Final = "cobblestone:mails"
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """``kind``: web, pages, worker or beat. ``at``: when it last told, Unix time. ``queues``: those of a worker."""
+    """``kind``: web, pages, worker or beat. ``at``: its last report, Unix time. ``queues``: those of a worker."""
 
     kind: str
     name: str
@@ -53,13 +53,13 @@ def _valkey() -> Any:
 
 
 def tell(kind: str, name: str, queues: list[str] | None = None) -> None:
-    """Note that a process lives."""
+    """Report that a process is alive."""
     facts = json.dumps({"at": timezone.now().timestamp(), "queues": queues or []})
     _valkey().hset(_PROCESSES, f"{kind} {name}", facts)
 
 
 def processes() -> list[Process]:
-    """The processes that live, by kind and name. Raises RedisError while Valkey cannot be reached."""
+    """The live processes, by kind and name. Raises RedisError while Valkey is unreachable."""
     alive, gone, now = [], [], timezone.now().timestamp()
     for key, value in _valkey().hgetall(_PROCESSES).items():
         kind, _, name = key.decode().partition(" ")
@@ -84,7 +84,7 @@ def rpc_totals() -> dict[tuple[str, str], float]:
 
 
 def count_mails(outcome: str, number: int) -> None:
-    """Count mails that were "sent" or "failed"; of these the ones that were refused for good, as "bounced"."""
+    """Count mails that were "sent" or "failed"; of the latter, those refused for good also as "bounced"."""
     if number:
         try:
             _valkey().hincrby(_MAILS, outcome, number)
@@ -93,13 +93,13 @@ def count_mails(outcome: str, number: int) -> None:
 
 
 def mail_totals() -> dict[str, float]:
-    """Mails handed to the mail server, those that it did not take, and of these the ones that it refused for good."""
+    """Mails handed to the mail server, those it did not accept, and among these those that it refused for good."""
     totals = {key.decode(): float(value) for key, value in _valkey().hgetall(_MAILS).items()}
     return {"sent": 0.0, "failed": 0.0, "bounced": 0.0, **totals}
 
 
 def memory() -> tuple[float, float]:
-    """Bytes that Valkey uses, and its limit; 0 if it has none."""
+    """The bytes that Valkey uses, and its limit; 0 if it has none."""
     usage = _valkey().info("memory")
     return float(usage["used_memory"]), float(usage.get("maxmemory", 0))
 
@@ -108,7 +108,7 @@ def memory() -> tuple[float, float]:
 
 
 class WebHeartbeat:
-    """A web process: ``beat`` tells that it lives, and adds what it has counted since the last time."""
+    """A web process; ``beat`` reports that it is alive, and adds what it has counted since the last time."""
 
     def __init__(self, kind: str) -> None:
         self._kind = kind
@@ -128,13 +128,13 @@ class WebHeartbeat:
             try:
                 self.beat()
             except RedisError:
-                # The next one comes soon; pages say that Valkey cannot be reached.
+                # The next one comes soon; pages report that Valkey is unreachable.
                 log.debug("heartbeat_not_told")
             time.sleep(EVERY_SECS)
 
 
 def start_web(kind: str) -> None:
-    """Begin a web process's heartbeat, in a thread that ends with the process."""
+    """Start a web process's heartbeat, in a thread that ends with the process."""
     threading.Thread(target=WebHeartbeat(kind).run, name="heartbeat", daemon=True).start()
 
 
@@ -144,7 +144,7 @@ _told_at: dict[str, float] = {}
 
 
 def tell_now_and_then(kind: str, name: str, queues: list[str] | None = None) -> None:
-    """Note that this process lives, unless it told so within EVERY_SECS; never raises."""
+    """Report that this process is alive, at most every EVERY_SECS; never raises."""
     now = time.monotonic()
     if now < _told_at.get(kind, 0.0) + EVERY_SECS:
         return

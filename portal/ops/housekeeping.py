@@ -18,12 +18,12 @@ log = structlog.get_logger("housekeeping")
 
 # A key from an account look-up that no client has used by then was dropped by the program that asked for it.
 UNUSED_LOOKUP_KEYS_KEPT: Final = dt.timedelta(days=30)
-# For this long the owner can see that a key was revoked.
+# How long the owner can see that a key was revoked.
 REVOKED_KEYS_KEPT: Final = dt.timedelta(days=90)
 
 
 def remove_expired() -> None:
-    """One pass; safe to repeat and to interrupt."""
+    """Run one pass; safe to repeat and to interrupt."""
     now = timezone.now()
     sessions = Session.objects.filter(expire_date__lt=now).delete()[0]
     keys, addresses = _remove_keys(now), _remove_addresses(now)
@@ -46,7 +46,7 @@ def _remove_addresses(now: dt.datetime) -> int:
     expired = Q(awaited_email_at__lt=since) | Q(awaited_email_at=None)
     waiting = EmailAddress.objects.filter(verified=False, user__in=User.objects.filter(expired))
     removed: int = waiting.exclude(email=F("user__email")).delete()[0]
-    # Where the awaited address has become the login, its password hash is the one in use.
+    # If the awaited address has become the login, its password hash is the one in use.
     unused = User.objects.filter(expired).exclude(next_client_password_email__in=["", F("email")])
     unused.update(next_client_password="", next_client_password_email="", awaited_email_at=None)
     return removed

@@ -1,7 +1,7 @@
-"""Log lines: JSON in production, readable text on a terminal; UTC; no secret in any of them.
+"""Log lines: JSON in production, readable text on a terminal; in UTC; without secrets.
 
 A request has one line, written by ``log_request`` without structlog's chain, as it is on the hot path. All other
-lines, the libraries' too, go through the chain below and carry the request's or the task's id.
+lines, including the libraries', go through the chain below and carry the request's or the task's id.
 """
 
 from __future__ import annotations
@@ -34,22 +34,22 @@ _as_json = True
 
 
 def utc_now_text() -> str:
-    """The time in UTC, to the millisecond, as in 2026-11-21T10:15:30.123Z."""
+    """The time in UTC, to the millisecond, such as 2026-11-21T10:15:30.123Z."""
     secs, ms = divmod(time.time_ns() // 1_000_000, 1000)
     return f"{_second_text(secs)}.{ms:03d}Z"
 
 
 @lru_cache(maxsize=4)
 def _second_text(secs: int) -> str:
-    """Unix time as text: hundreds of lines have the same."""
+    """Unix time as text; cached, as hundreds of lines have the same second."""
     return dt.datetime.fromtimestamp(secs, dt.UTC).isoformat()[:19]
 
 
 def _json_line(event: dict[str, object]) -> str:
-    """An event as the json module writes it, made by orjson where that gives the same.
+    """An event as the json module writes it, made by orjson if that gives the same.
 
-    What comes from outside may hold control characters that only json writes as escapes, and numbers, as a length of
-    thirty digits, that orjson refuses.
+    Input from outside may contain control characters that only json escapes, and numbers, such as one of thirty digits,
+    that orjson refuses.
     """
     try:
         line = orjson.dumps(event).decode()
@@ -59,9 +59,9 @@ def _json_line(event: dict[str, object]) -> str:
 
 
 def log_request(fields: dict[str, object]) -> None:
-    """Write a request's line. ``fields`` hold no query string, body, cookie or other header than the user agent.
+    """Write a request's line. ``fields`` contain no query string, body, cookie or header except the user agent.
 
-    Straight to standard error: Python's logging would double the cost of a line.
+    Straight to standard error, as Python's logging would double the cost of a line.
     """
     if _as_json:
         event = {"time": utc_now_text(), "level": "info", "event": "request", **fields}
@@ -72,7 +72,7 @@ def log_request(fields: dict[str, object]) -> None:
 
 
 def loggable_path(request: HttpRequest) -> str:
-    """The path without parts that may be secret: text that a route captured, or long parts of an unknown path."""
+    """The path without parts that may be secret: text captured by a route, or long parts of an unknown path."""
     # A line feed would begin a forged line.
     path = _UNPRINTABLE.sub("?", request.path)
     match = request.resolver_match
@@ -92,7 +92,7 @@ def _add_time(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDi
 
 
 def _hide_paths(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-    """Django's own lines on a request quote its whole path: put the harmless one in its place."""
+    """Replace the whole path that Django's own lines quote by the harmless one."""
     request = getattr(event.get("_record"), "request", None)
     if isinstance(request, HttpRequest):
         event["event"] = str(event["event"]).replace(request.path, loggable_path(request))
@@ -132,12 +132,12 @@ class _ToStderr(logging.Handler):
         try:
             sys.stderr.write(f"{self.format(record)}\n")
         except Exception:
-            # As logging's own handlers do: a line that cannot be written must not stop the program.
+            # As in logging's own handlers: a line that cannot be written must not stop the program.
             self.handleError(record)
 
 
 def configure(options: dict[str, Any]) -> None:
-    """Set up logging of this process; Django calls it with the setting LOGGING: {"json": bool, "level": name}."""
+    """Set up this process's logging; Django calls it with the setting LOGGING: {"json": bool, "level": name}."""
     global _as_json
     _as_json = options["json"]
     renderer: Processor = (
@@ -162,14 +162,14 @@ def configure(options: dict[str, Any]) -> None:
             },
             "root": {"handlers": ["chain"], "level": options["level"]},
             "loggers": {
-                # Handlers of Django's own would mail errors, and print them a second time.
+                # Django's own handlers would mail errors, and print them a second time.
                 "django": {"handlers": [], "level": options["level"], "propagate": True},
-                # 4xx replies are in the request's line already, and strangers may cause as many as they like.
+                # 4xx replies are in the request's line already, and strangers may cause any number of them.
                 "django.request": {"level": "ERROR"},
                 "django.security.DisallowedHost": {"level": "CRITICAL"},
-                # It warns of other servers' bad headers with the whole address, which may hold an account key.
+                # It warns of other servers' bad headers with the full address, which may contain an account key.
                 "urllib3": {"level": "ERROR"},
-                # It names each letter that goes into a file, and so what is written there.
+                # It lists each letter that goes into a file, and so reveals what is written there.
                 "fontTools": {"level": "WARNING"},
             },
         }

@@ -1,4 +1,4 @@
-"""Sends mails as EMAIL_URL says, and counts those that were sent and those that failed."""
+"""Sends mails as EMAIL_URL says, and counts those sent and those that failed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from portal.wire.mail_refusals import Refusal, refusal_of
 
 
 class CountingBackend(BaseEmailBackend):
-    """Whatever the real backend raises is raised here too."""
+    """Wraps the real backend, and raises what that raises."""
 
     def __init__(self, fail_silently: bool = False, **options: Any) -> None:
         super().__init__(fail_silently=fail_silently)
@@ -25,7 +25,7 @@ class CountingBackend(BaseEmailBackend):
         try:
             opened: bool | None = self._backend.open()
         except Exception:
-            # Whatever the real backend raises: nothing can be sent. Who opens it does so for at least one mail.
+            # Any error of the real backend: nothing can be sent, and there is at least one mail to send.
             count_mails("failed", 1)
             raise
         return opened
@@ -38,7 +38,7 @@ class CountingBackend(BaseEmailBackend):
         try:
             sent = self._backend.send_messages(email_messages) or 0
         except Exception as error:
-            # Whatever the real backend raises; some of it says that the recipient's server refuses the mail for good.
+            # Any error of the real backend; some say that the recipient's server refuses the mail for good.
             if refusal_of(error) is Refusal.FOR_GOOD:
                 count_mails("bounced", 1)
             raise

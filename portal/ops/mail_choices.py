@@ -1,4 +1,4 @@
-"""Which optional mails a volunteer wants, and which were sent already, so that none is sent twice."""
+"""The optional mails that a volunteer wants, and those already sent, so that none is sent twice."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from portal.models import MailChoice, SentMail, User
 
 
 class Mail(StrEnum):
-    """The kinds of mail that can be chosen; each is called as its column of `MailChoice`."""
+    """The kinds of mail that can be chosen; each has the name of its column of `MailChoice`."""
 
     SILENCE = "silence"
     NO_WORK = "no_work"
@@ -25,7 +25,7 @@ class Mail(StrEnum):
     LAPSED = "lapsed"
 
 
-# After this long nothing can come up again: a week or a silence that began earlier is not mailed about any more.
+# After this long nothing can recur: a week or a silence that began earlier is no longer mailed about.
 SENT_KEPT: Final = dt.timedelta(days=400)
 
 
@@ -35,12 +35,12 @@ def mail_choice(user: User) -> MailChoice:
 
 
 def silent_after(user: User) -> dt.timedelta:
-    """After how long without a report a computer counts as silent."""
+    """How long a computer has to be without a report to count as silent."""
     return dt.timedelta(days=mail_choice(user).silent_days)
 
 
 def unsubscribe(user_id: int, kind: Mail) -> bool:
-    """Send no mail of this kind any more; False if there is no such account. Safe to repeat."""
+    """Stop sending mails of this kind; False if there is no such account. Safe to repeat."""
     if not User.objects.filter(pk=user_id).exists():
         return False
     MailChoice.objects.update_or_create(user_id=user_id, defaults={kind.value: False})
@@ -48,7 +48,7 @@ def unsubscribe(user_id: int, kind: Mail) -> bool:
 
 
 def claim(user: User, kind: Mail, keys: Collection[str]) -> list[str]:
-    """The keys that the user was not told of yet; from now on they count as told.
+    """Claim the subjects that the user was not mailed about yet, and return their keys; they then count as mailed.
 
     A task that dies after this sends nothing: no mail is better than the same one every hour.
     """
@@ -66,5 +66,5 @@ def release(user: User, kind: Mail, keys: Collection[str]) -> None:
 
 
 def delete_old() -> int:
-    """Delete records of mails sent more than SENT_KEPT ago; how many there were."""
+    """Delete records of mails sent more than SENT_KEPT ago; return how many there were."""
     return SentMail.objects.filter(sent_at__lt=timezone.now() - SENT_KEPT).delete()[0]

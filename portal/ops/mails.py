@@ -1,6 +1,6 @@
-"""Mails that volunteers chose to get, each with a link that ends them with one click and without signing in.
+"""Mails that volunteers chose, each with a link that unsubscribes in one click without signing in.
 
-Mails about the account's security (password, address, two-factor login, deletion) are sent by django-allauth, always.
+Mails about the account's security (password, address, two-factor login, deletion) are always sent, by django-allauth.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ MAX_TOKEN_CHARS: Final = 200
 
 
 class MailServerDown(Exception):
-    """The mail server accepts no mails; the subject of this one counts as not told."""
+    """The mail server accepts no mails; the subject of this one counts as not mailed."""
 
 
 def recipients() -> QuerySet[User]:
-    """Who may be written to: people with a confirmed address whose account is neither closed nor about to be."""
+    """The people who may be mailed: their address is confirmed, and their account neither closed nor about to be."""
     confirmed = EmailAddress.objects.filter(user=OuterRef("pk"), email=OuterRef("email"), verified=True)
     return User.objects.filter(Exists(confirmed), is_active=True, deletion_asked_at=None)
 
 
 def send_once(user: User, kind: Mail, template: str, told: dict[str, Any]) -> bool:
-    """Send a mail about the things that the user was not told of before; False if there are none, or it is refused.
+    """Mail the user what they were not mailed about before; False if there is nothing new, or the mail is refused.
 
-    ``told``: the things to tell, by the key that each is stored under; the template gets the new ones as ``lines``.
-    What is refused for good counts as told; what is refused for now is tried again by the next run. Neither stops
-    the mails of others. Raises MailServerDown.
+    ``told``: the things to mail about, by the key that each is stored under; the template gets the new ones as
+    ``lines``. A mail refused for good counts as sent; one refused for now is tried again by the next run. Neither stops
+    other people's mails. Raises MailServerDown.
     """
     keys = claim(user, kind, list(told))
     if not keys:
@@ -64,9 +64,9 @@ def send_once(user: User, kind: Mail, template: str, told: dict[str, Any]) -> bo
 
 
 def compose(user: User, kind: Mail, template: str, context: dict[str, Any]) -> EmailMessage:
-    """A mail of this kind in its reader's language, with the address that ends such mails.
+    """A mail of this kind in its reader's language, with its unsubscribe address.
 
-    The first line of its template is the subject. What ``context`` has of words is to be in that language, too.
+    The first line of its template is the subject. Words in ``context`` must be in that language, too.
     """
     leave_url = unsubscribe_url(user.pk, kind)
     words = {
@@ -92,13 +92,13 @@ def compose(user: User, kind: Mail, template: str, context: dict[str, Any]) -> E
 
 
 def unsubscribe_url(user_id: int, kind: Mail) -> str:
-    """The address that ends one kind of mail. It gives no other access."""
+    """The unsubscribe address for one kind of mail. It gives no other access."""
     token = signing.dumps([user_id, kind.value], salt=_SALT)
     return f"{settings.SITE_URL.rstrip('/')}{reverse('unsubscribe', args=[token])}"
 
 
 def read_token(token: str) -> tuple[int, Mail] | None:
-    """The user and the kind of mail that an address ends; None for a foreign address. Addresses never expire."""
+    """The user and kind of mail of an unsubscribe token; None for a token that is not ours. Tokens never expire."""
     if len(token) > MAX_TOKEN_CHARS:
         return None
     try:

@@ -1,7 +1,7 @@
 """Prometheus metrics: counted by the middleware and the tasks, and read at /metrics.
 
 The web server's processes share their counters through files (portal.ops.metrics_folder); tasks are counted in the
-cache, as their processes come and go; queue lengths are read from the broker for each reading.
+cache, as their processes come and go; the broker is asked for the lengths of queues at each reading.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _rpcs = Counter("cobblestone_rpcs", "Requests of BOINC clients, by BOINC's error
 _rpc_secs = Histogram("cobblestone_rpc_seconds", "Time to answer a BOINC client.", ["path"], buckets=_BUCKETS)
 _pages = Counter("cobblestone_pages", "Requests of people and scripts, by view.", ["view", "status"])
 _page_secs = Histogram("cobblestone_page_seconds", "Time to answer people and scripts.", buckets=_BUCKETS)
-# Looking a child up by its labels costs more than counting.
+# Looking up a child by its labels costs more than counting.
 _rpc_children: dict[tuple[str, int], tuple[Counter, Histogram]] = {}
 
 _OTHER_QUEUES = sorted({route["queue"] for route in settings.CELERY_TASK_ROUTES.values()})
@@ -56,7 +56,7 @@ def count_rpc(path: str, error_num: int, elapsed_secs: float) -> None:
     """Count one answered request of a BOINC client; ``path`` is one of settings.CLIENT_PATHS."""
     children = _rpc_children.get((path, error_num))
     if children is None:
-        # Both in one step: other threads run this code at the same time.
+        # In one step, as other threads run this code at the same time.
         children = _rpcs.labels(path, str(error_num)), _rpc_secs.labels(path)
         _rpc_children[path, error_num] = children
     count, secs = children
@@ -80,7 +80,7 @@ def rpc_counts() -> dict[tuple[str, str], float]:
     }
 
 
-# When this process began the task that it runs, by the task's id. A process runs one at a time.
+# When this process began its present task, by the task's id. A process runs one at a time.
 _begun: dict[str, float] = {}
 
 
@@ -97,7 +97,7 @@ def _count_success(sender: Task[Any, Any], **_: object) -> None:
 
 @task_failure.connect
 def _count_failure(sender: Task[Any, Any], task_id: str, exception: object = None, **_: object) -> None:
-    # The lines that follow have rows of PostgreSQL's tables.
+    # Only the first line: the others quote rows of PostgreSQL's tables.
     words = f"{type(exception).__name__}: {exception}".splitlines()[0][:_MAX_FAULT_CHARS]
     count_task(sender.name, succeeded=False, elapsed_secs=_elapsed(task_id), fault=words)
 
@@ -108,7 +108,7 @@ def _elapsed(task_id: str) -> float | None:
 
 
 def count_task(task: str, succeeded: bool, elapsed_secs: float | None = None, fault: str = "") -> None:
-    """Count one run of a background task; keep when it last succeeded and failed, how long it took, and the fault."""
+    """Count a run of a background task, and store its time, duration and fault, if any."""
     outcome = "succeeded" if succeeded else "failed"
     key = _TASK_KEY.format(task, outcome)
     cache = valkey()
@@ -124,9 +124,9 @@ def count_task(task: str, succeeded: bool, elapsed_secs: float | None = None, fa
 
 @dataclass(frozen=True, slots=True)
 class TaskRuns:
-    """What is known of a periodic task's runs; times are Unix times, None if there was none.
+    """The recorded runs of a periodic task; times are Unix times, None if there was none.
 
-    ``known_since``: when the site first looked at it, so that one that never ran is found too.
+    ``known_since``: when the site first looked at it, so that one that never ran is noticed, too.
     """
 
     task: str
@@ -141,43 +141,43 @@ class TaskRuns:
 
 
 def task_runs() -> list[TaskRuns]:
-    """The runs of all periodic tasks, by name. Raises RedisError while Valkey cannot be reached."""
+    """The runs of all periodic tasks, by name. Raises RedisError while Valkey is unreachable."""
     entries = settings.CELERY_BEAT_SCHEDULE.values()
     schedules = {str(entry["task"]): float(entry["options"]["headers"][EVERY]) for entry in entries}
-    kept = _kept(schedules, ("succeeded", "failed", "last", "failed_at", "secs", "fault", "known"))
+    facts = _stored_facts(schedules, ("succeeded", "failed", "last", "failed_at", "secs", "fault", "known"))
     now = timezone.now().timestamp()
-    unknown = {_TASK_KEY.format(task, "known"): now for task in schedules if (task, "known") not in kept}
+    unknown = {_TASK_KEY.format(task, "known"): now for task in schedules if (task, "known") not in facts}
     if unknown:
         valkey().set_many(unknown, timeout=None)
     return [
         TaskRuns(
             task=task,
             schedule_secs=secs,
-            known_since=kept.get((task, "known"), now),
-            succeeded=kept.get((task, "succeeded"), 0),
-            failed=kept.get((task, "failed"), 0),
-            last_success_at=kept.get((task, "last")),
-            last_failure_at=kept.get((task, "failed_at")),
-            elapsed_secs=kept.get((task, "secs")),
-            fault=kept.get((task, "fault"), ""),
+            known_since=facts.get((task, "known"), now),
+            succeeded=facts.get((task, "succeeded"), 0),
+            failed=facts.get((task, "failed"), 0),
+            last_success_at=facts.get((task, "last")),
+            last_failure_at=facts.get((task, "failed_at")),
+            elapsed_secs=facts.get((task, "secs")),
+            fault=facts.get((task, "fault"), ""),
         )
         for task, secs in sorted(schedules.items())
     ]
 
 
-def _kept(tasks: Iterable[str], whats: Iterable[str]) -> dict[tuple[str, str], Any]:
-    """What is kept of tasks, by task and kind; one question to Valkey."""
+def _stored_facts(tasks: Iterable[str], whats: Iterable[str]) -> dict[tuple[str, str], Any]:
+    """The stored facts about tasks, by task and kind; one question to Valkey."""
     keys = {_TASK_KEY.format(task, what): (task, what) for task in tasks for what in whats}
     return {keys[key]: value for key, value in valkey().get_many(keys).items()}
 
 
 def queue_names() -> list[str]:
-    """The queues that tasks wait in for a worker."""
+    """The queues in which tasks wait for a worker."""
     return [app.conf.task_default_queue, *_OTHER_QUEUES]
 
 
 class _ErrorTolerantCollector(Collector):
-    """Wraps the collector of an app: if it fails, without a database for instance, the rest can still be read."""
+    """Wraps an app's collector: if that fails, for instance without a database, the rest can still be read."""
 
     def __init__(self, collector: Collector) -> None:
         self._collector = collector
@@ -186,19 +186,19 @@ class _ErrorTolerantCollector(Collector):
         try:
             yield from list(self._collector.collect())
         except Exception:
-            # An app may fail in any way; the other metrics must still be read.
+            # Any error of an app: the other metrics must still be read.
             log.warning("metrics_part_unreadable", part=type(self._collector).__name__, exc_info=True)
 
 
 class _TaskCollector(Collector):
-    """Tasks and queues, looked up when somebody reads the metrics. What cannot be reached is left out and logged."""
+    """Tasks and queues, looked up whenever the metrics are read. What is unreachable is left out and logged."""
 
     def collect(self) -> Iterator[CounterMetricFamily | GaugeMetricFamily]:
         for part in (self._tasks, self._queues):
             try:
                 yield from part()
             except Exception:
-                # Redis, AMQP and kombu each raise errors of their own; the rest of the metrics must still be read.
+                # Redis, AMQP and kombu each raise their own errors; the other metrics must still be read.
                 log.warning("metrics_part_unreadable", part=part.__name__, exc_info=True)
 
     def _tasks(self) -> list[CounterMetricFamily | GaugeMetricFamily]:
@@ -227,18 +227,18 @@ class _TaskCollector(Collector):
         return [runs, last, failed, secs, schedule]
 
     def _queues(self) -> list[GaugeMetricFamily]:
-        waiting = GaugeMetricFamily("cobblestone_queue_length", "Tasks that wait for a worker.", labels=["queue"])
+        waiting = GaugeMetricFamily("cobblestone_queue_length", "Tasks waiting for a worker.", labels=["queue"])
         for name in queue_names():
             waiting.add_metric([name], queue_length(name))
         return [waiting]
 
 
 def may_read(request: HttpRequest) -> bool:
-    """Whether the request carries METRICS_TOKEN or, if none is set, comes straight from this machine."""
+    """Whether the request carries METRICS_TOKEN or, if that is not set, comes directly from this machine."""
     if settings.METRICS_TOKEN:
         given = request.headers.get("Authorization", "")
         return hmac.compare_digest(given.encode(), f"Bearer {settings.METRICS_TOKEN}".encode())
-    # A proxy on this machine has a loopback address too, but says for whom it asks.
+    # A proxy on this machine has a loopback address too, but names its client.
     forwarded = "X-Forwarded-For" in request.headers or "Forwarded" in request.headers
     try:
         return not forwarded and ipaddress.ip_address(request.META.get("REMOTE_ADDR", "")).is_loopback
@@ -247,7 +247,7 @@ def may_read(request: HttpRequest) -> bool:
 
 
 def metrics(request: HttpRequest) -> HttpResponse:
-    """The metrics in Prometheus' text format; 404 for who may not read them."""
+    """The metrics in Prometheus' text format; 404 for those who may not read them."""
     if not may_read(request):
         return HttpResponse(status=404)
     registry = REGISTRY

@@ -1,4 +1,4 @@
-"""What the database server knows of its backups, for Prometheus: the WAL archived last, and what slots wait for."""
+"""The state of the database server's backups, for Prometheus: the WAL archived last, and what slots still hold."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ORDER BY slot_name"""
 
 
 class WalMetrics(Collector):
-    """Two statements for each reading, which any role may ask."""
+    """Reads the metrics with two statements, which any role may send."""
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         archived = GaugeMetricFamily(

@@ -1,4 +1,4 @@
-"""Accounts as BOINC clients use them: log in with a password, get and revoke client keys, open an account.
+"""Accounts as BOINC clients use them: logging in with a password, getting and revoking client keys, signing up.
 
 Every refusal is a ClientAuthError: BOINC's error number, and a sentence that tells the volunteer what to do.
 Source: BOINC protocol, web RPCs and the account-manager request.
@@ -55,14 +55,14 @@ class ClientAuthError(Exception):
 
 
 class WrongPassword(ClientAuthError):
-    """The password was checked, and is not the account's."""
+    """The password was checked and is wrong."""
 
     def __init__(self, message: str) -> None:
         super().__init__(boinc_errors.ERR_BAD_PASSWORD, message)
 
 
 class AccountBlocked(ClientAuthError):
-    """Operators blocked the account. Its keys stay, and work again when it is unblocked."""
+    """Operators blocked the account. Its keys stay valid, and work again once it is unblocked."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -72,7 +72,7 @@ class AccountBlocked(ClientAuthError):
 
 
 class PasswordChanged(ClientAuthError):
-    """The password was changed while the request was answered, which knew the old one."""
+    """The password was changed while a request that knew the old one was being answered."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -83,8 +83,8 @@ class PasswordChanged(ClientAuthError):
 def authenticate_client(login: str, password_hash: str, *, address: str, host_token: str = "") -> User:
     """The user whose e-mail address is ``login``, if the client's value for the password is right.
 
-    ``password_hash`` is MD5(password + lower-case login) in 32 hex digits, or the same of a login token, which ends by
-    this (portal/people/login_tokens.py). Where a second factor is on, the token alone is taken. ``address`` is the IP
+    ``password_hash`` is MD5(password + lower-case login) in 32 hex digits, or the same of a login token, which is used
+    up by it (portal/people/login_tokens.py). With a second factor only a token is accepted. ``address`` is the IP
     address that failures are counted for, ``host_token`` the id of the computer if it sends one. Raises
     ClientAuthError. Computes a slow hash unless it refuses before that.
     """
@@ -94,7 +94,7 @@ def authenticate_client(login: str, password_hash: str, *, address: str, host_to
         user = find(email)
         is_by_name = user is not None and email != user.email
         if is_by_name and user is not None:
-            # One count of failures, whichever way.
+            # Failures of both ways count together.
             email = user.email
         device = _admit_to_account(user, email, address, host_token)
         if user is not None and login_tokens.use(user, password_hash, timezone.now()):
@@ -116,7 +116,7 @@ def account_exists(login: str, *, address: str) -> None:
 
 
 def create_account(email: str, password_hash: str, name: str, *, address: str, accepts_terms: bool = False) -> User:
-    """Open an account for a client that asks (BOINC protocol, create_account.php); it works on the web too.
+    """Open an account for a client (BOINC protocol, create_account.php); it works on the web too.
 
     With an existing account's address and password, that account is returned. Raises ClientAuthError.
     """
@@ -137,16 +137,16 @@ def create_account(email: str, password_hash: str, name: str, *, address: str, a
             f"{settings.SITE_URL}",
         )
     with _admitted(address):
-        # Only now: a request that waits for a hash slot must not hold a connection of the pool.
-        known = find(email)
-        device = _admit_to_account(known, email, address)
-        if known is not None:
-            right = _check(known, password_hash)
+        # Only now, as a request that waits for a hash slot must not hold a connection of the pool.
+        existing = find(email)
+        device = _admit_to_account(existing, email, address)
+        if existing is not None:
+            right = _check(existing, password_hash)
         else:
             throttle.admit_new_account(address)
             stored = make_password(password_hash.lower())
-    if known is not None:
-        return _existing_account(known, right, email, address, device)
+    if existing is not None:
+        return _existing_account(existing, right, email, address, device)
     user = User(email=email, name=name, terms_accepted_at=timezone.now() if settings.TERMS_OF_USE else None)
     # The site has not seen the password: the first login on the web sets Django's own (portal/people/backends.py).
     user.set_unusable_password()
@@ -155,16 +155,16 @@ def create_account(email: str, password_hash: str, name: str, *, address: str, a
         with transaction.atomic():
             user.save()
             EmailAddress.objects.create(user=user, email=email, primary=True, verified=False)
-            # For a new account only: repeated requests must not have us write to somebody again and again.
+            # For a new account only, so that repeated requests do not make us write to somebody again and again.
             ask_for_confirmation(user)
     except IntegrityError:
-        # The same request came twice at the same time.
+        # The same request came twice at once.
         return authenticate_client(email, password_hash, address=address)
     return user
 
 
 def demand_confirmed_address(user_id: int) -> None:
-    """Raise ClientAuthError if work is for confirmed addresses only, and this account's is not."""
+    """Raise ClientAuthError if work is only for confirmed addresses, and this account's is not confirmed."""
     if not settings.CONFIRMED_EMAIL_FOR_PROJECTS:
         return
     if not EmailAddress.objects.filter(user=user_id, email=F("user__email"), verified=True).exists():
@@ -176,7 +176,7 @@ def demand_confirmed_address(user_id: int) -> None:
 
 
 def refresh_client_password(user: User, raw_password: str) -> None:
-    """After a login with this password: make the clients' value where it is missing or for another address."""
+    """After a login with this password, make the clients' value if it is missing or for another address."""
     if user.client_password and user.client_password_email == user.email:
         return
     user.remember_client_password(raw_password)
@@ -195,12 +195,12 @@ def check_password_hash(password_hash: str) -> None:
 def check_client_password(sent: str, stored: str, store: Callable[[str], object] | None = None) -> bool:
     """Whether the 32 hex digits that a client sent are those that ``stored`` was made from.
 
-    ``store`` gets them if they are, and ``stored`` is weaker than what is made today, such as one from before the
-    project moved here.
+    If so, and ``stored`` is weaker than today's hashes, for instance from before the project moved here, ``store``
+    is called with them.
     """
     is_right = bool(stored) and check_password(sent.lower(), stored, store)
     if not is_right and stored.startswith("bcrypt$"):
-        # It takes less time than others: that would tell whether there is such an account.
+        # It takes less time than others, which would reveal whether there is such an account.
         make_password(sent)
     return is_right
 
@@ -208,10 +208,10 @@ def check_client_password(sent: str, stored: str, store: Callable[[str], object]
 def issue_client_key(
     user: User, origin: ClientKey.Origin, host: Host | None = None, *, source: Source = NOWHERE
 ) -> str:
-    """A fresh client key in clear, valid at once; only its hash is kept. ``source``: where it is sent to.
+    """Issue a client key, and return it in clear; only its hash is stored. ``source``: where it is sent to.
 
-    ``user``: as when the password was checked. Where the limit of keys is reached, those end that are not in use
-    (portal/people/key_rules.py); if all are, ClientAuthError. Locks the user's row, then the keys. Raises
+    ``user``: as when the password was checked. At the limit of keys, those not in use end
+    (portal/people/key_rules.py); if all are in use, ClientAuthError. Locks the user's row, then the keys. Raises
     PasswordChanged.
     """
     with transaction.atomic():
@@ -222,7 +222,7 @@ def issue_client_key(
 def make_client_key(
     user: User, origin: ClientKey.Origin, host: Host | None, *, source: Source, is_event: bool = True
 ) -> str:
-    """The same for a caller that has locked the user's row. ``is_event``: whether the volunteer is to see it as one."""
+    """Make a key for a caller that has locked the user's row. ``is_event``: record it as an event for the volunteer."""
     key = credentials.new_client_key()
     now = timezone.now()
     if host is None:
@@ -233,7 +233,7 @@ def make_client_key(
         user=user, host=host, origin=origin, key_hash=credentials.key_hash(key), hint=key[:_HINT_CHARS], created_at=now
     )
     if origin is ClientKey.Origin.JOIN or not is_event:
-        # The token was an event; a room of computers is none for each of them.
+        # The token was an event; a room of computers should not be one for each of them.
         log_event(Kind.KEY_MADE, source, user.pk)
     else:
         record(
@@ -246,17 +246,17 @@ def make_client_key(
 
 
 def note_key_use(key_id: int, host_id: int, now: datetime) -> None:
-    """Keep when a client used the key, and on which computer; one from before the project moved here is everyone's of
-    the account, so that it does not end with one of its computers.
+    """Record a client's use of the key, and its computer. A key from before the project moved here is no single
+    computer's, so that it does not end with one of them.
     """
     computer = Case(When(origin=ClientKey.Origin.IMPORTED, then=None), default=host_id)
     ClientKey.objects.filter(pk=key_id).update(last_used_at=now, host_id=computer)
 
 
 def lock_unchanged(user: User, field: str = "password") -> None:
-    """Lock the user's row; PasswordChanged if its password is another one than ``user`` has.
+    """Lock the user's row; PasswordChanged if its password differs from that of ``user``.
 
-    So nobody who knew the old password is given anything that works just after a reset has ended it all. ``field``:
+    So nobody who knew the old password gets anything that works right after a reset has revoked it all. ``field``:
     what the password was compared with, "client_password" for BOINC clients.
     """
     rows = User.objects.select_for_update(no_key=True).filter(pk=user.pk).values_list(field, flat=True)
@@ -274,7 +274,7 @@ def revoke_client_key(user: User, key_id: int, source: Source = NOWHERE) -> bool
 
 
 def revoke_all_client_keys(user: User, source: Source = NOWHERE) -> int:
-    """Revoke all of the user's keys for good; how many there were."""
+    """Revoke all of the user's keys for good; return how many there were."""
     number = ClientKey.objects.filter(user=user, revoked_at=None).update(revoked_at=timezone.now())
     if number:
         record(user, Kind.KEY_REVOKED, source, Message("event_all_keys"))
@@ -282,7 +282,7 @@ def revoke_all_client_keys(user: User, source: Source = NOWHERE) -> int:
 
 
 def weak_key(user_id: int, hash_of_key: bytes) -> str:
-    """The weak form of a client key, which this site's own project takes (`portal.wire.credentials.weak_key`)."""
+    """The weak form of a client key, which this site's own project accepts (`portal.wire.credentials.weak_key`)."""
     return credentials.weak_key(user_id, hash_of_key, weak_key_pepper())
 
 
@@ -292,7 +292,7 @@ def weak_key_pepper() -> str:
 
 
 def _make_room(host: Host, now: datetime) -> None:
-    """End keys of the computer that are not in use, if it has as many as it may. Raises ClientAuthError."""
+    """End keys of the computer that are not in use, if it has as many as allowed. Raises ClientAuthError."""
     keys = live_keys(host)
     if len(keys) < settings.KEYS_PER_HOST:
         return
@@ -308,13 +308,13 @@ def _make_room(host: Host, now: datetime) -> None:
 
 
 def live_keys(host: Host) -> list[key_rules.KeyFacts]:
-    """The keys of the computer that have not ended."""
+    """The computer's keys that have not ended."""
     rows = ClientKey.objects.filter(host=host, revoked_at=None).values_list("pk", "created_at", "last_used_at")
     return [key_rules.KeyFacts(*row) for row in rows]
 
 
 def _drop_unused(user: User, now: datetime) -> None:
-    """End the oldest keys that no client has used, beyond the limit for an account: look-ups make them at will."""
+    """End the oldest keys that no client has used, beyond the limit for an account: anyone can look up accounts."""
     unused = ClientKey.objects.filter(user=user, host=None, last_used_at=None, revoked_at=None).exclude(
         origin=ClientKey.Origin.IMPORTED
     )
@@ -323,7 +323,7 @@ def _drop_unused(user: User, now: datetime) -> None:
 
 
 def find(login: str) -> User | None:
-    """The account that has this as its e-mail address or, if the site has these, as its user name."""
+    """The account with this e-mail address or, if the site has them, this user name."""
     if len(login) > MAX_EMAIL_CHARS or "\0" in login:
         return None
     if settings.LOGIN_BY_USER_NAME and is_login_name(login):
@@ -340,7 +340,7 @@ def _check(user: User | None, password_hash: str) -> bool:
 
 
 def _check_name(user: User | None, password_hash: str) -> bool:
-    """Whether the hash fits a login by user name, for which clients make a different hash."""
+    """Whether the hash fits a login by user name, for which clients compute a different hash."""
     if user is not None and user.login_name_password:
         return check_client_password(password_hash, user.login_name_password)
     make_password(password_hash)
@@ -348,7 +348,7 @@ def _check_name(user: User | None, password_hash: str) -> bool:
 
 
 def _hash_again(user: User, sent: str) -> None:
-    """Store the value as it is hashed today, unless another password was set meanwhile."""
+    """Store the value with today's hash, unless another password was set meanwhile."""
     if user.client_password_email != user.email:
         return
     before, stored = user.client_password, make_password(sent)
@@ -370,7 +370,7 @@ def refuse_key_if_blocked(hash_of_key: bytes) -> None:
 
 
 def refuse_weak_key_if_blocked(user_id: int, key: str) -> None:
-    """Refuse a blocked account to one of its own weak keys; whoever has none of these learns nothing."""
+    """Refuse one of its own weak keys to a blocked account; others learn nothing."""
     if AccountBlock.objects.filter(user=user_id).exists():
         stored = ClientKey.objects.filter(user=user_id, revoked_at=None).values_list("key_hash", flat=True)
         hashes = [bytes(value) for value in stored]
@@ -401,7 +401,7 @@ def _wrong_password(user: User) -> WrongPassword:
 
 
 def _judged(user: User | None, right: bool, email: str, address: str, device: str) -> User:
-    """The user if the password was right; else the failure is counted, and ClientAuthError."""
+    """The user if the password was right; else count the failure and raise ClientAuthError."""
     if user is not None and right:
         _demand_no_factor(user, address)
         return _active(user)
@@ -445,13 +445,13 @@ def _check_email(email: str) -> None:
     if not fits:
         raise ClientAuthError(
             boinc_errors.ERR_BAD_EMAIL,
-            f"That is no e-mail address of up to {MAX_EMAIL_CHARS} characters, such as you@example.org. "
+            f"This is not an e-mail address of up to {MAX_EMAIL_CHARS} characters, such as you@example.org. "
             "Correct it and try again.",
         )
 
 
 def check_name(name: str) -> None:
-    """Raise ClientAuthError if this can be nobody's display name."""
+    """Raise ClientAuthError if this cannot be a display name."""
     if not name or len(name) > MAX_NAME_CHARS or hides_something(name):
         raise ClientAuthError(
             boinc_errors.ERR_BAD_USER_NAME,
@@ -468,7 +468,7 @@ def _no_account() -> ClientAuthError:
 
 
 def _admit_to_account(user: User | None, email: str, address: str, host_token: str = "") -> str:
-    """What the account knows the caller by, after its counter of failures was looked at; raises Throttled."""
+    """Check the account's counter of failures, and return the caller's known device; raises Throttled."""
     device = known_devices.of_client(user, address, host_token)
     throttle.admit_to_account(email, device)
     return device
@@ -484,19 +484,19 @@ def _admitted(address: str) -> Iterator[None]:
 
 @contextmanager
 def _throttling() -> Iterator[None]:
-    """Turns the refusals of the throttle into a ClientAuthError."""
+    """Turn the throttle's refusals into a ClientAuthError."""
     try:
         yield
     except throttle.Throttled as error:
         raise ClientAuthError(
             boinc_errors.ERR_BAD_PASSWORD,
             f"There were too many attempts to log in. Wait until {_clock_time(error.until)} and try again; "
-            "the password was not looked at.",
+            "the password was not checked.",
         ) from error
     except throttle.NoHashSlot as error:
         raise ClientAuthError(
             boinc_errors.ERR_PROJECT_DOWN,
-            "The site is busy checking other logins. Try again in a minute; the password was not looked at.",
+            "The site is busy checking other logins. Try again in a minute; the password was not checked.",
         ) from error
 
 

@@ -32,7 +32,7 @@ from portal.sign_in import known_devices
 from portal.wire import sealing
 
 log = structlog.get_logger("accounts")
-# allauth does not say whose secret it is: it is bound to its purpose alone.
+# allauth does not say whose secret it is, so it is bound to its purpose only.
 _PLACE = ("authenticator", "data")
 
 
@@ -50,7 +50,7 @@ class AccountAdapter(DefaultAccountAdapter):
         return user
 
     def _get_login_attempts_cache_key(self, request: HttpRequest, **credentials: Any) -> str:
-        """Failures of browsers and addresses that the account knows are counted apart: no stranger locks it."""
+        """Count failures of known browsers and addresses separately, so that no stranger locks the owner out."""
         login = str(credentials.get("email") or "").strip().lower()
         user = User.objects.filter(email=login).first() if "\0" not in login else None
         key = super()._get_login_attempts_cache_key(request, **credentials)
@@ -62,11 +62,11 @@ class AccountAdapter(DefaultAccountAdapter):
         return response
 
     def is_reauthentication_required(self, *, app: str, **more: Any) -> bool:
-        """Whether the password is asked again: not if this browser signed in a few minutes ago."""
+        """Whether to ask for the password again: not if this browser signed in a few minutes ago."""
         return super().is_reauthentication_required(app=app, **more) and not _signed_in_lately(context.request)
 
     def can_delete_email(self, email_address: EmailAddress) -> bool:
-        """Never the address that is the login: allauth would put an unconfirmed one in its place."""
+        """Never delete the address that is the login: allauth would replace it by an unconfirmed one."""
         is_login = User.objects.filter(pk=email_address.user_id, email=email_address.email).exists()
         return not is_login and super().can_delete_email(email_address)
 
@@ -78,7 +78,7 @@ class AccountAdapter(DefaultAccountAdapter):
             with transaction.atomic():
                 is_confirmed = bool(super().confirm_email(request, email_address))
                 if is_confirmed and email_address.user.email != before:
-                    # The library writes to the old address, unless that was never one of its own.
+                    # The library writes to the old address, unless it was never one of its own.
                     words = {"before": before, "after": email_address.user.email}
                     what = format_lazy(
                         gettext_lazy("The e-mail address was changed from {before} to {after}."), **words
@@ -97,7 +97,7 @@ class AccountAdapter(DefaultAccountAdapter):
     def send_mail(self, template_prefix: str, email: str, context: dict[str, Any]) -> None:
         """Send a mail in its reader's language; if that fails, say so on the page: an account works without its mails.
 
-        Who has chosen no language is the visitor of the page, in most cases, and reads that page's.
+        A reader who has chosen no language is usually the visitor of the page, and gets the page's.
         """
         words = {"site_name": settings.SITE_NAME, "site_url": settings.SITE_URL, **context}
         reader = context.get("user") or User.objects.filter(email=email.lower()).first() or User()
@@ -114,13 +114,13 @@ class AccountAdapter(DefaultAccountAdapter):
 
 
 def _signed_in_lately(request: HttpRequest) -> bool:
-    """Whether the last step of the login is as recent as a repeated password has to be."""
+    """Whether the last step of the login is recent enough to skip asking for the password."""
     steps = get_authentication_records(request, request.user)
     return bool(steps) and time.time() - steps[-1]["at"] < app_settings.REAUTHENTICATION_TIMEOUT
 
 
 class TwoFactorAdapter(DefaultMFAAdapter):
-    """Keeps the secrets of two-factor login encrypted: a stolen database gives no codes."""
+    """Stores the secrets of two-factor login encrypted, so that a stolen database gives no codes."""
 
     def _get_site_name(self) -> str:
         return str(settings.SITE_NAME)

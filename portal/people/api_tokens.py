@@ -1,4 +1,4 @@
-"""Tokens of the REST API: make, check and revoke them. A token in clear is shown once, to the person who made it."""
+"""Tokens of the REST API: making, checking and revoking them. A token in clear is shown once, to its maker."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ from portal.wire import credentials
 
 MAX_TOKENS_PER_USER: Final = 50
 USE_NOTED_EVERY: Final = dt.timedelta(hours=1)
-# Programs that look for secrets in published files recognise a token by its prefix.
+# Programs that look for secrets in published files recognise tokens by their prefix.
 PREFIX: Final = "cobble_"
 _HINT_CHARS: Final = 10
 _MAX_CHARS: Final = 100
 
 
 class TooManyTokens(Exception):
-    """The user has as many valid tokens as there may be."""
+    """The user already has as many valid tokens as allowed."""
 
 
 def valid_tokens() -> QuerySet[ApiToken]:
-    """Tokens that are neither revoked nor past their end."""
+    """Tokens that are neither revoked nor expired."""
     return ApiToken.objects.filter(Q(expires_at=None) | Q(expires_at__gt=Now()), revoked_at=None)
 
 
 def issue_token(
     user: User, *, name: str, scopes: Iterable[str], lifetime: dt.timedelta | None, source: Source = NOWHERE
 ) -> str:
-    """A fresh token in clear, valid at once; ``lifetime`` None: until it is revoked.
+    """Issue a token and return it in clear; ``lifetime`` None: valid until it is revoked.
 
     ``user``: as when the request began. Raises TooManyTokens and PasswordChanged.
     """
@@ -61,7 +61,7 @@ def issue_token(
 
 
 def find_valid_token(token: str) -> ApiToken | None:
-    """The valid token with this text, with its user; None if there is none. Its use is noted at most once an hour."""
+    """The valid token with this text, with its user; None if there is none. Records its use at most once an hour."""
     if len(token) > _MAX_CHARS:
         return None
     api_token = (
@@ -77,9 +77,9 @@ def find_valid_token(token: str) -> ApiToken | None:
 
 
 def replace_token(user: User, token_id: int, source: Source) -> str | None:
-    """A fresh token in place of one of the user's, which ends at once; with the same name, access and lifetime.
+    """Replace one of the user's tokens, which ends at once, by a new one with the same name, access and lifetime.
 
-    None if the user has no such token that is valid. Raises PasswordChanged.
+    None if the user has no such valid token. Raises PasswordChanged.
     """
     with transaction.atomic():
         lock_unchanged(user)
@@ -102,7 +102,7 @@ def revoke_token(user: User, token_id: int, source: Source = NOWHERE) -> ApiToke
 
 
 def revoke_all_tokens(user: User, source: Source = NOWHERE) -> int:
-    """Revoke all of the user's tokens for good; how many valid ones there were."""
+    """Revoke all of the user's tokens for good; return how many valid ones there were."""
     number = valid_tokens().filter(user=user).update(revoked_at=timezone.now())
     if number:
         record(user, Kind.TOKEN_REVOKED, source, Message("event_all_tokens"))

@@ -1,4 +1,4 @@
-"""Web login for accounts that a BOINC client opened: the site has the hash that clients send, but no password yet."""
+"""Web login for accounts opened by a BOINC client: the site has the hash that clients send, but no password yet."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from portal.wire.credentials import client_password_hash
 class ClientPasswordBackend(ModelBackend):
     """Checks the password against the hash for clients and, if it is right, makes it the web password.
 
-    Only for accounts without a usable web password; all others are left to the backend before this one.
+    Only for accounts without a usable web password; others are left to the backend before this one.
     """
 
     def authenticate(

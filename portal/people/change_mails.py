@@ -1,4 +1,4 @@
-"""Mails about what was changed in an account: anyone who did it may not have been its owner."""
+"""Mails about changes of an account, as somebody other than its owner may have made them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def tell_of_change(user: User, what: StrOrPromise, source: Source, *other_addresses: str) -> None:
-    """Write to the account's address and to these, once the caller's transaction has ended well."""
+    """Mail the account's address and these others, once the caller's transaction has committed."""
     words = {**_words(user, what), "address": source.address, "by_operator": source is BY_OPERATOR}
     addresses = dict.fromkeys([user.email, *other_addresses])
 
@@ -30,7 +30,7 @@ def tell_of_change(user: User, what: StrOrPromise, source: Source, *other_addres
 
 
 def tell_of_rights(user: User, what: StrOrPromise, source: Source) -> None:
-    """Write to the person whose rights were changed, and to all superusers."""
+    """Mail the person whose rights were changed, and all superusers."""
     tell_of_change(user, what, source)
     words = _words(user, what)
 

@@ -1,7 +1,7 @@
-"""Consents that volunteers give and withdraw: what each is about, in which words, and the history of them.
+"""Consents that volunteers give and withdraw: their subjects, their wordings, and their history.
 
-Apps say which there are (`portal.extras`) and keep what is agreed to in tables of their own; here is only what was
-said, and when. A text that people agreed to never changes: a new one is a new wording at the end.
+Apps declare them (`portal.extras`) and store their effects in tables of their own; only what was said, and when, is
+here. A text that people agreed to never changes: a new text is a new wording at the end.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
 
 HISTORY_SHOWN: Final = 200
-"""Rows of the page; a copy of one's data has all."""
+"""The most rows on the page; a copy of one's data has all."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """A text as it stands beside the box that a volunteer ticks: what they agree to, and what follows from it."""
+    """The text beside the box that a volunteer ticks: what they agree to, and what follows from it."""
 
     text: StrOrPromise
     details: StrOrPromise
@@ -33,7 +33,7 @@ class Wording:
 
 @dataclass(frozen=True, slots=True)
 class ConsentKind:
-    """Something that a volunteer can agree to; ``view``: the page where. Wordings count from 1, the last is shown."""
+    """A consent that volunteers can give; ``view``: its page. Wordings count from 1, and the last one is shown."""
 
     key: str
     title: StrOrPromise
@@ -46,8 +46,8 @@ class ConsentKind:
 
 
 @dataclass(frozen=True, slots=True)
-class Past:
-    """A row of the history, as a page shows it; no title or wording where the kind is none of this site any more."""
+class HistoryRow:
+    """A row of the history on a page; without title and wording if the site no longer has the kind."""
 
     event: ConsentEvent
     title: StrOrPromise
@@ -56,7 +56,7 @@ class Past:
 
 @cache
 def kinds() -> dict[str, ConsentKind]:
-    """By key; of the apps that are in use."""
+    """The kinds of the apps in use, by key."""
     return {kind.key: kind for app in apps_in_use() for kind in app.consents()}
 
 
@@ -68,9 +68,9 @@ def record(
     now: dt.datetime,
     origin: ConsentEvent.Origin = ConsentEvent.Origin.PAGE,
 ) -> None:
-    """Add to the history that a consent was given or withdrawn.
+    """Record that a consent was given or withdrawn.
 
-    Inside the transaction that changes what follows from it, and only if something does change.
+    Call it in the transaction that changes its effects, and only if something changes.
     """
     on_page = origin == ConsentEvent.Origin.PAGE
     ConsentEvent.objects.create(
@@ -84,21 +84,21 @@ def record(
     )
 
 
-def history(user: User) -> list[Past]:
-    """What the volunteer agreed to and withdrew, the newest first."""
+def history(user: User) -> list[HistoryRow]:
+    """The consents that the volunteer gave and withdrew, newest first."""
     return [_past(event) for event in ConsentEvent.objects.filter(user=user)[:HISTORY_SHOWN]]
 
 
 def standing(user: User) -> list[tuple[ConsentKind, ConsentEvent | None]]:
-    """Each kind with the last that the volunteer said of it."""
+    """Each kind with the volunteer's last event of it."""
     latest = ConsentEvent.objects.filter(user=user).order_by("kind", "-id").distinct("kind")
     last = {event.kind: event for event in latest}
     return [(kind, last.get(kind.key)) for kind in kinds().values()]
 
 
-def _past(event: ConsentEvent) -> Past:
+def _past(event: ConsentEvent) -> HistoryRow:
     kind = kinds().get(event.kind)
     if kind is None:
-        return Past(event, event.kind, None)
+        return HistoryRow(event, event.kind, None)
     is_known = event.wording is not None and 1 <= event.wording <= len(kind.wordings)
-    return Past(event, kind.title, kind.wordings[event.wording - 1] if is_known and event.wording else None)
+    return HistoryRow(event, kind.title, kind.wordings[event.wording - 1] if is_known and event.wording else None)

@@ -1,4 +1,4 @@
-"""Deletion of an account: asked for, cancelled by logging in within the grace period, due after it.
+"""Deletion of an account: requested, cancelled by logging in within the grace period, due after it.
 
 accounting/account_data/erasure.py then erases it.
 """
@@ -19,11 +19,11 @@ GRACE: Final = dt.timedelta(days=14)
 
 
 class OperatorCannotLeave(Exception):
-    """An operator's account is closed by another operator, in the admin."""
+    """An operator cannot close their own account; another operator does it, in the admin."""
 
 
 def ask_deletion(user: User) -> dt.datetime:
-    """Have the account erased after the grace period, and log it out everywhere; when it becomes due.
+    """Schedule the account's erasure after the grace period, log it out everywhere, and return when it is due.
 
     Asking again does not prolong it. Raises OperatorCannotLeave.
     """
@@ -37,13 +37,13 @@ def ask_deletion(user: User) -> dt.datetime:
 
 
 def forget_in_log(user_id: int) -> None:
-    """Take the account's name, and why it was looked at, out of the log of the admin. Safe to repeat."""
+    """Remove the account's name, and why it was looked at, from the admin's log. Safe to repeat."""
     about = LogEntry.objects.filter(content_type__app_label="portal", content_type__model__in=["account", "user"])
     about.filter(object_id=str(user_id)).update(object_repr="an erased account", change_message="")
 
 
 def cancel_deletion(user: User) -> bool:
-    """Cancel a deletion that was asked for; whether there was one."""
+    """Cancel a requested deletion; return whether there was one."""
     return User.objects.filter(pk=user.pk).exclude(deletion_asked_at=None).update(deletion_asked_at=None) == 1
 
 

@@ -1,8 +1,8 @@
-"""What a login that somebody left open is not enough for: views declare it, and a middleware asks for the password.
+"""Asks for the password again before changes that a login left open must not allow; views declare them.
 
-A view that gives lasting access to an account, or changes who has it, is declared with `needs_fresh_login`, and a class
-of the admin with an attribute of the same kind. tests/portal/web/test_fresh_logins.py says of every other address that
-changes something why it needs none.
+A view that gives lasting access to an account, or changes who has it, is declared with `needs_fresh_login`, an admin
+class with an attribute of the same kind. For every other address that changes something,
+tests/portal/web/test_fresh_logins.py gives the reason why it needs none.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ _SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
 @dataclass(frozen=True, slots=True)
 class FreshLogin:
-    """That a view needs a login of the last few minutes for whatever changes something.
+    """Declares that a view's changes need a login within the last few minutes.
 
     ``keeps_form``: what was entered waits in the session for minutes, and is carried out after the password; not for
-    forms with secrets. ``to_look``: the page with the form asks, too, so that nobody fills it in for nothing.
+    forms with secrets. ``to_look``: showing the form needs it, too, so that nobody fills it in for nothing.
     """
 
     keeps_form: bool = False
@@ -46,7 +46,7 @@ class FreshLogin:
 
 
 def needs_fresh_login(*, keeps_form: bool = False, to_look: bool = False) -> Callable[[_View], _View]:
-    """Declare it of a view, or of a method that is one."""
+    """Declare it for a view, or for a method that is one."""
 
     def declare(view: _View) -> _View:
         view.fresh_login = FreshLogin(keeps_form, to_look)  # type: ignore[attr-defined]  # functools.wraps carries it outward
@@ -56,19 +56,19 @@ def needs_fresh_login(*, keeps_form: bool = False, to_look: bool = False) -> Cal
 
 
 def declaration_of(view: Callable[..., Any]) -> FreshLogin | None:
-    """What the view declares, or the class of the admin that it belongs to."""
+    """The declaration of the view, or of the admin class that it belongs to."""
     model_admin = getattr(view, "model_admin", None)
     declared: FreshLogin | None = getattr(view, "fresh_login", None) or getattr(model_admin, "fresh_login", None)
     return declared
 
 
 def password_address(then: str) -> str:
-    """Where the password is asked for; ``then``: the page that is shown after it."""
+    """The address that asks for the password; ``then``: the page that follows."""
     return f"{reverse('account_reauthenticate')}?{urlencode({REDIRECT_FIELD_NAME: then})}"
 
 
 class FreshLoginMiddleware(MiddlewareMixin):
-    """Leads who signed in too long ago to the page that asks for the password, where the view declares that."""
+    """Asks for the password if the view declares that, and the login is too old."""
 
     def process_view(
         self, request: HttpRequest, view: Callable[..., Any], args: object, kwargs: object
@@ -84,17 +84,17 @@ class FreshLoginMiddleware(MiddlewareMixin):
         if is_look:
             return redirect(password_address(request.get_full_path()))
         if declared.keeps_form:
-            asked: HttpResponse = suspend_request(request, reverse("account_reauthenticate"))
+            response: HttpResponse = suspend_request(request, reverse("account_reauthenticate"))
             request.session[STATE_SESSION_KEY]["kept_at"] = time.time()
-            return asked
+            return response
         messages.warning(
-            request, gettext("Confirm that it is you first. Then fill in the form again: it was not kept.")
+            request, gettext("Confirm that it is you first. Then fill in the form again: it was not saved.")
         )
         return redirect(password_address(_page_of_the_form(request)))
 
 
 def _forget_abandoned(request: HttpRequest) -> None:
-    """Carry out no form that was sent long before the password is entered: anyone who sent it has given it up."""
+    """Drop a form that was sent long before the password is entered: its sender has given it up."""
     if request.resolver_match is None or request.resolver_match.url_name not in _PASSWORD_PAGES:
         return
     state = request.session.get(STATE_SESSION_KEY)

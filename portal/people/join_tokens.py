@@ -1,6 +1,6 @@
-"""Join tokens: make and revoke them, and recognise one at a computer's first contact.
+"""Join tokens: making and revoking them, and recognising one at a computer's first contact.
 
-A token in clear is shown once, to the person who made it. `portal.computers.identify` counts the computers.
+A token in clear is shown once, to its maker. `portal.computers.identify` counts the computers.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from portal.sign_in import throttle
 from portal.wire import boinc_errors, credentials
 
 LOGIN_PREFIX: Final = "join-"
-# Programs that look for secrets in published files recognise a token by its prefix.
+# Programs that look for secrets in published files recognise tokens by their prefix.
 JOIN_PREFIX: Final = "cobblejoin_"
 MAX_TOKENS_PER_USER: Final = 50
 LIMIT_COUNTED_FOR: Final = dt.timedelta(days=30)
@@ -32,11 +32,11 @@ MAX_LIFETIME: Final = dt.timedelta(days=366)
 
 
 class JoinTokenRefused(Exception):
-    """A token that cannot be made; the text says which limit, and what to do."""
+    """The token cannot be made; the text says which limit, and what to do."""
 
 
 def usable_tokens(now: dt.datetime) -> QuerySet[JoinToken]:
-    """Tokens that are neither revoked nor past their end; they may have no place left."""
+    """Tokens that are neither revoked nor expired; they may have no place left."""
     return JoinToken.objects.filter(expires_at__gt=now, revoked_at=None)
 
 
@@ -44,7 +44,7 @@ def joinable_hosts(user: User, now: dt.datetime) -> int:
     """The number of computers for which the account may make join tokens now.
 
     Within 30 days JOIN_TOKEN_HOSTS, or more if operators let it add more within a day; a token that has ended counts
-    with the computers that joined.
+    only the computers that joined.
     """
     if user.new_hosts_per_day == 0:
         return 0
@@ -58,7 +58,7 @@ def joinable_hosts(user: User, now: dt.datetime) -> int:
 def make_join_token(
     user: User, *, group: str, max_hosts: int, lifetime: dt.timedelta, source: Source = NOWHERE
 ) -> tuple[JoinToken, str]:
-    """A fresh token, and its text in clear, valid at once. ``group``: a name as `portal.computers.groups` has them.
+    """Make a token, valid at once, and return it with its text in clear. ``group``: as in `portal.computers.groups`.
 
     ``user``: as when the request began. Locks the user's row. Raises JoinTokenRefused and PasswordChanged.
     """
@@ -103,7 +103,7 @@ def revoke_join_token(user: User, token_id: int, source: Source = NOWHERE) -> Jo
 
 
 def revoke_all_join_tokens(user: User, source: Source) -> int:
-    """Revoke all of the user's tokens for good; how many usable ones there were."""
+    """Revoke all of the user's tokens for good; return how many usable ones there were."""
     number = usable_tokens(timezone.now()).filter(user=user).update(revoked_at=timezone.now())
     if number:
         record(user, Kind.JOIN_TOKEN_REVOKED, source, Message("event_all_tokens"))
@@ -111,16 +111,16 @@ def revoke_all_join_tokens(user: User, source: Source) -> int:
 
 
 def is_join_login(login: str) -> bool:
-    """Whether a client sends the login of a join token; no e-mail address looks like one."""
+    """Whether a client sends the login of a join token, which looks like no e-mail address."""
     return login.strip().lower().startswith(LOGIN_PREFIX) and "@" not in login
 
 
 def authenticate_join(login: str, password_hash: str, *, address: str) -> JoinToken:
-    """The usable token that a client sends with its first contact, with its user. Raises ClientAuthError.
+    """The usable token, with its user, that a client sends at its first contact. Raises ClientAuthError.
 
     ``password_hash``: MD5(token + login), as for a password. A wrong token counts as one failed login of the
-    address, however many computers send it; one that has ended does not, as a laboratory with it would lock out its own
-    people.
+    address, however many computers send it; one that has ended does not count, as a laboratory with it would lock out
+    its own people.
     """
     check_password_hash(password_hash)
     try:
@@ -146,7 +146,7 @@ def authenticate_join(login: str, password_hash: str, *, address: str) -> JoinTo
 
 
 def check_usable(token: JoinToken, now: dt.datetime) -> None:
-    """Raise ClientAuthError if the token was revoked or is past its end."""
+    """Raise ClientAuthError if the token was revoked or has expired."""
     if token.revoked_at is not None:
         reason = f"was revoked on {token.revoked_at:%Y-%m-%d}"
     elif token.expires_at <= now:

@@ -1,8 +1,8 @@
-"""Mails about what a BOINC client did. Tasks send them: no client waits for a mail server.
+"""Mails about what a BOINC client did. Tasks send them, so that no client waits for a mail server.
 
-They wait in a table, which is written in the transaction that they tell of. A message to a worker only says that one is
-there, so nothing is lost with the broker: the task of every minute finds it. A worker that dies after the mail server
-took a mail, and before that is written down, sends it a second time.
+They wait in a table, written in the transaction that they are about. A message to a worker only says that there is
+one, so nothing is lost with the broker: a task finds it within a minute. A worker that dies after the mail server
+accepted a mail, before that is recorded, sends it a second time.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ log = structlog.get_logger("mails")
 
 TASK: Final = "portal.tasks.send_waiting_mails"
 LEASE: Final = dt.timedelta(minutes=10)
-"""Longer than a batch takes, also if the mail server answers each step just within EMAIL_TIMEOUT. A mail that was not
-accepted is tried again after it, later after longer."""
+"""Longer than a batch takes, even if the mail server answers each step just within EMAIL_TIMEOUT. A mail that was not
+accepted is tried again after it, and later after longer intervals."""
 BATCH: Final = 5
 KEPT_TRYING: Final = dt.timedelta(days=3)
 Kind = WaitingMail.Kind
 
 
 def tell_of_key(user: User, address: str) -> None:
-    """Write to the owner about a key that is sent to this IP address, once the caller's transaction has ended well."""
+    """Mail the owner about a key sent to this IP address, once the caller's transaction has committed."""
     _ask(WaitingMail(user=user, kind=Kind.NEW_KEY, address=address))
 
 
@@ -61,11 +61,12 @@ def _ask(mail: WaitingMail) -> None:
 
 
 def send_waiting(now: dt.datetime) -> None:
-    """Send a batch of what is due, and ask for the next one; while the mail server accepts nothing, the rest waits.
+    """Send a batch of mails that are due, and ask for the next one; while the mail server accepts nothing, the rest
+    waits.
 
     Safe to repeat.
     """
-    # A clock was ahead when these were stored. The database's says so: a worker's may be behind while others send them.
+    # A clock was ahead when these were stored. The database's decides: a worker's may be behind while others send them.
     WaitingMail.objects.filter(at__gt=Now() + LEASE).update(at=Now(), due_at=Now())
     for _number in range(BATCH):
         mail = _take(now)
@@ -74,7 +75,7 @@ def send_waiting(now: dt.datetime) -> None:
         try:
             is_accepting = _send(mail, now)
         except Exception:
-            # Whatever it is: nobody knows how to write this one, and it is not tried for ever either.
+            # Any error: this mail cannot be composed, and must not be tried for ever.
             _give_up(WaitingMail.objects.filter(pk=mail.pk), now)
             raise
         if not is_accepting:
@@ -84,17 +85,17 @@ def send_waiting(now: dt.datetime) -> None:
 
 
 def _give_up(refused: QuerySet[WaitingMail], now: dt.datetime) -> None:
-    """Only what the mail server does not take now either: nobody may have tried for days, or the clock was set."""
+    """Drop mails waiting for days, after the mail server refused: perhaps nobody tried, or the clock was set."""
     number, _ = refused.filter(at__lt=now - KEPT_TRYING).delete()
     if number:
         log.error("mails_given_up", number=number)
 
 
 def _take(now: dt.datetime) -> WaitingMail | None:
-    """One that is due, which others then leave alone for LEASE. Locks its row; passes over those being taken.
+    """Take a mail that is due, so that others leave it alone for LEASE. Locks its row; skips those being taken.
 
-    One by one, and those that were tried behind those that have waited since: if nobody knows how to write some of
-    them, no other waits for these.
+    One at a time, and those that were tried come after those that have waited since, so that mails which cannot be
+    composed do not hold up others.
     """
     with transaction.atomic():
         all_due = WaitingMail.objects.select_for_update(skip_locked=True).filter(due_at__lte=now)
@@ -105,18 +106,18 @@ def _take(now: dt.datetime) -> WaitingMail | None:
 
 
 def _send(mail: WaitingMail, now: dt.datetime) -> bool:
-    """Send it, unless there is no need any more; False if the mail server accepts no mails."""
+    """Send a mail, unless it is no longer needed; False if the mail server accepts no mails."""
     try:
         if mail.kind == Kind.NEW_KEY:
             _send_key_mail(mail)
         else:
             _send_confirmation(mail.user_id)
     except (OSError, SMTPException, ValueError) as error:
-        # ValueError: an address that no mail can be written to
+        # ValueError: the address is malformed
         refusal = Refusal.FOR_GOOD if isinstance(error, ValueError) else refusal_of(error)
         log.error("mail_failed", kind=mail.kind, user=mail.user_id, reason=type(error).__name__)
         if refusal is Refusal.FOR_NOW:
-            # It waits as long again as it has waited.
+            # It waits as long again as it has waited so far.
             waiting = WaitingMail.objects.filter(pk=mail.pk)
             waiting.update(due_at=now + max(LEASE, now - mail.at))
             _give_up(waiting, now)
@@ -127,7 +128,7 @@ def _send(mail: WaitingMail, now: dt.datetime) -> bool:
 
 
 def _send_key_mail(mail: WaitingMail) -> None:
-    """Tell the owner of a new client key, at a confirmed address only: strangers must not have us write to others."""
+    """Mail the owner about a new client key, only at a confirmed address: strangers must not make us mail others."""
     user = User.objects.filter(pk=mail.user_id, is_active=True).first()
     if user is None or not EmailAddress.objects.filter(user=user, email=user.email, verified=True).exists():
         return
@@ -142,7 +143,7 @@ def _send_key_mail(mail: WaitingMail) -> None:
 
 
 def _send_confirmation(user_id: int) -> None:
-    """Send the link, unless the address is confirmed."""
+    """Send the confirmation link, unless the address is confirmed."""
     user = User.objects.filter(pk=user_id, is_active=True).first()
     address = EmailAddress.objects.filter(user_id=user_id, email=user.email, verified=False).first() if user else None
     if user is None or address is None:
@@ -158,8 +159,8 @@ def _send_confirmation(user_id: int) -> None:
 
 
 def send_words(user: User, subject: StrOrPromise, template: str, words: dict[str, Any], address: str = "") -> bool:
-    """Send a mail of a template in its reader's language, to this address or the login; False, and a line in the log,
-    if it was not accepted.
+    """Mail a template in its reader's language, to this address or the login; False, and a line in the log, if it was
+    not accepted.
     """
     try:
         _send_words(user, subject, template, words, address)

@@ -1,7 +1,8 @@
-"""Which keys of BOINC clients may end without their owner's word. Pure.
+"""Which keys of BOINC clients may end without their owner's consent. Pure.
 
-A key in use never ends: not at a limit, and not with time. What a client that contacts the site daily uses is noted at
-least every other day, so a key counts as replaced only a while after a newer one of its computer came into use.
+A key in use never ends, neither at a limit nor with time. The use of a key by a client that contacts the site daily is
+recorded at least every other day, so a key counts as replaced only a while after a newer one of its computer came into
+use.
 """
 
 from __future__ import annotations
@@ -12,13 +13,13 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 FRESH_FOR: Final = dt.timedelta(days=1)
-"""A key without a use may still be on its way to its client."""
+"""How long an unused key may still be on its way to its client."""
 USE_NOTED_WITHIN: Final = dt.timedelta(days=2)
-"""Beside two intervals between contacts: the longest time until the use of a key is noted."""
+"""The longest time until the use of a key is recorded, besides two intervals between contacts."""
 
 
 class KeyState(StrEnum):
-    """What a live key of a computer is good for."""
+    """The state of a computer's live key."""
 
     IN_USE = "in use"
     UNUSED = "unused"
@@ -43,7 +44,7 @@ def states_of(
 ) -> dict[int, KeyState]:
     """The state of each of a computer's live keys; ``repeat``: the interval at which clients contact the site.
 
-    The newest key is in use, also before its first use: the computer may have been switched off after it attached.
+    The newest key is in use, even before its first use: the computer may have been switched off after it attached.
     """
     newest_first = sorted(keys, key=lambda key: (key.created_at, key.id), reverse=True)
     states: dict[int, KeyState] = {}
@@ -79,9 +80,9 @@ _ENDED_FIRST: Final = (KeyState.UNUSED, KeyState.REPLACED, KeyState.OF_RETIRED)
 
 
 def to_make_room(keys: Sequence[KeyFacts], states: dict[int, KeyState], most: int) -> list[int] | None:
-    """The keys to end so that one more has room among ``most``; None if too many are in use.
+    """The keys to end so that there is room for one more among ``most``; None if too many are in use.
 
-    Those that never came into use end first, then replaced ones, of each the one that was seen longest ago.
+    Keys that never came into use end first, then replaced ones, of each those seen longest ago.
     """
     too_many = len(keys) + 1 - most
     if too_many <= 0:
@@ -96,9 +97,9 @@ def to_make_room(keys: Sequence[KeyFacts], states: dict[int, KeyState], most: in
 def outdated(
     keys: Iterable[KeyFacts], states: dict[int, KeyState], retired_at: dt.datetime | None, since: dt.datetime
 ) -> list[int]:
-    """The keys that end with time: those not in use, of which nothing was seen after ``since``.
+    """The keys that end with time: those not in use, and not seen since ``since``.
 
-    Those of a retired computer stay as long after it was retired, as its next contact takes it back.
+    Those of a retired computer stay as long after its retirement, as its next contact takes it back.
     """
     return [
         key.id

@@ -1,4 +1,4 @@
-"""Ends keys of BOINC clients that have been out of use for long (portal/people/key_rules.py)."""
+"""Ends keys of BOINC clients that have long been out of use (portal/people/key_rules.py)."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from portal.people.accounts import live_keys
 log = structlog.get_logger("housekeeping")
 
 HOSTS_PER_RUN: Final = 10_000
-"""Computers that one run judges. If there are more, each run takes others."""
+"""The computers that one run examines. If there are more, each run examines others."""
 
 
 def end_outdated_keys(now: dt.datetime) -> int:
-    """End the keys that were replaced or belong to retired computers, KEYS_KEPT_DAYS after their last use; how many.
+    """End keys that were replaced, or are of retired computers, KEYS_KEPT_DAYS after their last use; return how many.
 
-    Safe to repeat and to interrupt. Locks one owner's row at a time, as the making of a key does.
+    Safe to repeat and to interrupt. Locks one owner's row at a time, as issuing a key does.
     """
     since = now - dt.timedelta(days=settings.KEYS_KEPT_DAYS)
     ended = 0
@@ -42,7 +42,7 @@ def end_outdated_keys(now: dt.datetime) -> int:
 
 
 def _candidates(since: dt.datetime) -> list[Host]:
-    """Computers with a key that was not used after ``since``, and with a newer one, or retired as long ago."""
+    """Computers with a key unused since ``since`` that either have a newer one or were retired as long ago."""
     keys = ClientKey.objects.filter(revoked_at=None).exclude(host=None)
     silent = Q(seen_at__lt=since)
     by_host = (
@@ -52,5 +52,5 @@ def _candidates(since: dt.datetime) -> list[Host]:
         .filter(Q(silent__gt=0) & (Q(live__gt=1) | Q(retired_at__lt=since)))
     )
     hosts = Host.objects.only("pk", "owner", "retired_at").filter(pk__in=by_host.values("host"))
-    # By chance: those whose keys do not end yet would come first again, in any other order.
+    # At random: in any other order, those whose keys do not end yet would come first again.
     return list(hosts.order_by("?")[:HOSTS_PER_RUN])

@@ -1,5 +1,5 @@
-"""What happens at logins and at changes by django-allauth: security events, the end of an asked-for deletion, and the
-end of older logins when a second factor is added."""
+"""Reactions to logins and to changes by django-allauth: security events, the end of a requested deletion, and the end
+of older logins when a second factor is added."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _factor_added(request: HttpRequest, user: User, authenticator: Authenticator
     record(user, Kind.FACTOR_ADDED, source, _factor(authenticator))
     if not second_factors(user).filter(pk=authenticator.pk).exists():
         return
-    # Whoever knew only the password, and signed in before, must not go on as if the factor had been asked for.
+    # Anyone who signed in with only the password before must not go on as if the factor had been asked for.
     end_sessions(user, but=request.session.session_key)
     LoginToken.objects.filter(user=user).delete()
     if is_operator(user) and not second_factors(user).exclude(pk=authenticator.pk).exists():

@@ -1,7 +1,7 @@
-"""Login tokens: what a BOINC client sends once in place of the account's password.
+"""Login tokens, which a BOINC client sends once instead of the account's password.
 
-A token is for one use within a day, and each volunteer has at most one; only a hash is kept. It ends when the password
-is reset, and when a second factor is added, as anyone who knew the password alone could have had it made.
+A token works once within a day, and each volunteer has at most one; only a hash is stored. It ends when the password
+is reset, and when a second factor is added, as anyone who knew only the password could have made it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ VALID: Final = dt.timedelta(days=1)
 
 
 def make(user: User, now: dt.datetime) -> str:
-    """A token in clear, in place of the one before."""
+    """Make a token, in place of the one before, and return it in clear."""
     token = secrets.token_hex(16)
     stored = _hash(user, credentials.client_password_hash(token, user.email))
     LoginToken.objects.update_or_create(user=user, defaults={"token_hash": stored, "made_at": now})
@@ -26,9 +26,9 @@ def make(user: User, now: dt.datetime) -> str:
 
 
 def use(user: User, sent: str, now: dt.datetime) -> bool:
-    """Whether ``sent`` stands for the user's token, which ends by this: of two requests at once one is right.
+    """Whether ``sent`` is for the user's token, which this uses up: of two requests at once one is right.
 
-    ``sent``: MD5(token + e-mail address), as of a password.
+    ``sent``: MD5(token + e-mail address), as for a password.
     """
     valid = LoginToken.objects.filter(user=user, token_hash=_hash(user, sent.lower()), made_at__gt=now - VALID)
     return valid.delete()[0] == 1

@@ -1,4 +1,4 @@
-"""The field of forms for a name that people see."""
+"""A form field for names that people see."""
 
 from __future__ import annotations
 

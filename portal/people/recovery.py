@@ -1,4 +1,4 @@
-"""What ends when the owner of an account takes it back: all that a stranger could have made for themselves."""
+"""Ends all access that a stranger could have set up, when the owner takes an account back."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from portal.sign_in.sessions import end_sessions
 
 
 def revoke_access(user: User, source: Source) -> None:
-    """Revoke all client keys, API tokens and join tokens, and end a change of address that waits for its confirmation.
+    """Revoke all client keys, API tokens and join tokens, and cancel an unconfirmed change of address.
 
-    For somebody whose password was just set, so the clients' value for the present address is there.
+    For somebody whose password was just set, so that the clients' value for the present address exists.
     """
     user.expect_email(None, "")
     user.awaited_email_at = None
@@ -32,15 +32,15 @@ def revoke_access(user: User, source: Source) -> None:
 
 
 def reset_password(user: User, password: str, source: Source, *, session_key: str | None) -> None:
-    """Set the password of somebody who proved by a mail that the address is theirs, and leave nobody else any access.
+    """Set the password of somebody who proved by a mail that the address is theirs, and end all other access.
 
-    Keys, tokens, logins and a change of address that waits end: anyone who opened the account or knew the password
-    could have made them. ``session_key``: the cookie of the session that asks, which goes on. Second factors and
-    passkeys stay if the address was confirmed before, as a mailbox alone must not be enough to take such an account
-    over. If it was not, nobody knows that the address's owner made them. An operator's stay in any case:
+    Keys, tokens, logins and an unconfirmed change of address end: anyone who opened the account or knew the password
+    could have made them. ``session_key``: the cookie of the requesting session, which goes on. Second factors and
+    passkeys stay if the address was confirmed before, as a mailbox alone must not be enough to take over such an
+    account. If it was not, they may not be those of the address's owner. An operator's stay in any case:
     `createsuperuser` makes an account without a confirmed address, and a superuser can remove a lost factor. The rights
-    of an operator who has none, where one is demanded, are held until somebody allows them (portal/people/staff.py).
-    Locks the user's row, then those of keys, tokens and sessions.
+    of an operator without a factor, if one is required, are withheld until somebody restores them
+    (portal/people/staff.py). Locks the user's row, then those of keys, tokens and sessions.
     """
     with transaction.atomic():
         locked = User.objects.select_for_update(no_key=True).get(pk=user.pk)

@@ -1,7 +1,7 @@
-"""The security events of accounts: each is stored for its owner and logged for operators.
+"""The security events of accounts; each is stored for its owner and logged for operators.
 
-Logins, failures and changes by django-allauth come as signals (portal/people/login_events.py); client keys and API
-tokens are noted where they are made and revoked.
+Logins, failures and changes by django-allauth arrive as signals (portal/people/login_events.py); client keys and API
+tokens are recorded where they are made and revoked.
 """
 
 from __future__ import annotations
@@ -28,27 +28,27 @@ _TEXT_CHARS: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where a request came from: its IP address, and what the program calls itself."""
+    """Where a request came from: its IP address, and the program's user agent."""
 
     address: str = ""
     user_agent: str = ""
 
 
 NOWHERE: Final = Source()
-"""Not over the network: a command, a task."""
+"""Not from the network: a command or a task."""
 BY_SUPPORT: Final = Source(user_agent="support")
 BY_OPERATOR: Final = Source(user_agent="an operator")
 
 
 def source_of(request: HttpRequest | None) -> Source:
-    """Where a request for a page came from; behind a proxy the middleware has put the visitor's address there."""
+    """The source of a request for a page; behind a proxy, the middleware has put the visitor's address there."""
     if request is None:
         return NOWHERE
     return Source(request.META.get("REMOTE_ADDR", ""), request.META.get("HTTP_USER_AGENT", ""))
 
 
 def record(user: User, kind: SecurityEvent.Kind, source: Source, detail: Message | str = "") -> None:
-    """Store and log an event of this account. ``detail``: a text is one that a person wrote."""
+    """Store and log an event of this account. ``detail``: a message, or text that a person wrote."""
     address = source.address[:_ADDRESS_CHARS].replace("\0", "")
     SecurityEvent.objects.create(
         user=user,
@@ -62,17 +62,17 @@ def record(user: User, kind: SecurityEvent.Kind, source: Source, detail: Message
 
 
 def log_event(kind: SecurityEvent.Kind, source: Source, user_id: int | None = None) -> None:
-    """A line for operators; ``user_id`` is None for a login that names no account."""
+    """Log an event for operators; ``user_id`` is None for a login that names no account."""
     log.info("security_event", kind=kind.value, user=user_id, address=source.address[:_ADDRESS_CHARS])
 
 
 def delete_old(now: dt.datetime) -> int:
-    """Remove events that are older than EVENTS_KEPT; how many."""
+    """Remove events older than EVENTS_KEPT; return how many."""
     return SecurityEvent.objects.filter(at__lt=now - EVENTS_KEPT).delete()[0]
 
 
 def of_account(user: User, kinds_of_failure: bool, limit: int) -> list[SecurityEvent]:
-    """The newest events, either the failures or all others: a flood of failures must not hide the rest."""
+    """The newest events, either failures or all others, so that a flood of failures does not hide the rest."""
     own = SecurityEvent.objects.filter(user=user, at__gte=timezone.now() - EVENTS_KEPT).order_by("-at", "-pk")
-    wanted = own.filter(kind__in=FAILURES) if kinds_of_failure else own.exclude(kind__in=FAILURES)
-    return list(wanted[:limit])
+    events = own.filter(kind__in=FAILURES) if kinds_of_failure else own.exclude(kind__in=FAILURES)
+    return list(events[:limit])

@@ -1,7 +1,7 @@
-"""Operators sign in with a second factor, where the setting demands it.
+"""Operators sign in with a second factor, if the setting demands it.
 
-So a mailbox alone must not be enough either, as long as an operator has none: anyone who reads the mails could set a
-new password, and then a factor of their own. After such a reset somebody else has to allow the operator their rights.
+A mailbox alone must not be enough while an operator has none yet: anyone who reads the mails could set a new password,
+and then a factor of their own. After such a reset somebody else has to restore the operator's rights.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ def is_operator(user: User) -> bool:
 
 
 def second_factors(user: User) -> QuerySet[Authenticator]:
-    """What the login asks for after the password. Recovery codes alone are none."""
+    """The factors that the login asks for after the password. Recovery codes alone do not count."""
     factors: QuerySet[Authenticator] = Authenticator.objects.filter(user=user, type__in=_FACTORS)
     return factors
 
 
 def lacks_second_factor(user: User) -> bool:
-    """Whether this is an operator who has to set up a second factor first. Who has one was asked for it."""
+    """Whether this is an operator who first has to set up a second factor. One who has it was asked for it."""
     return bool(settings.STAFF_SECOND_FACTOR) and is_operator(user) and not second_factors(user).exists()
 
 
 def are_rights_held(user: User) -> bool:
-    """Whether this operator got a new password by mail without a second factor, and nobody has allowed it since."""
+    """Whether this operator reset their password by mail without a second factor, and the rights are still withheld."""
     return bool(settings.STAFF_SECOND_FACTOR) and is_operator(user) and user.rights_held_at is not None
 
 
 def allow_rights(user: User, source: Source) -> None:
-    """Somebody has made sure that it was the operator who set the new password."""
+    """Restore the rights of an operator, once somebody has made sure that the operator set the new password."""
     user.rights_held_at = None
     user.save(update_fields=["rights_held_at"])
     record(user, Kind.RIGHTS_CHANGED, source, Message("event_rights_allowed"))

@@ -47,7 +47,7 @@ _PROJECT: Final = {
 }
 _HOUR_SECS: Final = 3600
 EVERY: Final = "every_secs"
-"""The header of a message of beat: how often its task is to be done."""
+"""The header of beat's messages with the interval of their task."""
 
 
 def timetable(
@@ -74,7 +74,7 @@ def timetable(
 
 
 def as_celery(entries: Mapping[str, tuple[str, int]]) -> dict[str, dict[str, Any]]:
-    """Entries of beat's timetable; ``entries``: by name the task and its interval in seconds."""
+    """Entries of beat's timetable; ``entries``: the task and its interval in seconds, by name."""
     return {
         name: {"task": task, "schedule": _schedule(name, secs), "options": {"headers": {EVERY: secs}}}
         for name, (task, secs) in entries.items()
@@ -82,14 +82,14 @@ def as_celery(entries: Mapping[str, tuple[str, int]]) -> dict[str, dict[str, Any
 
 
 def rest_secs(every_secs: float) -> float:
-    """How long after a run that succeeded the next one may begin at the earliest: half of the time between messages
-    less than the task's interval.
+    """How long after a successful run the next one may begin: the task's interval less half of the time between
+    messages.
     """
     return every_secs - min(every_secs, _HOUR_SECS) / 2
 
 
 def _schedule(name: str, secs: int) -> crontab | int:
-    """By times of day, which stay the same when another beat takes over. What is due less often than once an hour is
+    """By times of day, which stay the same when another beat takes over. Tasks due less often than once an hour are
     sent once an hour: if the broker loses a message, the task is done an hour later.
     """
     if secs < 60 or secs % 60:

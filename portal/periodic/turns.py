@@ -1,7 +1,7 @@
-"""Whether a worker that got the message of a periodic task is to carry it out.
+"""Decides whether a worker that received a periodic task's message carries it out.
 
-Messages have no time of expiry, which workers would compare with their own clocks. So after an outage many of one task
-may wait, and beat may have sent one twice: the first is carried out, the others end at once.
+Messages do not expire, as workers would compare the time with their own clocks. So after an outage many messages of one
+task may be waiting, and beat may have sent one twice: the first is carried out, the others end at once.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import Any, Final
 
 from django.db import DEFAULT_DB_ALIAS, connections
 
-# "pt", the first key of advisory locks; the second is made of the task's name.
+# "pt", the first key of advisory locks; the second is derived from the task's name.
 _TRY_LOCK: Final = "SELECT pg_try_advisory_xact_lock(28788, hashtext(%(name)s))"
-# A time to come is that of a clock that was ahead, on a machine that was the primary.
+# A time in the future comes from a clock that was ahead, on a machine that was the primary.
 _WAS_DONE: Final = """
 SELECT EXISTS (SELECT FROM portal_periodictask
                 WHERE name = %(name)s AND done_at BETWEEN now() - %(rest_secs)s * interval '1 second' AND now())
@@ -27,9 +27,9 @@ ON CONFLICT (name) DO UPDATE SET done_at = excluded.done_at
 
 @contextmanager
 def turn(name: str, rest_secs: float) -> Iterator[bool]:
-    """True if no other worker is at this task, or began within ``rest_secs`` with a run that succeeded.
+    """Yield True if no other worker runs this task, and no successful run began within ``rest_secs``.
 
-    The lock and the note are in a transaction on a connection of their own, which lasts as long as the task: the task
+    The lock and the record are in a transaction on a separate connection, which lasts as long as the task, so the task
     commits when it wants.
     """
     own = connections.create_connection(DEFAULT_DB_ALIAS)

@@ -1,1 +1,1 @@
-"""What everybody may read without an account: about the site, privacy, terms; and the demo account to look around."""
+"""Pages that everybody may read without an account: about, privacy, terms; and the demo account to look around in."""

@@ -1,7 +1,7 @@
-"""Whether the operators have written about themselves: a page that says that they have not is not worth a link.
+"""Whether the operators have written about themselves: a page that says they have not is not worth a link.
 
-Every page asks, so the answer is in the cache, and costs no statement. It is written when the page is read and every
-ten minutes; until then the link is shown.
+Every page asks, so the answer is cached, and costs no statement. It is stored when the page is read and every ten
+minutes; until then the link is shown.
 """
 
 from __future__ import annotations
@@ -20,6 +20,6 @@ def has_about() -> bool:
 
 
 def note_about() -> None:
-    """Look it up. One statement."""
+    """Look up and cache whether there is a text. One statement."""
     is_written = SiteText.objects.filter(page=SiteText.Page.ABOUT).exclude(text="").exists()
     cache.set(_KEY, is_written, timeout=None)

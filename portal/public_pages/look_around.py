@@ -1,8 +1,8 @@
-"""A visitor looks around as the demo account: pages are shown, nothing can be changed.
+"""A visitor looks around in the demo account: pages are shown, nothing can be changed.
 
-The visitor is not signed in. Only the session says that pages are to be shown as the demo account sees them, so there
-is no login to record and no session of the account to end. Pages about the account itself (its keys, its sessions, its
-password) and the admin are not shown.
+The visitor is not signed in: only the session says that pages are shown as the demo account sees them, so there is no
+login to record and no session of the account to end. Pages about the account itself (its keys, sessions and password)
+and the admin are not shown.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from portal.models import User
 
 SESSION_KEY: Final = "looks_around"
 LOOKS_AROUND: Final = "LOOKS_AROUND"
-"""In META, for templates. No client can send it: the names of headers begin with HTTP_ there."""
+"""In META, for templates. No client can send it: headers have names beginning with HTTP_ there."""
 SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 LEAVE: Final = "look-around/leave/"
 SWITCH: Final = "language/"
-# Addresses at which the visitor is a stranger, as without the demo account; all but one of those of the account.
+# Addresses at which the visitor is a stranger, as without the demo account, with the exception below.
 _STRANGER: Final = ("account/", "admin/", "api/", "mails/", SWITCH)
 _SHOWN: Final = "account/preferences/"
-# What a stranger may send: to sign in or up, to read another language, and to leave.
+# What a stranger may send: to sign in or up, to switch the language, and to leave.
 _OPEN: Final = ("account/login/", "account/signup/", "account/password/reset/", "account/logout/", LEAVE, SWITCH)
 
 
 def demo_account() -> User | None:
-    """The account that the operator named; None if there is none, or if it may do more than a volunteer.
+    """The account that the operator named; None if there is none, or if it has more rights than a volunteer.
 
     Three statements at most.
     """

@@ -1,4 +1,4 @@
-"""Pages of the site's own texts, and the door to the demo account."""
+"""Pages of the site's own texts, and the entrance to the demo account."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from portal.public_pages.about import note_about
 
 @require_safe
 def site_text(request: HttpRequest, key: str) -> HttpResponse:
-    """What the operators say on the page; if they say nothing, what is true of every installation."""
+    """Show the operators' text for the page; without one, what is true of every installation."""
     if key == SiteText.Page.ABOUT:
         note_about()
     text = SiteText.objects.filter(page=key).first()
@@ -41,7 +41,7 @@ def enter(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def leave(request: HttpRequest) -> HttpResponse:
-    """Back to the front page, or to the sign-up page."""
+    """Leave the demo account, for the front page or the sign-up page."""
     if look_around.SESSION_KEY in request.session:
         request.session.flush()
     return redirect("account_signup" if "join" in request.POST else "landing")

@@ -1,4 +1,4 @@
-"""Files that browsers, search engines and people who find a weakness look for at fixed addresses."""
+"""Files that browsers, search engines and security researchers look for at fixed addresses."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from django.views.decorators.http import require_safe
 from portal.public_pages.about import has_about
 
 SECURITY_VALID_DAYS: Final = 90
-"""RFC 9116 wants less than a year. It is computed, so the file is current as long as the site is."""
+"""RFC 9116 recommends less than a year. It is computed, so the file never expires while the site is up."""
 _PUBLIC_PAGES: Final = ("landing", "projects", "apps", "news", "status", "about", "privacy", "terms")
 _NOT_FOR_ROBOTS: Final = ("/admin/", "/account/", "/api/")
 _GROUND: Final = "#f4f1ec"
-"""The favicon's own."""
+"""The favicon's background."""
 
 
 @require_safe
 def favicon(_request: HttpRequest) -> HttpResponse:
-    """To the file whose name changes with its content."""
+    """Redirect to the file whose name changes with its content."""
     return redirect(static("portal/favicon.ico"))
 
 
@@ -39,7 +39,7 @@ def robots(_request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def sitemap(_request: HttpRequest) -> HttpResponse:
-    """Public pages of the rooms that this installation has."""
+    """List the public pages of the rooms that this installation has."""
     names = [name for name in _PUBLIC_PAGES if name != "about" or has_about()]
     pages = "".join(f"<url><loc>{escape(address)}</loc></url>" for address in map(_of_site, names) if address)
     text = f'<?xml version="1.0" encoding="UTF-8"?><urlset xmlns="{_SITEMAP}">{pages}</urlset>'
@@ -70,7 +70,7 @@ def web_app_manifest(_request: HttpRequest) -> JsonResponse:
 
 @require_safe
 def security(_request: HttpRequest) -> HttpResponse:
-    """Whom to tell of a weakness (RFC 9116); there is no such file without a contact."""
+    """Whom to tell about a weakness (RFC 9116); without a contact there is no such file."""
     if not settings.CONTACT:
         raise Http404("the setting CONTACT is empty")
     today = timezone.now().replace(hour=0, minute=0, second=0, microsecond=0)
@@ -88,12 +88,12 @@ def security(_request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def change_password(_request: HttpRequest) -> HttpResponse:
-    """Where password managers send people: to the form."""
+    """Redirect password managers to the form."""
     return redirect("account_change_password")
 
 
 def _of_site(name: str) -> str:
-    """The address of a page by its public host; empty if this installation does not have the page."""
+    """A page's public address; empty if this installation does not have the page."""
     try:
         return urljoin(settings.SITE_URL, reverse(name))
     except NoReverseMatch:

@@ -1,1 +1,1 @@
-"""Work that volunteers ask for and that takes long: its queue in PostgreSQL, fair turns, and who does it."""
+"""Long-running work that volunteers ask for: its queue in PostgreSQL, fair turns, and what carries it out."""

@@ -1,4 +1,4 @@
-"""What operators see of requested work: the state of each piece, and metrics."""
+"""The state of requested work, for operators, and its metrics."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ STATE: Final = Case(*(When(rows, then=Value(state)) for state, rows in STATES.it
 
 
 class RequestedWorkMetrics(Collector):
-    """How much requested work is in which state, and how long the oldest piece has waited; read from the database."""
+    """Requested work by state, and how long the oldest piece has been waiting, from the database."""
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         pieces = GaugeMetricFamily(

@@ -1,7 +1,7 @@
-"""The queue of requested work: ask for a piece, take the next one, finish it, say where it stands.
+"""The queue of requested work: asking for a piece, taking the next one, finishing it, and its place.
 
-PostgreSQL has the queue. A message to a worker only says that something waits, so a lost or a second message does no
-harm, and who has the next turn is decided when a worker is free.
+PostgreSQL holds the queue. A message to a worker only says that something is waiting, so a lost or repeated message
+does no harm, and whose turn it is is decided when a worker is free.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ LOST_AFTER: Final = dt.timedelta(seconds=settings.CELERY_TASK_TIME_LIMIT + 300)
 """A worker that has had a piece for longer was lost: a task is killed after CELERY_TASK_TIME_LIMIT."""
 MAX_TRIES: Final = 3
 KEPT: Final = dt.timedelta(days=1)
-"""What is over is kept for this long, for estimates."""
+"""How long finished work is kept, for estimates."""
 # "rw", the key of an advisory lock.
 _LOCK: Final = 0x7277
 _MAX_MESSAGES: Final = 100
@@ -41,7 +41,7 @@ _MAX_MESSAGES: Final = 100
 
 @cache
 def kinds() -> dict[str, Callable[[int], None]]:
-    """What does each kind of work, given the number of its subject; safe to call twice."""
+    """The functions that do each kind of work, given the number of its subject; safe to call twice."""
     return {kind: work for app in site_apps() for kind, work in app.requested_work().items()}
 
 
@@ -63,28 +63,28 @@ class Piece:
 
 
 def ask(user_id: int, kind: str, subjects: Iterable[int]) -> None:
-    """Queue the work, in the caller's transaction; what was asked for already is not queued again."""
+    """Queue the work, in the caller's transaction; work that was asked for already is not queued again."""
     rows = [RequestedWork(user_id=user_id, kind=kind, subject=subject) for subject in subjects]
     RequestedWork.objects.bulk_create(rows, ignore_conflicts=True)
     transaction.on_commit(partial(_tell_workers, min(len(rows), settings.REQUESTED_WORK_PER_PERSON)))
 
 
 def withdraw(kind: str, subjects: Iterable[int]) -> None:
-    """Take back what waits."""
+    """Take back work that is waiting."""
     RequestedWork.objects.filter(kind=kind, subject__in=subjects, started_at=None).delete()
 
 
 def carry_out_next() -> bool:
-    """Do the next piece, if one may begin; whether there was one.
+    """Do the next piece, if one may begin; return whether there was one.
 
-    A kind that this version does not know is left: during an upgrade, workers of the newer version do it.
+    A kind that this version does not know is skipped: during an upgrade, workers of the newer version do it.
     """
     piece = _take(database_now())
     if piece is None:
         return False
     try:
         kinds()[piece.kind](piece.subject)
-    except Exception:  # whatever went wrong: the work is tried again, and the error goes on to the task's log
+    except Exception:  # any error: the work is retried, and the error goes to the task's log
         put_back(piece.kind, [piece.subject])
         raise
     else:
@@ -106,14 +106,14 @@ def _take(now: dt.datetime) -> Piece | None:
 
 
 def standings(kind: str, subjects: Iterable[int], now: dt.datetime) -> dict[int, Standing]:
-    """Where these stand; what is over, or was given up, is left out. One statement."""
+    """Where these stand in the queue; finished and given-up work is left out. One statement."""
     with connection.cursor() as cursor:
         cursor.execute(sql.STANDINGS, {"kind": kind, "subjects": list(subjects), "now": now})
         return {subject: Standing(place, secs) for subject, place, secs in cursor.fetchall()}
 
 
 def put_back(kind: str, subjects: Iterable[int]) -> set[int]:
-    """Queue again what did not succeed; returns the subjects that are given up, after MAX_TRIES."""
+    """Queue failed work again; return the subjects that are given up, after MAX_TRIES."""
     values: dict[str, Any] = {"kind": kind, "subjects": list(subjects), "max_tries": MAX_TRIES, "now": database_now()}
     with connection.cursor() as cursor:
         cursor.execute(sql.PUT_BACK, values)
@@ -121,12 +121,12 @@ def put_back(kind: str, subjects: Iterable[int]) -> set[int]:
 
 
 def requeue_lost(now: dt.datetime) -> None:
-    """Put back what lost workers had, tell workers of what waits, forget what was over long ago. Safe to repeat."""
+    """Requeue lost workers' pieces, tell workers about waiting work, delete old finished work. Safe to repeat."""
     lost = RequestedWork.objects.filter(finished_at=None, started_at__lt=now - LOST_AFTER)
     for kind in lost.values_list("kind", flat=True).distinct():
         put_back(kind, lost.filter(kind=kind).values_list("subject", flat=True))
     RequestedWork.objects.filter(finished_at__lt=now - KEPT).delete()
-    # While no worker takes them, they would pile up at the broker.
+    # Otherwise they would pile up at the broker while no worker takes them.
     _tell_workers(min(_waiting().count(), _MAX_MESSAGES) - queue_length(QUEUE))
 
 
@@ -135,7 +135,7 @@ def _waiting() -> QuerySet[RequestedWork]:
 
 
 def _tell_workers(nmessages: int) -> None:
-    """Messages that something waits; if the broker cannot be reached, `requeue_lost` sends others within a minute."""
+    """Send messages about waiting work; if the broker is unreachable, `requeue_lost` sends others within a minute."""
     try:
         for _ in range(nmessages):
             app.send_task(TASK, queue=QUEUE, retry=False)

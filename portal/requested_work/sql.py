@@ -2,8 +2,9 @@
 
 from typing import Final
 
-# What waits, in the order in which it will begin. Everybody's first comes before anybody's second, where what a person
-# has running counts as if it came before. Among equals the one who was served longest ago comes first. Locks nothing.
+# What is waiting, in the order in which it will begin. Everybody's first piece comes before anybody's second, and a
+# person's running pieces count as earlier ones. Among equals, whoever was served longest ago comes first. Locks
+# nothing.
 _IN_ORDER: Final = """
 WITH running AS (
   SELECT user_id, count(*) AS n FROM portal_requestedwork
@@ -19,16 +20,16 @@ waiting AS (
 """
 _ORDER: Final = "ORDER BY turn, served_at NULLS FIRST, id"
 
-# Locks the row that it takes. Its transaction holds an advisory lock, so that no two count at the same time what a
-# person has running. Kinds that this version does not do are left to the workers of another.
+# Locks the row that it takes. Its transaction holds an advisory lock, so that no two count a person's running pieces at
+# the same time. Kinds that this version does not know are left to workers of another.
 TAKE: Final = f"""{_IN_ORDER}
 UPDATE portal_requestedwork SET started_at = %(now)s, ntries = ntries + 1
  WHERE id = (SELECT id FROM waiting WHERE nrunning < %(per_person)s AND kind = ANY (%(kinds)s) {_ORDER} LIMIT 1)
 RETURNING id, kind, subject
 """
 
-# One statement: what it puts back may be taken by another worker at once. Locks the rows that were begun, in the order
-# of their numbers, as two may put back the same ones.
+# One statement, as another worker may take what it puts back at once. Locks the rows that were begun, in the order of
+# their numbers, as two workers may put back the same ones.
 PUT_BACK: Final = """
 WITH begun AS (
   SELECT id, ntries >= %(max_tries)s AS is_given_up FROM portal_requestedwork
@@ -41,8 +42,8 @@ UPDATE portal_requestedwork w
 RETURNING w.subject, b.is_given_up
 """
 
-# The place and the seconds until it begins, of some that wait; 0 and 0 of those that run. The seconds are NULL if
-# nothing runs, or if work of some kind before it was never finished in the days that are kept. Locks nothing.
+# The place of some waiting pieces and the seconds until they begin; 0 and 0 for running ones. The seconds are NULL if
+# nothing is running, or if some kind of work before it was never finished in the days that are kept. Locks nothing.
 STANDINGS: Final = f"""{_IN_ORDER},
 mean AS (
   SELECT kind, avg(extract(epoch FROM finished_at - started_at))::float8 AS secs

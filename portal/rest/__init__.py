@@ -1,9 +1,9 @@
-"""The REST API, /api/v1/: what all of its views share, its errors, its description. docs/reference/api.md has examples.
+"""The REST API, /api/v1/: what its views share, its errors, its description. docs/reference/api.md has examples.
 
-The addresses themselves belong to the apps: a module ``rest`` of the use case, or a package of that name.
+The endpoints belong to the apps, in a module or package ``rest`` of the use case.
 """
 
 from typing import Final
 
 VERSION: Final = "1.0"
-"""The first number is that of the addresses, and changes when programs would break; the second counts additions."""
+"""The first number is that of the addresses, and changes if programs would break; the second counts additions."""

@@ -1,6 +1,6 @@
-"""The API's description (OpenAPI) in the parts that its page shows: groups of operations, parameters and fields.
+"""The API's description (OpenAPI), split into what its page shows: groups of operations, parameters and fields.
 
-Pure: the description as a mapping in, rows for tables out.
+Pure: turns the description, a mapping, into rows for tables.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any, Final
 
 Schema = Mapping[str, Any]
 METHODS: Final = ("get", "post", "put", "patch", "delete")
-# Fields of lists of objects, and no deeper.
+# Fields of objects in lists, and no deeper.
 _MAX_DEPTH: Final = 4
 _FORMATS: Final = {
     "date": "date, such as 2026-03-02",
@@ -31,7 +31,7 @@ _TYPES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A parameter, or a field of a body or an answer: ``kind`` says in words what it may be.
+    """A parameter, or a field of a body or an answer; ``kind`` says in words which values it may have.
 
     ``options``: all values, if there are few; ``place`` of a parameter: query or path.
     """
@@ -47,7 +47,7 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """A method of an address: what it is for, what it takes and what it answers."""
+    """A method of an address: its purpose, its input and its answers."""
 
     key: str
     method: str
@@ -64,7 +64,7 @@ class Operation:
 
 
 def groups_of(description: Schema) -> dict[str, list[Operation]]:
-    """The operations by what they are about, in the order of the description."""
+    """The operations by subject, in the order of the description."""
     groups: dict[str, list[Operation]] = {}
     for path, methods in description["paths"].items():
         for method in METHODS:
@@ -110,7 +110,7 @@ def _parameter(description: Schema, parameter: Schema) -> Value:
 
 
 def _fields(description: Schema, schema: Schema, before: str = "", depth: int = 0) -> Iterator[Value]:
-    """The fields of an object, those of objects in it after it under the name of both, such as ``results[].day``."""
+    """The fields of an object, each followed by those of objects in it, under both names, such as ``results[].day``."""
     whole = _resolved(description, schema)
     if whole.get("type") == "array":
         yield from _fields(description, whole.get("items", {}), f"{before}[]", depth)
@@ -124,7 +124,7 @@ def _fields(description: Schema, schema: Schema, before: str = "", depth: int = 
 
 
 def _resolved(description: Schema, schema: Schema) -> Schema:
-    """The schema itself where it only names one, or is the one known part of several."""
+    """Resolve a schema that only names another one, or that has one known part of several."""
     parts = schema.get("allOf") or schema.get("oneOf")
     if parts:
         return {**_resolved(description, parts[0]), **schema}
@@ -136,7 +136,7 @@ def _resolved(description: Schema, schema: Schema) -> Schema:
 
 
 def _kind(description: Schema, schema: Schema) -> str:
-    """What a value may be, in words: "whole number, 1 to 1000; 100 if left out"."""
+    """A value's type in words: "whole number, 1 to 1000; 100 if left out"."""
     whole = _resolved(description, schema)
     if whole.get("type") == "array":
         text = f"list: {_kind(description, whole.get('items', {}))}"
@@ -156,13 +156,13 @@ def _limits(schema: Schema) -> str:
         return f", at most {schema['maxLength']} characters"
     if low is None and high is None:
         return ""
-    # The largest id says nothing to a reader.
+    # The largest id is meaningless to readers.
     if high is None or high >= 2**53:
         return f", at least {low}" if low is not None else ""
     return f", {low} to {high}" if low is not None else f", at most {high}"
 
 
 def _about(part: Schema) -> str:
-    """The description without the list of values, which stands beside it; a model's field has a title at least."""
+    """The description without the list of values, which is shown beside it; for a model's field at least a title."""
     text = part.get("description") or part.get("title", "")
     return "\n".join(line for line in text.splitlines() if not line.startswith("* `")).replace("`", "").strip()

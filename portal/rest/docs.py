@@ -1,4 +1,4 @@
-"""The page of the API: its description in words, to be tried out by anyone who is signed in."""
+"""The API's page: its description in words, which anyone signed in can try out."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from portal.rest.description import Operation, Schema, groups_of
 
 @require_safe
 def docs(request: HttpRequest) -> HttpResponse:
-    """The API's description, to be tried out by anyone who is signed in."""
+    """Show the API's description, which anyone signed in can try out."""
     context = {"groups": _groups(get_language() or ""), "schema_url": reverse("api_schema"), "version": VERSION}
     return render(request, "portal/api_docs.html", context)
 
 
 @cache
 def _groups(_language: str) -> dict[str, list[Operation]]:
-    """The operations, which are the same for everybody; to find them takes a fifth of a second."""
+    """The operations, which are the same for everybody; cached, as finding them takes a fifth of a second."""
     description: Schema = SchemaGenerator().get_schema(public=True)
     return groups_of(description)

@@ -1,4 +1,4 @@
-"""Fields of the API's results that several apps have."""
+"""Fields that several apps' API results have."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class AmountField(serializers.CharField):
 
 
 class WholeNumberParam(serializers.IntegerField):
-    """A parameter that is a whole number in plain digits: no spaces, points or underscores, which Python would read."""
+    """A parameter that is a whole number in plain digits; Python would also read spaces, points and underscores."""
 
     def to_internal_value(self, data: Any) -> int:
         if not (isinstance(data, str) and _WHOLE.fullmatch(data)):

@@ -1,4 +1,4 @@
-"""Errors of the REST API in one shape, wherever they come from: problem details (RFC 9457)."""
+"""Errors of the REST API in one form, wherever they come from: problem details (RFC 9457)."""
 
 from __future__ import annotations
 
@@ -18,35 +18,35 @@ from rest_framework.views import exception_handler
 CONTENT_TYPE: Final = "application/problem+json"
 QUOTA_EXCEEDED: Final = "https://iana.org/assignments/http-problem-types#quota-exceeded"
 QUOTA: Final = "minute"
-"""The name of the limit on requests, in the header fields and in the problem of going beyond it."""
+"""The name of the limit on requests, in header fields and in the problem of exceeding it."""
 PATHS: Final = re.compile(r"/+api(/|$)")
 _NOT_CACHED: Final = {"Cache-Control": "private, no-store"}
 
 
 class Conflict(APIException):
-    """The request does not go with what is there."""
+    """The request contradicts the present state."""
 
     status_code = HTTPStatus.CONFLICT
 
 
 class BodyTooLong(APIException):
-    """A body beyond the limit of its address, which is not read."""
+    """A body beyond its address's limit, which is not read."""
 
     status_code = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
 
 
 def is_asked(request: HttpRequest) -> bool:
-    """Whether the request is one to the API, and is to be answered as programs read it."""
+    """Whether the request is to the API, and is answered in a form for programs."""
     return PATHS.match(request.path_info) is not None
 
 
 def problem_reply(status: int, detail: str) -> JsonResponse:
-    """The answer where no view of the API is at work."""
+    """The answer outside of the API's views."""
     return JsonResponse(_problem(status, detail), status=status, content_type=CONTENT_TYPE, headers=_NOT_CACHED)
 
 
 def handle(error: Exception, context: dict[str, Any]) -> Response | None:
-    """The answer to what a view raised; None for a fault of ours, and for what others answer."""
+    """The answer to an error in a view; None for a fault of ours, and for errors that others answer."""
     if isinstance(error, SuspiciousOperation):
         error = ParseError("The request cannot be read.")
     if isinstance(error, Http404):
@@ -65,7 +65,7 @@ def handle(error: Exception, context: dict[str, Any]) -> Response | None:
 
 @csrf_exempt
 def unknown_address(request: HttpRequest) -> HttpResponseBase:
-    """The answer to a program that asks below /api/ for what there is not. One slash that is missing is no fault."""
+    """Answer a program that asks for an unknown address below /api/. One missing slash is no error."""
     path = request.path_info
     if not path.endswith("/") and _is_known(f"{path}/"):
         address = request.get_full_path(force_append_slash=True)
@@ -94,7 +94,7 @@ def _problem_of(status: int, data: Any) -> dict[str, Any]:
 
 
 def _errors(data: Any, field: str = "") -> Iterator[tuple[str, str]]:
-    """Each message with the path of its value, in the nesting of fields and lists that the serializers give."""
+    """Yield each message with the path of its value, following the serializers' nesting of fields and lists."""
     if isinstance(data, Mapping):
         for name, inside in data.items():
             if name == "non_field_errors":

@@ -1,4 +1,4 @@
-"""The API's description (OpenAPI 3): what views do not say of themselves, as all of them have it in common."""
+"""Additions to the API's description (OpenAPI 3): what all views have in common, and do not say themselves."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from portal.rest.problems import CONTENT_TYPE
 from portal.sign_in.throttle import API_WINDOW_SECS
 
 _ALL: Final = {
-    "400": "A parameter or field is unknown, missing or has an impossible value, or the body is no JSON.",
-    "401": "There is no token, or it is not valid any more.",
+    "400": "A parameter or field is unknown, missing or has an impossible value, or the body is not JSON.",
+    "401": "The token is missing, or no longer valid.",
     "403": "The token lacks the scope, or the account the right.",
-    "406": "The Accept header leaves no JSON.",
+    "406": "The Accept header excludes JSON.",
     "429": "There were too many requests.",
     "503": "The database or the storage cannot be reached; nothing was changed.",
 }
-_OF_ONE: Final = {"404": "There is none of this number, or it is somebody else's."}
+_OF_ONE: Final = {"404": "Nothing has this id, or it belongs to somebody else."}
 _OF_BODIES: Final = {
     "413": "The body is too long.",
-    "415": "The body is not said to be JSON.",
+    "415": "The Content-Type is not JSON.",
 }
 _PROBLEM: Final = {"$ref": "#/components/schemas/Problem"}
 _FIELD_PROBLEM: Final = {
@@ -41,9 +41,9 @@ _PROBLEM_DETAILS: Final = {
         "errors": {
             "type": "array",
             "items": {"$ref": "#/components/schemas/FieldProblem"},
-            "description": "Each value that is refused.",
+            "description": "Each refused value.",
         },
-        "violated-policies": {"type": "array", "items": {"type": "string"}, "description": "The limit, of a 429."},
+        "violated-policies": {"type": "array", "items": {"type": "string"}, "description": "The limit, for 429."},
     },
     "required": ["type", "title", "status", "detail"],
 }
@@ -65,7 +65,7 @@ _HEADERS: Final[dict[str, dict[str, Any]]] = {
 
 
 def add_common(result: dict[str, Any], generator: Any, request: Any, public: bool) -> dict[str, Any]:
-    """A hook of drf-spectacular: adds problems and header fields to each operation."""
+    """Add problems and header fields to each operation; a hook of drf-spectacular."""
     result["components"]["headers"] = _HEADERS
     result["components"]["schemas"] |= {"FieldProblem": _FIELD_PROBLEM, "Problem": _PROBLEM_DETAILS}
     for path, methods in result["paths"].items():
@@ -81,8 +81,8 @@ def add_common(result: dict[str, Any], generator: Any, request: Any, public: boo
                     if method == "get":
                         response["headers"] |= _named("ETag")
             if method == "get":
-                responses["412"] = _problem("412", "It is not as If-Match says.")
-                responses["304"] = {"description": "It is as If-None-Match says.", "headers": _named("ETag")}
+                responses["412"] = _problem("412", "It does not match If-Match.")
+                responses["304"] = {"description": "It matches If-None-Match.", "headers": _named("ETag")}
             operation["responses"] = dict(sorted(responses.items()))
     return result
 

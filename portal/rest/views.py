@@ -1,6 +1,6 @@
 """What all views of the REST API share: authentication, scopes, limits, conditional requests, and pages by cursor.
 
-A request names a token in its Authorization header, or comes from somebody signed in on the site. Views read only,
+A request has a token in its Authorization header, or comes from somebody signed in on the site. Views are read-only
 unless they say otherwise.
 """
 
@@ -42,7 +42,7 @@ _Object = TypeVar("_Object", bound=Model)
 
 
 class TokenAuthentication(BaseAuthentication):
-    """``Authorization: Bearer cobble_…``."""
+    """Authenticates by ``Authorization: Bearer cobble_…``."""
 
     def authenticate(self, request: Request) -> tuple[User, ApiToken] | None:
         kind, _, text = get_authorization_header(request).partition(b" ")
@@ -50,9 +50,9 @@ class TokenAuthentication(BaseAuthentication):
             return None
         token = find_valid_token(text.strip().decode("ascii", "replace"))
         if token is None:
-            raise AuthenticationFailed("This token is not valid, or not any more. Make one at /account/tokens/.")
+            raise AuthenticationFailed("This token is not valid, or no longer valid. Make one at /account/tokens/.")
         if are_rights_held(token.user):
-            raise AuthenticationFailed("This operator's rights are held. Another superuser has to allow them again.")
+            raise AuthenticationFailed("This operator's rights are withheld. Another superuser has to restore them.")
         if lacks_second_factor(token.user):
             raise AuthenticationFailed("Operators need a second factor: set one up at /account/2fa/.")
         return token.user, token
@@ -72,7 +72,7 @@ class TokenScheme(OpenApiAuthenticationExtension):
 
 
 class HasScope(BasePermission):
-    """A signed-in user may read all of their own data; a token, the data that its scopes name."""
+    """A signed-in user may read all of their own data; a token, the data of its scopes."""
 
     def has_permission(self, request: Request, view: APIView) -> bool:
         if not isinstance(request.user, User):
@@ -84,7 +84,7 @@ class HasScope(BasePermission):
 
 
 class NestedJSONParser(JSONParser):
-    """JSON, which may not be nested without end."""
+    """JSON with a limit on its nesting."""
 
     def parse(self, *args: Any, **kwargs: Any) -> Any:
         try:
@@ -98,7 +98,7 @@ class NoQuery(serializers.Serializer[Any]):
 
 
 class PageQuery(serializers.Serializer[Any]):
-    """Which part of a list."""
+    """The part of a list."""
 
     limit = WholeNumberParam(min_value=1, max_value=MAX_LIMIT, default=DEFAULT_LIMIT, help_text="Results per page.")
     cursor = serializers.CharField(
@@ -107,7 +107,7 @@ class PageQuery(serializers.Serializer[Any]):
 
 
 class ListQuery(PageQuery):
-    """Which part of a list, and from which end."""
+    """The part of a list, and from which end."""
 
     order = serializers.ChoiceField(
         choices=["oldest", "newest"], default="oldest", help_text="Which come first, by their ids."
@@ -115,7 +115,7 @@ class ListQuery(PageQuery):
 
 
 class ApiView(APIView):
-    """A view of the API. ``scope``: the scope that a token needs; ``query_class``: the parameters that there are."""
+    """A view of the API. ``scope``: the one that a token needs; ``query_class``: the known parameters."""
 
     scope: ClassVar[str]
     query_class: ClassVar[type[serializers.Serializer[Any]]] = NoQuery
@@ -128,15 +128,15 @@ class ApiView(APIView):
     quota: throttle.Quota | None = None
 
     def check_throttles(self, request: Request) -> None:
-        """Count the request of this volunteer, by all tokens together."""
+        """Count the request of this volunteer, over all tokens together."""
         self.quota = throttle.count_api(self.volunteer.pk)
         if self.quota is not None and self.quota.is_spent:
             self.throttled(request, self.quota.wait_secs)
 
     def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
-        """Say what is left of the quota, and answer 304 where the asker has the same already.
+        """Add what is left of the quota, and answer 304 if the client has the same content already.
 
-        An answer is for one person, by their token or session: no cache shares it, and none gives it out unasked.
+        An answer is for one person, by their token or session: no cache may share it, or reuse it without asking.
         """
         answer: HttpResponseBase = super().finalize_response(request, response, *args, **kwargs)
         if request.method in _READS and answer.status_code < 400:
@@ -154,20 +154,20 @@ class ApiView(APIView):
 
     @property
     def volunteer(self) -> User:
-        """The person whose data the request reads; `HasScope` has made sure that there is somebody."""
+        """The person whose data the request reads; `HasScope` has ensured that there is one."""
         user = self.request.user
         if not isinstance(user, User):
             raise NotAuthenticated
         return user
 
     def no_query(self) -> None:
-        """Refuse parameters, where the method has none."""
+        """Refuse parameters if the method has none."""
         self.query(NoQuery)
 
     def query(self, query_class: type[serializers.Serializer[Any]] | None = None) -> dict[str, Any]:
-        """The request's parameters, checked; an unknown one is refused, as leaving it out would give other data."""
+        """The request's parameters, checked; an unknown one is refused, as ignoring it would return other data."""
         params = self.request.query_params
-        # As a plain mapping: of a form, empty values would be passed over.
+        # As a plain mapping: empty values of a form would be ignored.
         serializer = (query_class or self.query_class)(data=params.dict())
         if unknown := sorted(set(params) - set(serializer.fields)):
             names = ", ".join(serializer.fields) or "none"
@@ -192,14 +192,14 @@ class ApiView(APIView):
             raise ParseError("There is no body, or Content-Length does not say how long it is.")
         if int(length) > self.max_body_nbytes:
             raise BodyTooLong(f"The body may have at most {self.max_body_nbytes} bytes.")
-        # What HttpRequest.body keeps it in
+        # Where HttpRequest.body stores it
         self.request._request._body = self.request._request.read(int(length))
         return self.request.data
 
     def id_page(
         self, rows: QuerySet[_Object], query: dict[str, Any], represent: Callable[[_Object], dict[str, Any]]
     ) -> Response:
-        """A page of rows in the order of their ids."""
+        """A page of rows, ordered by id."""
         return self.page(self.id_rows(rows, query), query["limit"], lambda row: str(row.pk), represent)
 
     def id_rows(self, rows: QuerySet[_Object], query: dict[str, Any]) -> list[_Object]:
@@ -227,7 +227,7 @@ class ApiView(APIView):
 
 
 class OperatorView(ApiView):
-    """The base of operators' views. It takes tokens alone, as a session may be older than the admin would accept.
+    """The base of operators' views. It accepts only tokens, as a session may be older than the admin would accept.
 
     A token needs the scope, and its owner the right.
     """
@@ -240,23 +240,23 @@ class OperatorView(ApiView):
 
 
 def unless_known(request: Request, etag: str, answer: Response | None = None) -> HttpResponseBase | None:
-    """The answer, or 304 or 412, as the request's conditions say; None for no answer yet, where it has to be made."""
+    """Check the request's conditions: the answer, or 304 or 412; None if the answer has yet to be made."""
     conditional = get_conditional_response(request._request, etag=etag, response=answer)
     if conditional is not None and conditional.status_code == HTTPStatus.PRECONDITION_FAILED:
-        conditional = problem_reply(HTTPStatus.PRECONDITION_FAILED, "It is not as If-Match says.")
+        conditional = problem_reply(HTTPStatus.PRECONDITION_FAILED, "It does not match If-Match.")
     if conditional is not None:
         conditional.headers["ETag"] = etag
     return conditional
 
 
 def _etag(answer: Response) -> str:
-    """The tag of the answer's content; weak, as it may be compressed on its way."""
+    """The tag of the answer's content; weak, as it may be compressed for the transfer."""
     answer.render()
     return f'W/"{hashlib.blake2b(answer.rendered_content, digest_size=16).hexdigest()}"'
 
 
 def _read_id_cursor(query: dict[str, Any]) -> int | None:
-    """The id that the page before ended with; None for the first page."""
+    """The last id of the page before; None for the first page."""
     text = query.get("cursor")
     if text is None:
         return None
@@ -266,12 +266,12 @@ def _read_id_cursor(query: dict[str, Any]) -> int | None:
 
 
 def id_field(what: str) -> WholeNumberParam:
-    """A parameter that limits a list to what belongs to one row."""
-    return WholeNumberParam(min_value=1, max_value=MAX_ID, required=False, help_text=f"Only of this {what}.")
+    """A parameter that limits a list to one row's."""
+    return WholeNumberParam(min_value=1, max_value=MAX_ID, required=False, help_text=f"Only those of this {what}.")
 
 
 def page_of(result: type[serializers.Serializer[Any]], name: str) -> serializers.Serializer[Any]:
-    """The form of a page of these results, for the API's description."""
+    """The serializer of a page of these results, for the API's description."""
     fields = {
         "next": serializers.URLField(allow_null=True, help_text="The next page; null on the last one."),
         "results": result(many=True),

@@ -1,1 +1,1 @@
-"""What tells a sign-in by its owner from others: counted failures, known devices, names of browsers."""
+"""Telling the owner's sign-ins from others': counted failures, known devices, names of browsers."""

@@ -1,6 +1,6 @@
 """A readable name for a browser, made from its User-Agent: "Firefox 128 (Windows)", the same in all languages. Pure.
 
-A User-Agent also names the browsers that its own imitates, so the rarer names are looked for first.
+A User-Agent also names the browsers that its own imitates, so the rarer names are tried first.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _SHOWN_CHARS: Final = 60
 
 
 def browser_name(user_agent: str) -> str:
-    """Browser with its version, and system; for an unknown program the beginning of its User-Agent."""
+    """The browser with its version, and the system; for an unknown program the beginning of its User-Agent."""
     matches = ((pattern.search(user_agent), name) for pattern, name in _PATTERNS)
     browser = next((f"{name} {match[1]}" for match, name in matches if match), "")
     if not browser:

@@ -1,7 +1,7 @@
-"""Which browsers, computers and addresses an account knows: their failed logins are counted apart.
+"""The browsers, computers and addresses that an account knows: their failed logins are counted separately.
 
-Otherwise a stranger with wrong passwords could keep the owner out. A browser is known by a cookie that it got when it
-signed in, a computer by the id that the site handed to it, an address by a login or key in the last 90 days.
+Otherwise a stranger with wrong passwords could lock the owner out. A browser is known by a cookie that it got when it
+signed in, a computer by the id that the site gave it, an address by a login or key in the last 90 days.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _GAVE_ACCESS: Final = (SecurityEvent.Kind.LOGIN, SecurityEvent.Kind.KEY_MADE, Se
 
 
 def of_client(user: User | None, address: str, host_token: str) -> str:
-    """The name of the counter for a BOINC client: its computer's, else its address's; empty for strangers."""
+    """The name of a BOINC client's counter: its computer's, else its address's; empty for strangers."""
     if user is None:
         return ""
     if host_token and Host.objects.filter(token=host_token, owner=user).exists():
@@ -33,7 +33,7 @@ def of_client(user: User | None, address: str, host_token: str) -> str:
 
 
 def of_browser(user: User | None, request: HttpRequest) -> str:
-    """The name of the counter for a browser: by its cookie, else by its address."""
+    """The name of a browser's counter, by its cookie, else by its address."""
     if user is None:
         return ""
     try:
@@ -47,14 +47,14 @@ def of_browser(user: User | None, request: HttpRequest) -> str:
 
 
 def remember_browser(request: HttpRequest, response: HttpResponseBase, user: User) -> None:
-    """Give a browser that has just signed in the cookie by which the account knows it."""
+    """Give a browser that has just signed in the cookie that makes it known to the account."""
     if of_browser(user, request).startswith("browser "):
         return
     try:
         others = signing.loads(request.COOKIES.get(settings.KNOWN_BROWSER_COOKIE_NAME, ""), salt=_SALT)
     except signing.BadSignature:
         others = []
-    # The people of one household share a browser.
+    # People of one household may share a browser.
     devices = [[user.pk, secrets.token_hex(8)], *others][:5]
     response.set_cookie(
         settings.KNOWN_BROWSER_COOKIE_NAME,
@@ -72,7 +72,7 @@ def _of_address(user: User, address: str) -> str:
 
 
 def _known_networks(user: User) -> set[str]:
-    """Where the account was used from since its owner last took it back; at most the newest events count."""
+    """The networks that the account was used from since its owner last took it back, by the newest events."""
     events = SecurityEvent.objects.filter(user=user, kind__in=_GAVE_ACCESS).exclude(address="").order_by("-at", "-pk")
     networks: set[str] = set()
     for kind, address in events.values_list("kind", "address")[:_EVENTS_LOOKED_AT]:

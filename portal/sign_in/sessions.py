@@ -1,9 +1,9 @@
-"""Sessions of browsers. The cookie's value is in the browser alone: the table has a keyed hash of it.
+"""Sessions of browsers. Only the browser has the cookie's value: the table has a keyed hash of it.
 
-So neither a copy of the database nor a statement that somebody smuggles in gives a cookie. What a session holds is
-encrypted, such as the secret of an authenticator app that is being set up, and bound to its row: anyone who may write
-to the table cannot give a session of their own the content of another one. Both are made with SECRET_KEY, so another
-one ends all sessions.
+So neither a copy of the database nor an injected statement gives anyone a cookie. A session's content, such as the
+secret of an authenticator app that is being set up, is encrypted and bound to its row: anyone who can write to the
+table cannot give their own session the content of another. Both depend on SECRET_KEY, so that changing it ends all
+sessions.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _USER_AGENT_CHARS: Final = 200
 
 
 def stored_key(cookie: str) -> str:
-    """The key under which the session of this cookie is stored."""
+    """The key under which the cookie's session is stored."""
     return salted_hmac("portal.sign_in.sessions", cookie, algorithm="sha256").hexdigest()
 
 
@@ -38,7 +38,7 @@ def _place(key: str) -> sealing.Place:
 
 
 def content_of(key: str, session_data: str) -> dict[str, Any]:
-    """What the session that is stored under this key holds; nothing if that cannot be read."""
+    """The content of the session stored under this key; empty if it cannot be read."""
     try:
         text = sealing.unseal(settings.SECRET_KEY, _place(key), session_data.encode())
     except sealing.UnsealableError:
@@ -48,7 +48,7 @@ def content_of(key: str, session_data: str) -> dict[str, Any]:
 
 
 class SessionStore(DatabaseSessionStore):
-    """Django's sessions in the database, under another key than the cookie's value, with whose they are.
+    """Django's sessions in the database, with their owner, under a key other than the cookie's value.
 
     As everywhere in Django, ``session_key`` is the cookie's value.
     """
@@ -60,7 +60,7 @@ class SessionStore(DatabaseSessionStore):
         return sealing.seal(settings.SECRET_KEY, _place(stored_key(self.session_key or "")), content).decode()
 
     def decode(self, session_data: str | bytes) -> dict[str, Any]:
-        """What is stored; nothing if it was stored with another SECRET_KEY, or is another session's."""
+        """The stored content; empty if it was stored with another SECRET_KEY, or belongs to another session."""
         return content_of(stored_key(self.session_key or ""), str(session_data))
 
     @classmethod
@@ -92,7 +92,7 @@ class SessionStore(DatabaseSessionStore):
         if cookie := session_key or self.session_key:
             Session.objects.filter(session_key=stored_key(cookie)).delete()
 
-    # Django's own ways of doing these in a thread, in place of its statements for an event loop.
+    # Run Django's own methods in a thread, in place of its statements for an event loop.
     acreate = SessionBase.acreate
     adelete = SessionBase.adelete
     aexists = SessionBase.aexists
@@ -101,13 +101,13 @@ class SessionStore(DatabaseSessionStore):
 
 
 def idle_secs(session: SessionBase, now: dt.datetime) -> float:
-    """How long ago somebody was last known to use this session."""
+    """How long ago this session was last known to be used."""
     assert isinstance(session, SessionStore)
     return (now - (session.active_at or now)).total_seconds()
 
 
 def note_activity(session: SessionBase, now: dt.datetime) -> None:
-    """Note that somebody uses this session; its content, which another request may be changing, is left alone."""
+    """Record that this session is in use, without touching its content, which another request may be changing."""
     assert isinstance(session, SessionStore)
     session.active_at = now
     Session.objects.filter(session_key=stored_key(session.session_key or "")).update(active_at=now)
@@ -115,7 +115,7 @@ def note_activity(session: SessionBase, now: dt.datetime) -> None:
 
 @dataclass(frozen=True, slots=True)
 class SignedInBrowser:
-    """A browser that is signed in, as it was at its login."""
+    """A signed-in browser, as it was at its login."""
 
     key: str
     at: dt.datetime
@@ -124,7 +124,7 @@ class SignedInBrowser:
 
 
 def note_browser(session: SessionBase, address: str, user_agent: str) -> None:
-    """Write down which browser has just signed in, at once: what ends all sessions must end this one, too."""
+    """Store which browser has just signed in, at once, so that ending all sessions ends this one, too."""
     assert isinstance(session, SessionStore)
     session.active_at = timezone.now()
     session[_BROWSER] = {
@@ -136,7 +136,7 @@ def note_browser(session: SessionBase, address: str, user_agent: str) -> None:
 
 
 def signed_in_browsers(user: User) -> list[SignedInBrowser]:
-    """The user's sessions that are alive, the oldest login first."""
+    """The user's live sessions, oldest login first."""
     rows = Session.objects.filter(user=user, expire_date__gt=Now())
     return sorted((_browser(row) for row in rows), key=lambda browser: browser.at)
 
@@ -148,5 +148,5 @@ def _browser(row: Session) -> SignedInBrowser:
 
 
 def end_sessions(user: User, but: str | None = None) -> None:
-    """Log the user out on every device; ``but``: the cookie of a session that goes on."""
+    """Log the user out on every device; ``but``: the cookie of a session that stays."""
     Session.objects.filter(user=user).exclude(session_key=stored_key(but) if but else "").delete()

@@ -1,9 +1,9 @@
-"""Limits on client logins by password and on the REST API, counted in Valkey, against guessing and floods.
+"""Limits against guessing and floods, on client logins by password and on the REST API, counted in Valkey.
 
-Counters of failures (per address; per account and, apart, per computer, browser or address that the account knows) and
-one of all checks per address, each in a fixed window.
-Accounts and addresses are counted under hashes, so no e-mail or IP address is kept. While Valkey is down
-nothing is limited and a warning is logged: volunteers keep attaching, and the slow hash still slows guessing.
+There are counters of failures (per address; per account and, separately, per computer, browser or address that the
+account knows) and one of all checks per address, each in a fixed window.
+Accounts and addresses are counted under hashes, so that no e-mail or IP address is stored. While Valkey is down,
+nothing is limited and a warning is logged: volunteers can still attach, and the slow hash still slows down guessing.
 """
 
 from __future__ import annotations
@@ -35,13 +35,12 @@ CHECKS_WINDOW_SECS: Final = 60
 API_WINDOW_SECS: Final = 60
 NEW_ACCOUNTS_PER_HOUR: Final = 20
 NEW_TEAMS_PER_DAY: Final = 5
-"""PDF files and pictures of certificates that a person can have made."""
 PROJECT_ACCOUNTS_PER_HOUR: Final = 20
-"""Logins and keys of accounts at projects that a person can have tried: nobody guesses passwords there from here."""
+"""Logins and keys at projects that a person can try: nobody can guess passwords there from here."""
 LOOK_UPS_PER_HOUR: Final = 60
 """Addresses for alerts that a person can enter; each is looked up, which may take seconds."""
-# Slow hashes that may be computed at once in this process, and how long a login waits for a slot. So logins cannot
-# take all threads.
+# Slow hashes computed at once in this process, and how long a login waits for a slot, so that logins cannot take all
+# threads.
 CONCURRENT_CHECKS: Final = 2
 HASH_SLOT_WAIT_SECS: Final = 5.0
 VALKEY_TIMEOUT_SECS: Final = 1.0
@@ -51,7 +50,7 @@ _hash_slots = threading.BoundedSemaphore(CONCURRENT_CHECKS)
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """Requests that somebody has in a window, how many remain of them, and the seconds until the next window."""
+    """A window's quota of requests, how many remain, and the seconds until the next window."""
 
     limit: int
     remaining: int
@@ -60,7 +59,7 @@ class Quota:
 
 
 class Throttled(Exception):
-    """Too much was tried; ``until`` is when the next attempt will be looked at (aware, UTC)."""
+    """There were too many attempts; ``until``: when the next one is admitted (aware, UTC)."""
 
     def __init__(self, until: datetime) -> None:
         super().__init__(f"throttled until {until:%H:%M:%S} UTC")
@@ -72,7 +71,7 @@ class NoHashSlot(Exception):
 
 
 def admit(address: str) -> None:
-    """Let an attempt from this address go on, and count it as a check; raises Throttled."""
+    """Admit an attempt from this address, and count it as a check; raises Throttled."""
     network = network_of(address)
     _refuse_if_spent(_failures(), "address", network)
     checks = RateLimitItemPerSecond(settings.CLIENT_PASSWORD_CHECKS_PER_MINUTE, CHECKS_WINDOW_SECS)
@@ -80,7 +79,7 @@ def admit(address: str) -> None:
 
 
 def admit_to_account(login: str, device: str) -> None:
-    """Let an attempt go on to this account's password check; raises Throttled.
+    """Admit an attempt to this account's password check; raises Throttled.
 
     ``device``: what the account knows the caller by (portal/sign_in/known_devices.py). Strangers share one counter.
     """
@@ -88,7 +87,7 @@ def admit_to_account(login: str, device: str) -> None:
 
 
 def count_failure(login: str, address: str, device: str) -> None:
-    """Remember a wrong password, or an account that does not exist, against the account and the address."""
+    """Count a wrong password, or an unknown account, for the account and the address."""
     try:
         limiter = _limiter()
         limiter.hit(_failures(), "account", _digest(f"{login} {device}"))
@@ -98,12 +97,12 @@ def count_failure(login: str, address: str, device: str) -> None:
 
 
 def admit_new_account(address: str) -> None:
-    """Count an account made from this address; raises Throttled."""
+    """Count an account opened from this address; raises Throttled."""
     _take(RateLimitItemPerSecond(NEW_ACCOUNTS_PER_HOUR, 3600), "new-accounts", network_of(address))
 
 
 def count_api(user_id: int) -> Quota | None:
-    """Count a request of this user to the REST API; None while nothing is limited."""
+    """Count a user's request to the REST API; None while nothing is limited."""
     item = RateLimitItemPerSecond(settings.API_REQUESTS_PER_MINUTE, API_WINDOW_SECS)
     try:
         limiter, whom = _limiter(), _digest(str(user_id))
@@ -126,25 +125,25 @@ def admit_new_team(user_id: int) -> None:
 
 
 def admit_look_up(user_id: int) -> None:
-    """Let somebody enter an address for alerts, and count it; raises Throttled."""
+    """Count an address for alerts that a user enters; raises Throttled."""
     _take(RateLimitItemPerSecond(LOOK_UPS_PER_HOUR, 3600), "look_ups", str(user_id))
 
 
 def admit_project_account(user_id: int) -> None:
-    """Let somebody have a project asked for an account, and count it; raises Throttled."""
+    """Count a request for an account at a project; raises Throttled."""
     _take(RateLimitItemPerSecond(PROJECT_ACCOUNTS_PER_HOUR, 3600), "project-accounts", str(user_id))
 
 
 def admit_key(address: str) -> None:
-    """Let a client key from this address be looked up; raises Throttled after too many wrong ones."""
+    """Admit a look-up of a client key from this address; raises Throttled after too many wrong ones."""
     _refuse_if_spent(_failures(), "address", network_of(address))
 
 
 def count_wrong_key(address: str, key: str = "") -> None:
-    """Remember a wrong key or token against the address, as a wrong password.
+    """Count a wrong key or token for the address, like a wrong password.
 
-    ``key``: a wrong one counts once within the time of the limit, however often it comes. Computers that were installed
-    with one mistyped token repeat it, and guess nothing.
+    ``key``: a wrong one counts once within the window, however often it comes: computers installed with one mistyped
+    token repeat it, and guess nothing.
     """
     network = network_of(address)
     try:
@@ -157,7 +156,7 @@ def count_wrong_key(address: str, key: str = "") -> None:
 
 @contextmanager
 def hash_slot() -> Iterator[None]:
-    """Hold one of the few slots for slow hashes; raises NoHashSlot when none comes free in time."""
+    """Hold one of the few slots for slow hashes; raises NoHashSlot if none becomes free in time."""
     if not _hash_slots.acquire(timeout=HASH_SLOT_WAIT_SECS):
         raise NoHashSlot
     try:
@@ -167,7 +166,7 @@ def hash_slot() -> Iterator[None]:
 
 
 def network_of(address: str) -> str:
-    """What counts as one address: an IPv4 address, or an IPv6 network (/64), which one person or household has."""
+    """What counts as one address: an IPv4 address, or an IPv6 network (/64), as a person or household has."""
     try:
         ip = ip_address(address)
     except ValueError:
@@ -210,6 +209,6 @@ def _limiter() -> FixedWindowRateLimiter:
 
 @lru_cache(maxsize=4)
 def _limiter_at(url: str) -> FixedWindowRateLimiter:
-    # One try and a short time-out: a login must not hang while Valkey is away.
+    # One try and a short time-out: a login must not hang while Valkey is unreachable.
     pool = ConnectionPool.from_url(url, socket_timeout=VALKEY_TIMEOUT_SECS, retry=Retry(NoBackoff(), 0))
     return FixedWindowRateLimiter(RedisStorage("redis://", connection_pool=pool, key_prefix="limits"))

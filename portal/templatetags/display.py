@@ -1,4 +1,4 @@
-"""How numbers, sizes, speeds and times look on every page: as the visitor's language writes them, with their unit.
+"""Numbers, sizes, speeds and times on pages: in the format of the visitor's language, with units.
 
 Exact values are on hover. Separators and dates are those of portal/languages/formats.
 """
@@ -25,10 +25,10 @@ from portal.sign_in.browsers import browser_name
 register = template.Library()
 
 MICRO = 1_000_000
-_THIN = "\u202f"  # narrow no-break space: between groups of digits
+_THIN = "\u202f"  # narrow no-break space, between groups of digits
 _NBSP = "\u00a0"
 _RAISED = str.maketrans("-0123456789", "\u207b\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079")
-_NOTHING: Final = mark_safe("\u2013")  # an en dash where there is no number
+_NOTHING: Final = mark_safe("\u2013")  # an en dash for a missing number
 _MICRO_SECS_A_DAY = 86_400 * MICRO
 _MAX_EXACT = 1e15
 
@@ -76,7 +76,7 @@ def credit(micro: float | None) -> SafeString:
 
 @register.filter
 def credits(number: float | None) -> SafeString:
-    """A number of credits, as `credit` shows micro-credits; one larger than any job can bring is shortened."""
+    """A number of credits, in the form of `credit`; one larger than any job can bring is shortened."""
     if number is not None and not abs(number) <= _MAX_EXACT:
         return format_html("{}", significant(number))
     return credit(None if number is None else number * MICRO)
@@ -84,7 +84,7 @@ def credits(number: float | None) -> SafeString:
 
 @register.filter
 def secs(number: float | None) -> SafeString:
-    """Seconds of run time, as `duration` shows micro-seconds; a dash for values that no clock can have measured."""
+    """Seconds of run time, in the form of `duration`; a dash for values that no clock can have measured."""
     return duration(number * MICRO if number is not None and 0 <= number <= _MAX_EXACT else None)
 
 
@@ -115,7 +115,7 @@ def duration(micro: float | None) -> SafeString:
 
 @register.filter
 def roughly(secs: float) -> str:
-    """Seconds of an estimate: "a minute" for less than that, else whole minutes, or hours with a digit."""
+    """Seconds of an estimate: "a minute" for less than that, else whole minutes, or hours with a decimal."""
     minutes = math.ceil(secs / 60)
     if minutes < 2:
         return _("a minute")
@@ -126,13 +126,13 @@ def roughly(secs: float) -> str:
 
 @register.filter
 def count(number: int | None) -> str:
-    """A whole number with thin spaces."""
+    """A whole number with thin spaces between groups of digits."""
     return _NOTHING if number is None else _grouped(number)
 
 
 @register.filter
 def plural(number: int | None, words: str) -> str:
-    """A whole number with its word: ``3|plural:"job,jobs"`` → "3 jobs". The words are in the catalogue as a plural."""
+    """A whole number with its noun: ``3|plural:"job,jobs"`` → "3 jobs". The catalogue has the nouns as a plural."""
     one, many = words.split(",")
     return f"{count(number)}{_NBSP}{ngettext(one, many, number or 0)}"
 
@@ -149,13 +149,13 @@ def speed(flops: float | None) -> str:
 
 @register.filter
 def browser(user_agent: str) -> SafeString:
-    """A browser's name, version and system; all that it says of itself on hover."""
+    """A browser's name, version and system, with its full User-Agent on hover."""
     return format_html('<span title="{}">{}</span>', user_agent, browser_text(user_agent))
 
 
 @register.filter
 def browser_text(user_agent: str) -> str:
-    """A browser's name, version and system, as for mails."""
+    """A browser's name, version and system, as text for mails."""
     return browser_name(user_agent) if user_agent.strip() else _("an unknown program")
 
 
@@ -172,7 +172,7 @@ def nbytes(number: float | None) -> str:
 
 @register.filter
 def percent(fraction: float | None) -> str:
-    """A fraction of 1 as whole per cent; what is there but rounds to nothing is "< 1 %"."""
+    """A fraction of 1 as whole per cent; more than nothing that rounds to zero is "< 1 %"."""
     if fraction is None:
         return _NOTHING
     if 0 < fraction < 0.005:
@@ -181,7 +181,7 @@ def percent(fraction: float | None) -> str:
 
 
 def ago_text(secs: float) -> str:
-    """How long ago something was, after this many seconds."""
+    """How long ago something was, given the seconds."""
     if secs >= 86_400:
         days = int(secs // 86_400)
         return ngettext("%(number)s\u00a0day ago", "%(number)s\u00a0days ago", days) % {"number": _grouped(days)}
@@ -192,7 +192,7 @@ def ago_text(secs: float) -> str:
 
 @register.filter
 def ago(moment: dt.datetime | None) -> SafeString:
-    """How long ago something was, the exact UTC time on hover; "never" for nothing."""
+    """How long ago something was, with the exact UTC time on hover; "never" for None."""
     if moment is None:
         return format_html("{}", _("never"))
     text = ago_text((timezone.now() - moment).total_seconds())
@@ -200,16 +200,16 @@ def ago(moment: dt.datetime | None) -> SafeString:
 
 
 def _exact(moment: dt.datetime) -> tuple[str, str]:
-    """A point in time for programs, and for people who want to know exactly."""
+    """A point in time for programs, and exactly for people."""
     utc = moment.astimezone(dt.UTC)
     return utc.isoformat(), f"{utc:%Y-%m-%d %H:%M:%S} UTC"
 
 
 @register.filter
 def moment(value: dt.datetime | None) -> SafeString:
-    """A point in time in the visitor's zone, exact UTC on hover.
+    """A point in time in the visitor's zone, with exact UTC on hover.
 
-    While the zone is not known, it is shown in UTC, and a script puts the browser's own time in its place.
+    If the zone is unknown, it is in UTC, and a script replaces it with the browser's local time.
     """
     if value is None:
         return _NOTHING
@@ -221,7 +221,7 @@ def moment(value: dt.datetime | None) -> SafeString:
 
 @register.filter
 def moment_text(value: dt.datetime | None) -> str:
-    """A moment as text alone, for attributes and sentences: with "UTC" unless the visitor's zone is known."""
+    """A point in time as plain text, for attributes and sentences: with "UTC" unless the visitor's zone is known."""
     if value is None:
         return _NOTHING
     text = date_format(zones.local(value).replace(tzinfo=None), "DATETIME_FORMAT")
@@ -230,7 +230,7 @@ def moment_text(value: dt.datetime | None) -> str:
 
 @register.filter
 def day(value: dt.date | None) -> str:
-    """A day, by default a UTC day, as the language writes dates."""
+    """A day, by default a UTC day, in the language's format."""
     if value is None:
         return _NOTHING
     if isinstance(value, dt.datetime):
@@ -285,5 +285,5 @@ register.filter("sentence", sentences.sentence)
 
 @register.filter
 def supplied(value: str) -> str:
-    """A text that comes with this software, in the page's language; one of the operator's as it is."""
+    """A text that comes with this software, in the page's language; an operator's text as it is."""
     return supplied_texts.shown(value)

@@ -1,4 +1,4 @@
-"""Small drawings as SVG, without scripts: a bar for a part of a whole, and a row of thin bars for a month."""
+"""Small drawings in SVG, without scripts: a bar for a fraction, and a row of thin bars for a month."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from portal.templatetags.display import day as day_text
 register = template.Library()
 
 DATA_COLOURS: Final = 8
-"""The number of colours for data in the palette of static/portal/tokens.css."""
+"""The number of data colours in static/portal/tokens.css."""
 
 _STEP, _GAP, _HEIGHT = 10, 2, 64
 
 
 @register.simple_tag
 def bar(fraction: float, colour: int | str) -> SafeString:
-    """A horizontal bar, ``fraction`` (0 to 1) of its space long; the number stands beside it as text."""
+    """A horizontal bar, ``fraction`` (0 to 1) of its space long; the number is beside it as text."""
     width = f"{max(0.0, min(1.0, fraction)) * 100:.1f}%"
     return format_html(
         '<svg class="bar data-{}" width="100%" height="8" aria-hidden="true">'
@@ -38,7 +38,7 @@ def bar(fraction: float, colour: int | str) -> SafeString:
 
 @register.simple_tag
 def part_to_come(amount: float, to_come: float) -> SafeString:
-    """A bar of what is there, and hatched behind it what is still to come; the numbers stand beside it as text."""
+    """A bar for an amount, followed by a hatched one for what is still to come; the numbers are beside it as text."""
     width = f"{100 * amount / (amount + to_come):.1f}%"
     return format_html(
         '<svg class="bar bar--hatched" width="100%" height="10" aria-hidden="true">'
@@ -52,7 +52,7 @@ def part_to_come(amount: float, to_come: float) -> SafeString:
 
 
 def round_up(value: float) -> float:
-    """The next of 1, 2, 5, 10, 20 …: where an axis may end."""
+    """The next of 1, 2, 5, 10, 20 …, for the end of an axis."""
     if value <= 0:
         return 1.0
     power = 10.0 ** math.floor(math.log10(value))
@@ -61,7 +61,7 @@ def round_up(value: float) -> float:
 
 @register.simple_tag
 def day_bars(days: Sequence[tuple[dt.date, float]], most: float, label: str) -> SafeString:
-    """Bars for days, zero-based, ``most`` of them as high as the drawing; the last one (not over yet) paler."""
+    """Zero-based bars for days, where ``most`` fills the height; the last one (not over yet) is paler."""
     bars = []
     for index, (_day, amount) in enumerate(days):
         height = max(1.0, amount / most * _HEIGHT) if amount else 0.0
@@ -78,11 +78,11 @@ def day_bars(days: Sequence[tuple[dt.date, float]], most: float, label: str) -> 
 
 @register.simple_tag
 def sparkline(days: Sequence[tuple[dt.date, int]]) -> SafeString:
-    """Bars for days with micro-credits, zero-based, the last one (today, not over yet) paler."""
+    """Zero-based bars for days with micro-credits; the last one (today, not over yet) is paler."""
     highest = max((amount for _day, amount in days), default=0)
     bars = []
     for index, (day, amount) in enumerate(days):
-        # Whatever is not zero must be visible: at least a pixel.
+        # Anything above zero must be visible: at least one pixel.
         height = max(1.0, amount / highest * (_HEIGHT - 2)) if amount else 0.0
         classes = "spark__today" if index == len(days) - 1 else "spark__day"
         words = {"day": day_text(day), "number": credit_text(amount)}

@@ -1,4 +1,4 @@
-"""How figures of the dashboard look: a value with its unit, and the last day as a line."""
+"""Figures of the dashboard: a value with its unit, and the last day as a line."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ def figure_value(figure: Figure, value: float | None) -> str:
 
 @register.simple_tag
 def figure_line(figure: Figure, points: Points) -> SafeString | str:
-    """The last day as a line, zero-based; the numbers are on the figure's page."""
+    """The last day as a zero-based line; the numbers are on the figure's page."""
     if len(points) < 2:
         return ""
     first, last = points[0][0], points[-1][0]
     highest = max(value for _, value in points)
     lowest = min(0.0, *(value for _, value in points))
     height = (highest - lowest) or 1.0
-    shown = " ".join(
+    line = " ".join(
         f"{(at - first) / ((last - first) or 1) * _WIDTH:.1f},"
         f"{_HEIGHT - 2 - (value - lowest) / height * (_HEIGHT - 4):.1f}"
         for at, value in points
@@ -73,13 +73,13 @@ def figure_line(figure: Figure, points: Points) -> SafeString | str:
         label,
         _HEIGHT - 1,
         _WIDTH,
-        shown,
+        line,
     )
 
 
 @register.filter
 def figure_cell(cell: str | dict[str, str]) -> str:
-    """A cell of a table as it was kept (portal.dashboard.registry.Table)."""
+    """A stored cell of a table (portal.dashboard.registry.Table)."""
     if isinstance(cell, dict) and "all" in cell:
         return _("%(number)s of %(all)s") % cell
     if isinstance(cell, dict):
@@ -89,7 +89,7 @@ def figure_cell(cell: str | dict[str, str]) -> str:
 
 @register.filter
 def ago(at: dt.datetime | float | None, now: dt.datetime) -> str:
-    """A time, or a Unix time, as how long ago it was."""
+    """How long ago a time, or a Unix time, was."""
     if at is None:
         return _("never")
     return display.ago_text(now.timestamp() - (at.timestamp() if isinstance(at, dt.datetime) else at))
@@ -97,7 +97,7 @@ def ago(at: dt.datetime | float | None, now: dt.datetime) -> str:
 
 @register.filter
 def secs_text(secs: float | None) -> str:
-    """A run time: with a digit below ten seconds."""
+    """A run time, with one decimal below ten seconds."""
     if secs is None:
         return _NOTHING
     return display.localised(f"{secs:.1f} s") if secs < 10 else span(secs)

@@ -1,4 +1,4 @@
-"""Landmarks for the theme of the operators' room, whose frame has none."""
+"""Landmarks for the admin theme's frame, which has none."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _SCROLLS: Final = re.compile(r" data-simplebar(?=[ >])")
 
 @register.filter
 def with_landmarks(frame: SafeString) -> SafeString:
-    """The theme's frame with its main part marked, and a name of its own for each part that scrolls by itself."""
+    """The theme's frame with its main part marked, and a unique name for each part that scrolls separately."""
     numbers = itertools.count(1)
 
     def named(_: re.Match[str]) -> str:
-        name = gettext("Part %(number)s that scrolls") % {"number": next(numbers)}
+        name = gettext("Scrolling part %(number)s") % {"number": next(numbers)}
         return f' data-simplebar data-simplebar-aria-label="{escape(name)}"'
 
     return SafeString(_SCROLLS.sub(named, frame.replace(MAIN, f'{MAIN} role="main"', 1)))

@@ -1,4 +1,4 @@
-"""Texts of operators, in Markdown, as HTML that is safe whatever they wrote."""
+"""Operators' texts in Markdown as HTML that is safe whatever they wrote."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from markdown_it import MarkdownIt
 
 register = template.Library()
 
-# HTML in the text is shown as it was typed, and links lead to web pages only. Pictures would tell their servers who
-# reads.
+# HTML in the text is shown as typed, and links lead to web pages only. Pictures would tell their servers who reads the
+# page.
 _RENDERER: Final = MarkdownIt("commonmark", {"html": False, "breaks": True}).disable("image")
 
 
 @register.filter
 def markdown(text: str) -> SafeString:
-    """The text as HTML; everything in it is escaped but what Markdown makes of it."""
+    """The text as HTML; everything except Markdown's own markup is escaped."""
     return SafeString(_RENDERER.render(text))

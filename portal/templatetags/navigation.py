@@ -1,4 +1,4 @@
-"""Links of the header and of the account's pages: each knows whether it leads to the page that is shown."""
+"""Links of the header and of the account's pages, which are marked if they lead to the present page."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ register = template.Library()
 
 
 def _link(context: dict[str, Any], name: str, label: str, *, below: bool) -> SafeString:
-    """An ``a`` element to the named page, marked when it is the present one (or, ``below``, leads to it)."""
+    """An ``a`` element to the named page, marked if that is the present one (or, with ``below``, one above it)."""
     url = _url_of(name)
     if not url:
         return mark_safe("")
@@ -46,7 +46,7 @@ def menu_link(context: dict[str, Any], name: str, label: str) -> SafeString:
 
 @register.simple_tag(takes_context=True)
 def app_links(context: dict[str, Any], place: str) -> SafeString:
-    """Links of a place to pages of other apps, extras above all (`portal.extras.LinkPlace`)."""
+    """Links in this place to pages of other apps, mostly extras (`portal.extras.LinkPlace`)."""
     between = " · " if place == LinkPlace.PROJECT else "\n"
     links = [(link.view, str(link.title)) for link in _links_of_apps(LinkPlace(place))]
     return format_html_join(between, "{}", ((_link(context, *link, below=False),) for link in links))
@@ -92,7 +92,7 @@ _GROUPS: Final[tuple[tuple[LinkPlace, StrOrPromise, tuple[tuple[str, StrOrPromis
 
 @dataclass(frozen=True, slots=True)
 class AccountPage:
-    """A page about the account."""
+    """A page of the account."""
 
     title: str
     url: str
@@ -101,7 +101,7 @@ class AccountPage:
 
 @dataclass(frozen=True, slots=True)
 class AccountGroup:
-    """Pages about the account that belong together; the group leads to the first one."""
+    """Account pages that belong together; the group leads to the first one."""
 
     title: str
     pages: list[AccountPage]
@@ -117,7 +117,7 @@ class AccountGroup:
 
 @register.simple_tag(takes_context=True)
 def account_groups(context: dict[str, Any]) -> list[AccountGroup]:
-    """The groups of pages about the account, with those of other apps; the page that is shown is marked."""
+    """The groups of account pages, with those of other apps; the present page is marked."""
     request = context.get("request")
     path = request.path if request is not None else ""
     groups = []
@@ -131,7 +131,7 @@ def account_groups(context: dict[str, Any]) -> list[AccountGroup]:
 
 
 def _url_of(view: str) -> str:
-    """Its address; empty for a part of the site that this installation does not have (settings.ROOMS)."""
+    """The view's address; empty for a part of the site that this installation does not have (settings.ROOMS)."""
     if view == "login_name" and not settings.LOGIN_BY_USER_NAME:
         return ""
     try:

@@ -1,4 +1,4 @@
-"""How to reach those who run the site, for mails: these have no request, and so no context of the site."""
+"""How to reach the site's operators, for mails, which have no request and so no site context."""
 
 from __future__ import annotations
 

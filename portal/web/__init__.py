@@ -1,1 +1,1 @@
-"""What all pages and the REST API share: middleware, template context, and the base of the API views."""
+"""Shared by all pages and the REST API: middleware, template context, and the base of the API views."""

@@ -1,4 +1,4 @@
-"""Compresses pages, JSON and downloads of text on their way to browsers and programs; static files are compressed once.
+"""Compresses pages, JSON and text downloads for browsers and programs; static files are compressed in advance.
 
 Replies to BOINC clients never come here (`ClientMiddleware`): they are short, and most requests are theirs.
 """
@@ -21,13 +21,13 @@ _TYPES: Final = (
 
 
 class CompressionMiddleware(GZipMiddleware):
-    """Django's gzip, with its random length against BREACH, for text alone.
+    """Django's gzip for text only, with its random length against BREACH.
 
-    A reply that says ``no-transform`` goes out as it is: readers of the statistics compare its ETag.
+    A reply with ``no-transform`` is left as it is: readers of the statistics compare its ETag.
     """
 
     def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
-        """The reply, compressed if the reader takes gzip."""
+        """Compress the reply if the reader accepts gzip."""
         if not response.headers.get("Content-Type", "").startswith(_TYPES):
             return response
         if "no-transform" in response.headers.get("Cache-Control", ""):

@@ -21,17 +21,17 @@ def site(request: HttpRequest) -> dict[str, object]:
         "contact": settings.CONTACT,
         "contact_link": settings.CONTACT_LINK,
         "version": __version__,
-        # From the cache
+        # Cached
         "has_about": SimpleLazyObject(has_about),
         "signup_open": settings.SIGNUP_OPEN,
-        # Read from the database only where a template uses it.
+        # Read from the database only if a template uses it.
         "passkeys_unavailable": SimpleLazyObject(lambda: why_unavailable(request)),
         "email_to_confirm": SimpleLazyObject(lambda: _email_to_confirm(request)),
     }
 
 
 def _email_to_confirm(request: HttpRequest) -> str:
-    """The signed-in person's address if they never confirmed it, else nothing: the reason for a reminder."""
+    """The signed-in person's address if it was never confirmed, else "": the reason for a reminder."""
     user = getattr(request, "user", None)
     if user is None or not user.is_authenticated:
         return ""

@@ -42,10 +42,10 @@ PROBES: Final = frozenset({"/healthz", "/readyz", "/metrics"})
 class ClientMiddleware:
     """Hands requests of BOINC clients straight to their view: no session, no cookies, no redirects, no CSRF.
 
-    Addresses that the project had before it moved here become ours.
+    Addresses that the project had before it moved here are mapped to ours.
 
-    Needed only where Django is served alone: otherwise the event loop answers clients (`portal.clients`). Probes of
-    load balancers, which come under any host name, are handled the same way.
+    Needed only if Django is served alone: otherwise the event loop answers clients (`portal.clients`). Probes of load
+    balancers, which use any host name, are handled in the same way.
     """
 
     def __init__(self, get_response: Handler) -> None:
@@ -73,7 +73,7 @@ class ClientMiddleware:
 
 
 class SiteLinksMiddleware:
-    """Whole addresses, as in mails and in the API's answers, begin as SITE_URL does, whatever the Host header says."""
+    """Makes absolute addresses, as in mails and the API's answers, begin with SITE_URL, whatever the Host header is."""
 
     def __init__(self, get_response: Handler) -> None:
         self.get_response = get_response
@@ -85,12 +85,12 @@ class SiteLinksMiddleware:
             own = f"{site.scheme}://{site.netloc}{request.get_full_path()}"
             return str(iri_to_uri(own if location is None else urljoin(own, str(location))))
 
-        request.build_absolute_uri = site_address  # type: ignore[method-assign]  # all that make addresses ask it
+        request.build_absolute_uri = site_address  # type: ignore[method-assign]  # whoever makes addresses calls it
         return self.get_response(request)
 
 
 class RequestLogMiddleware:
-    """One line per request, with an id that the reply and every other line of the request carry too."""
+    """Writes one line per request, with an id that the reply and all other lines of the request carry, too."""
 
     def __init__(self, get_response: Handler) -> None:
         self.get_response = get_response
@@ -122,9 +122,9 @@ class RequestLogMiddleware:
 
 
 class NoStoreMiddleware:
-    """Nothing that somebody sees while signed in is kept by a browser or proxy, unless the view itself allows it.
+    """Keeps browsers and proxies from storing what somebody sees while signed in, unless the view itself allows it.
 
-    Who uses the same computer later must not find it by going back.
+    The next user of the same computer must not find it by going back.
     """
 
     def __init__(self, get_response: Handler) -> None:
@@ -133,14 +133,14 @@ class NoStoreMiddleware:
     def __call__(self, request: HttpRequest) -> HttpResponse:
         response = self.get_response(request)
         session = request.session
-        # A page that did not look into the session is the same for everybody.
+        # A page that did not use the session is the same for everybody.
         if session.accessed and SESSION_KEY in session and not response.has_header("Cache-Control"):
             response.headers["Cache-Control"] = "private, no-store"
         return response
 
 
 class OperatorIdleMiddleware(MiddlewareMixin):
-    """Has operators sign in again who have done nothing for STAFF_IDLE_SECS. Their pages that refresh do not count."""
+    """Makes operators who were idle for STAFF_IDLE_SECS sign in again. Pages that refresh themselves do not count."""
 
     def process_view(self, request: HttpRequest, view: object, args: object, kwargs: object) -> HttpResponse | None:
         limit_secs, user = settings.STAFF_IDLE_SECS, request.user
@@ -159,7 +159,7 @@ class OperatorIdleMiddleware(MiddlewareMixin):
         return None
 
 
-# What signing in and setting up a second factor need: allauth adds none while an address waits for its confirmation.
+# What signing in and setting up a second factor need: allauth adds none while an address awaits its confirmation.
 _WITHOUT_SECOND_FACTOR: Final = (
     "account/2fa/",
     "account/confirm-email/",
@@ -179,9 +179,9 @@ _HELD: Final = _(
 
 
 class SecondFactorMiddleware(MiddlewareMixin):
-    """Leads operators without a second factor to the page where they set one up, whatever page they wanted.
+    """Leads operators without a second factor from any page to the one where they set one up.
 
-    Those whose rights are held get no page at all: they could set up a factor and be taken for the operator later.
+    Those whose rights are withheld get no page at all: they could set up a factor and pass as the operator later.
     """
 
     def process_view(self, request: HttpRequest, view: object, args: object, kwargs: object) -> HttpResponse | None:
@@ -202,7 +202,7 @@ class SecondFactorMiddleware(MiddlewareMixin):
 
 
 class PasswordChangedMiddleware(MiddlewareMixin):
-    """Leads who was signed in with a password that has just been changed to the login."""
+    """Leads somebody whose password has just been changed back to the login."""
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
         return redirect("account_login") if isinstance(exception, PasswordChanged) else None
@@ -222,7 +222,7 @@ class ContentPolicyMiddleware(CSPMiddleware):
 
 
 class WhoChangesMiddleware:
-    """Settings that are changed while a request is answered are kept under the name of the person who asked."""
+    """Records changes of settings during a request in the name of the person who made it."""
 
     def __init__(self, get_response: Handler) -> None:
         self.get_response = get_response

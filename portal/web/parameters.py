@@ -1,4 +1,4 @@
-"""Parameters of an address that its page does not have."""
+"""Refuses parameters that a page does not know."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from django.utils.translation import gettext
 
 
 def unknown_parameters(names: Iterable[str], known: Iterable[str]) -> list[str]:
-    """A sentence for each parameter that an address may not have: a misspelt one would be ignored, and all be shown."""
+    """A sentence for each unknown parameter of an address: a misspelt one would be ignored, and everything shown."""
     there = list(known)
     refusal = gettext("There is no parameter “%(name)s”. There are: %(known)s.")
     return [refusal % {"name": name[:40], "known": ", ".join(there)} for name in names if name not in there]

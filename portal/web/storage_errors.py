@@ -1,4 +1,4 @@
-"""While the object storage cannot be asked, requests that need it are told to come again."""
+"""Answers requests that need the object storage while it is unreachable: try again."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ RETRY_SECS: Final = 60
 
 
 class StorageErrorMiddleware(MiddlewareMixin):
-    """503 instead of 500: what was asked for changed nothing, and may be asked for again."""
+    """Answers 503 instead of 500: nothing was changed, and the request may be repeated."""
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
         if not isinstance(exception, StorageError):

@@ -1,4 +1,4 @@
-"""What people and scripts see while the database cannot be reached: a sentence, 503, and when to come back."""
+"""Answers people and scripts while the database is unreachable: a sentence, 503, and when to try again."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _REPEATABLE: Final = "database_is_worth_repeating"
 
 
 class DatabaseMiddleware:
-    """Does what only reads once more if its connection was lost."""
+    """Repeats a read-only request once if its connection was lost."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
@@ -42,7 +42,7 @@ class DatabaseMiddleware:
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """Django's handler of faults, called while one is handled: some of them are no faults of ours."""
+    """Django's handler of errors, called while one is handled; some are not our faults."""
     error = sys.exc_info()[1]
     if error is None or not is_database_lost(error):
         if is_asked(request):

@@ -1,1 +1,1 @@
-"""Bytes and text of BOINC's protocols, turned into dataclasses and back: tags, hardware, keys, signatures. Pure."""
+"""BOINC's protocols as bytes and text, turned into dataclasses and back: tags, hardware, keys, signatures. Pure."""

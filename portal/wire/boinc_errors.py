@@ -1,4 +1,4 @@
-"""BOINC's error numbers as far as this site sends or reads them (BOINC protocol, section 12)."""
+"""The BOINC error numbers that this site sends or reads (BOINC protocol, section 12)."""
 
 from typing import Final
 

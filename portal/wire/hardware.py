@@ -1,7 +1,7 @@
-"""Read a computer's hardware from the client's <host_info> (BOINC protocol, host description and coprocessors).
+"""Reads a computer's hardware from the client's <host_info> (BOINC protocol, host description and coprocessors).
 
-Every number has a range that holds any real machine. A number outside it is left out and listed as a fault: a strange
-computer is no reason to refuse its report. Pure: bytes in, dataclasses out.
+Every number has a range that includes any real machine. A number outside it is left out and listed as a fault: a
+strange computer is no reason to refuse its report. Pure: bytes in, dataclasses out.
 """
 
 import hashlib
@@ -18,8 +18,8 @@ _MAX_BYTES: Final = 1e18
 _MAX_FLOPS: Final = 1e18
 _MIB: Final = 1 << 20
 
-# Fields that change while the hardware stays the same. Swap grows and shrinks on some systems, the time of a
-# benchmark matters only when its result changed, and requests to schedulers say there how much work is wanted.
+# Fields that change while the hardware stays the same. Swap grows and shrinks on some systems, the time of a benchmark
+# matters only if its result changed, and requests to schedulers include how much work is wanted.
 _VOLATILE = re.compile(
     rb"<(d_free|m_swap|p_calculated|ip_addr|domain_name|available_ram|req_secs|req_instances|estimated_delay)>"
     rb"[^<]*+</\1>"
@@ -61,7 +61,7 @@ class Coproc:
 
 @dataclass(frozen=True, slots=True)
 class Distro:
-    """A Linux below Windows (WSL). ``is_allowed``: its owner lets BOINC use it; ``docker_version`` is empty without."""
+    """A Linux under Windows (WSL). ``is_allowed``: its owner lets BOINC use it; ``docker_version``: empty without."""
 
     name: str
     system: str
@@ -71,7 +71,7 @@ class Distro:
 
 @dataclass(frozen=True, slots=True)
 class Containers:
-    """What a computer can run containers in: its own Docker (or Podman), and those in Linux below Windows."""
+    """The means of a computer to run containers: its own Docker (or Podman), and those in Linux under Windows."""
 
     docker_version: str = ""
     distros: tuple[Distro, ...] = ()
@@ -82,7 +82,7 @@ NO_CONTAINERS: Final = Containers()
 
 @dataclass(frozen=True, slots=True)
 class Hardware:
-    """A computer's hardware, as its client reports it. None: absent or out of range (then in `faults`).
+    """A computer's hardware, as reported by its client. None: absent or out of range (then in `faults`).
 
     timezone in seconds east of UTC; p_fpops, p_iops in operations/s of one processor; p_membw in bytes/s;
     p_calculated: Unix time of the benchmark; m_* and d_* in bytes.
@@ -156,19 +156,19 @@ def hardware_digest(host_info: bytes) -> bytes:
 
 def free_disk(host_info: bytes) -> bytes:
     """Return the text of <d_free>, b"" when there is none."""
-    # Looking for the text is much faster than for the pattern.
+    # Searching for the text is much faster than for the pattern.
     start = host_info.find(b"<d_free>")
     match = _D_FREE.search(host_info, start) if start >= 0 else None
     return match[1] if match else b""
 
 
 def names_containers(host_info: bytes) -> bool:
-    """Whether it says anything of Docker or WSL, as clients since 8.2 do."""
+    """Whether it mentions Docker or WSL, as clients since 8.2 do."""
     return b"<docker_version>" in host_info or b"<distro>" in host_info
 
 
 def parse_containers(host_info: bytes) -> Containers:
-    """Return what the inside of a <host_info> says of Docker and of WSL (BOINC's lib/hostinfo and lib/wslinfo)."""
+    """Return what the inside of a <host_info> says about Docker and WSL (BOINC's lib/hostinfo and lib/wslinfo)."""
     if not names_containers(host_info):
         return NO_CONTAINERS
     begin = host_info.find(b"<wsl>")

@@ -1,4 +1,4 @@
-"""Files with secrets and pairs of signing keys, made if they are missing."""
+"""Creates files with secrets, and pairs of signing keys, if they are missing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from portal.wire import signing
 
 
 def make_file(path: Path, text: str, mode: int = 0o600) -> None:
-    """Make the file unless it is there; never a part of it, for another process or after a power cut."""
+    """Create the file if it is missing; never a partial one, for another process or after a power cut."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with NamedTemporaryFile("w", dir=path.parent, encoding="ascii") as file:
         file.write(text)
@@ -29,10 +29,10 @@ def make_file(path: Path, text: str, mode: int = 0o600) -> None:
 
 
 def make_pair_if_missing(private: Path, public: Path) -> bool:
-    """Make the pair if its public part is not there; True if it was made. Only its owner can read the private part.
+    """Create the pair if its public part is missing; True if it was created. Only its owner can read the private part.
 
-    A private part that is there stays: a crash may have come before the public one was made. Raises SigningError if it
-    is no key.
+    An existing private part stays: a crash may have come before the public one was made. Raises SigningError if it is
+    not a key.
     """
     if public.exists():
         return False

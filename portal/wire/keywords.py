@@ -1,7 +1,7 @@
-"""BOINC's keywords: what projects are about and where they are at home. Pure.
+"""BOINC's keywords: the fields of science and the places of projects. Pure.
 
-The numbers are those that clients forward to project schedulers (BOINC protocol, AM RPC reply, user_keywords), so
-they are never changed and never used again. data/keywords.csv has one keyword a line, parents before their children.
+The numbers are those that clients forward to project schedulers (BOINC protocol, AM RPC reply, user_keywords), so they
+are never changed or reused. data/keywords.csv has one keyword a line, parents before their children.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ PLACE: Final = "place"
 
 @dataclass(frozen=True, slots=True)
 class Keyword:
-    """One keyword. ``kin``: its own number and those of all that it is part of, itself first."""
+    """One keyword. ``kin``: its own number and those of all its ancestors, itself first."""
 
     id: int
     category: str
@@ -27,7 +27,7 @@ class Keyword:
 
     @property
     def level(self) -> int:
-        """0 for a keyword that is part of no other."""
+        """0 for a keyword without a parent."""
         return len(self.kin) - 1
 
 
@@ -38,30 +38,30 @@ def _read(path: Path) -> dict[int, Keyword]:
             id_ = int(row["id"])
             above = keywords[int(row["parent"])].kin if row["parent"] else ()
             if id_ in keywords:
-                raise ValueError(f"{path.name}: keyword {id_} is there twice")
+                raise ValueError(f"{path.name}: keyword {id_} occurs twice")
             keywords[id_] = Keyword(id_, row["category"], row["name"], (id_, *above))
     return keywords
 
 
 KEYWORDS: Final[Mapping[int, Keyword]] = _read(Path(__file__).parent / "data" / "keywords.csv")
-"""All keywords by number; each comes before those that are part of it."""
+"""All keywords by number; each comes before its descendants."""
 
 
 def known(ids: Iterable[int]) -> frozenset[int]:
-    """Those of the numbers that are keywords."""
+    """The numbers that are keywords."""
     return frozenset(id_ for id_ in ids if id_ in KEYWORDS)
 
 
 def kin(ids: Iterable[int]) -> frozenset[int]:
-    """The keywords and all that they are part of; a number that is no keyword is its own only kin."""
+    """The keywords and all their ancestors; an unknown number has only itself."""
     return frozenset(kin_id for id_ in ids for kin_id in (KEYWORDS[id_].kin if id_ in KEYWORDS else (id_,)))
 
 
 def under(category: str) -> Iterator[Keyword]:
-    """The keywords of a category, each followed by those that are part of it."""
+    """The keywords of a category, each followed by its descendants."""
     return (keyword for keyword in KEYWORDS.values() if keyword.category == category)
 
 
 def names(ids: Collection[int]) -> list[str]:
-    """Names of keywords, in the order of the tree; numbers that are no keywords are left out."""
+    """Names of keywords, in the order of the tree; unknown numbers are left out."""
     return [keyword.name for id_, keyword in KEYWORDS.items() if id_ in ids]

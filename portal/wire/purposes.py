@@ -1,10 +1,10 @@
-"""What each of BOINC's signing keys may sign: one kind of text for each purpose, and nothing that has another meaning.
+"""What each of BOINC's signing keys may sign: one kind of text for each purpose, and nothing with another meaning.
 
-A signature says nothing of its purpose: it covers the MD5 of a text, and clients accept it wherever that text fits. So
-a program file that reads as a key would be a change of the code-signing key, signed by the project. Everything that
-signs goes through `sign`, which looks at the text first.
+A signature does not state its purpose: it covers the MD5 of a text, and clients accept it wherever that text fits. So a
+program file that reads as a key would be a change of the code-signing key, signed by the project. Everything that
+signs calls `sign`, which checks the text first.
 
-Pure: text and bytes in, signatures out. Every refusal is a SigningError that names the text it was taken for.
+Pure: text and bytes in, signatures out. Every refusal is a SigningError that says what the text was taken for.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from portal.wire.signing import PrivateKey, SigningError
 
 MAX_URL_NBYTES: Final = 255
 HEAD_NBYTES: Final = 64 * 1024
-"""As much of a text as is looked at. Clients keep 4,095 bytes of a key, and 255 of an address."""
+"""How much of a text is checked. Clients keep 4,095 bytes of a key, and 255 of an address."""
 
 
 class Purpose(StrEnum):
-    """What a signature is for. The first two are the code-signing key's, the last the account manager's."""
+    """The purpose of a signature. The first two are the code-signing key's, the last the account manager's."""
 
     PROGRAM = "a program file"
     NEXT_KEY = "the next code-signing key"
     PROJECT_URL = "the URL of a project"
 
 
-# Scanners of clients of all ages taken together: white space, a sign and further text in the first line are skipped by
-# some, white space before the digits too. One byte is enough for them: the rest is what their memory had there.
+# All that clients of any age scan: some skip white space, a sign and further text in the first line, and white space
+# before the digits, too. One byte is enough for them: the rest is what was in their memory.
 _KEY: Final = re.compile(rb"\s*[+-]?[0-9][^\n]*\n\s*[+-]?[0-9A-Fa-f]")
-# Programs do not agree where the host of an address with a backslash, or with @ before its first slash, ends.
+# Programs disagree on where the host ends in an address with a backslash, or with an @ before its first slash.
 _URL: Final = re.compile(rb"https?://[^\s<>\\/@?#]+/(?:[^\s<>\\]*/)?")
 _OTHER_TEXTS: Final[Mapping[Message, re.Pattern[bytes]]] = {
     Message("text_url"): re.compile(rb"\s*https?://\S+\s*\Z", re.IGNORECASE),
@@ -50,7 +50,7 @@ _OTHER_TEXTS: Final[Mapping[Message, re.Pattern[bytes]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What is to be signed: its beginning without white space before it, its size, its MD5, and its SHA-256."""
+    """Content to be signed: its beginning without leading white space, its size, its MD5, and its SHA-256."""
 
     head: bytes
     nbytes: int
@@ -94,14 +94,14 @@ def sign(purpose: Purpose, content: Content, key: PrivateKey) -> str:
 
 
 def sign_program_again(md5: str, signature: str, old: PrivateKey, new: PrivateKey, keys: Collection[str] = ()) -> str:
-    """Return the new key's signature of a program that the old one has signed; the program itself is not there.
+    """Return the new key's signature of a program that the old key signed; the program itself is not needed.
 
-    ``keys``: the MD5s of all texts of keys that the old one has signed, also for changes that were given up. Raises
-    SigningError if the old key has not signed it as a program.
+    ``keys``: the MD5s of all texts of keys that the old one signed, also for cancelled changes. Raises SigningError if
+    the old key did not sign it as a program.
     """
     if not signing.verify_md5(md5, signature, old.public_key()):
         raise SigningError(Message("md5_not_signed", md5=md5[:40]))
-    # The old key has signed one more text by then, which everybody may read.
+    # By then the old key has signed one more text, which is public.
     digests = {content_of(text).md5 for key in (old, new) for text in _texts_of(key)}
     if md5.lower() in digests.union(keys):
         raise SigningError(Message("md5_of_key"))
@@ -123,7 +123,7 @@ def _check_program(content: Content) -> None:
 
 def _check_next_key(content: Content) -> None:
     text = content.head.decode("ascii", "replace")
-    # Exactly what is sent: clients strip white space before they compare, and read no other line ends.
+    # Exactly what is sent: clients strip white space before they compare, and accept no other line ends.
     exact = signing.public_key_text(signing.parse_public_key(text)).strip()
     if content.nbytes != len(content.head) or text != exact:
         raise SigningError(Message("key_not_clean"))

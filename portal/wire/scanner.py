@@ -1,4 +1,4 @@
-"""Read the tags of BOINC clients' messages, which look like XML and often are not.
+"""Reads the tags of BOINC clients' messages, which look like XML but often are not.
 
 Clients write project names, account keys and opaque text without escaping, copy preference files
 verbatim and send bytes in any encoding (BOINC protocol, conventions). So a strict parser refuses real
@@ -30,7 +30,7 @@ Fields = list[tuple[bytes, bytes]]
 
 _TAG = re.compile(rb"<(/?+[A-Za-z_][\w.:-]*+)([^<>]*+)>(?:([^<]*+)</\1>)?|<!--|<!\[CDATA\[")
 _ANY_TAG = re.compile(rb"<(/?+)[A-Za-z_][^<>]*+>")
-# Either a child that holds plain text, with the white space after it, or something else (no group).
+# Either a child with plain text and the white space after it, or something else (no group).
 _FIELD = re.compile(rb"<([A-Za-z_]\w*+)(?:/>|>([^<]*+)</\1>)\s*+|.[^<]*+", re.DOTALL)
 _NO_FIELD: Final = (b"", b"")
 _UNTIL_TAG_OR_LINE_END = re.compile(rb"[^<\r\n]*+")
@@ -39,13 +39,13 @@ _ENTITIES: Final = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}
 _INTEGER = re.compile(rb"([+-]?\d{1,19})(?:\.0*+)?")
 _SLASH: Final = ord("/")
 LEAST_NUMBER: Final = 1e-9
-"""No time, size or speed is nearer to 0. So products of what is stored are numbers that a database can hold."""
+"""No time, size or speed is closer to 0, so products of stored numbers fit into the database."""
 
 
 class ProtocolError(Exception):
     """A message that cannot be read: the field, the fault or the limit, and BOINC's error number.
 
-    A reason that pages show is a message; one that only clients are told is a text in English, as they all are.
+    A reason that pages show is a message; one that only clients see is English text, as all of those are.
     """
 
     def __init__(self, field: str, reason: Message | str, error_num: int = ERR_XML_PARSE) -> None:
@@ -134,7 +134,7 @@ class TagScanner:
     def row(self, pattern: re.Pattern[bytes]) -> Fields:
         """Return the next elements as (name, text), as long as the pattern (made by `row_of`) contains their names.
 
-        The same as `next` and `element_text` for each, in a third of the time.
+        Like `next` and `element_text` for each, in a third of the time.
         """
         match = pattern.match(self.data, self.pos)
         assert match is not None  # the pattern matches an empty row too
@@ -178,8 +178,8 @@ class TagScanner:
     def section(self, name: bytes) -> bytes | None:
         """Return the bytes of a whole section up to its closing tag, found by one search; None without one.
 
-        For sections that are kept raw, read later or not at all: nothing in them is looked at, and their
-        size is limited only by that of the body.
+        For sections that are stored raw, read later or not at all: nothing in them is examined, and only the limit of
+        the body limits their size.
         """
         if self.text is not None:
             return self.text
@@ -192,7 +192,7 @@ class TagScanner:
         return content
 
     def skip(self, name: bytes) -> None:
-        """Pass over an element that nobody knows, counting what is in it."""
+        """Skip an unknown element, counting what is in it."""
         if self.text is not None:
             return
         end = self._closer(name)
@@ -251,7 +251,7 @@ class TagScanner:
     def _closer(self, name: bytes) -> int:
         """The position of the first closing tag of that name at or after the cursor; -1 if there is none.
 
-        It is remembered, so a message full of tags that are not closed costs one search per name.
+        It is remembered, so that a message full of unclosed tags costs one search per name.
         """
         at = self._closers.get(name, -2)
         if at == -1 or at >= self.pos:
@@ -343,7 +343,7 @@ def as_int(field: str, raw: bytes, low: int, high: int) -> int:
 def as_float(field: str, raw: bytes, low: float, high: float) -> float:
     """Return a decimal number from low to high, both finite, or raise ProtocolError (nan, inf, hex, 1e400 …).
 
-    One that is nearer to 0 than ``LEAST_NUMBER`` is 0.
+    One closer to 0 than ``LEAST_NUMBER`` is 0.
     """
     try:
         number = float(raw)
@@ -351,7 +351,7 @@ def as_float(field: str, raw: bytes, low: float, high: float) -> float:
         number = nan
     if -LEAST_NUMBER < number < LEAST_NUMBER:
         number = 0.0
-    # nan is in no range; underscores between digits are allowed by Python only.
+    # nan is in no range; underscores between digits are Python's own.
     if low <= number <= high and b"_" not in raw:
         return number
     raise ProtocolError(field, Message("field_no_number", low=f"{low:g}", high=f"{high:g}"))
@@ -368,7 +368,7 @@ def float_or_none(raw: bytes | None, low: float, high: float) -> float | None:
 
 
 def flag(raw: bytes | None) -> bool:
-    """Return a boolean; anything that is none counts as false."""
+    """Return a boolean; anything else counts as false."""
     if raw is None or raw == b"0":
         return False
     return raw.strip() in (b"", b"1")

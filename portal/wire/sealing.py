@@ -1,6 +1,6 @@
-"""Texts that are stored encrypted, each bound to its place: the table, the row, the field, and where it may be sent.
+"""Texts stored encrypted, each bound to its place: the table, the row, the field, and where it may be sent.
 
-AES-256-GCM, with the place as associated data (RFC 5116): a sealed text that somebody moves to another row or field, or
+AES-256-GCM, with the place as associated data (RFC 5116): a sealed text that was moved to another row or field, or
 whose row was given another address, cannot be read there. Pure.
 """
 
@@ -24,7 +24,7 @@ _PORTS: Final = {"http": ":80", "https": ":443"}
 
 
 class UnsealableError(ValueError):
-    """What is stored was sealed with another secret or for another place, or is damaged."""
+    """The stored text was sealed with another secret or for another place, or is damaged."""
 
 
 @lru_cache(maxsize=4)
@@ -33,13 +33,13 @@ def _cipher(secret: str) -> AESGCM:
 
 
 def seal(secret: str, place: Place, text: str) -> bytes:
-    """The text encrypted for this place, as ASCII."""
+    """Encrypt the text for this place, as ASCII."""
     nonce = os.urandom(_NONCE_NBYTES)
     return urlsafe_b64encode(nonce + _cipher(secret).encrypt(nonce, text.encode(), _associated(place)))
 
 
 def unseal(secret: str, place: Place, sealed: bytes) -> str:
-    """The text in clear. Raises UnsealableError."""
+    """Decrypt a sealed text. Raises UnsealableError."""
     try:
         raw = urlsafe_b64decode(sealed)
         return _cipher(secret).decrypt(raw[:_NONCE_NBYTES], raw[_NONCE_NBYTES:], _associated(place)).decode()
@@ -52,7 +52,7 @@ def _associated(place: Place) -> bytes:
 
 
 def origin(url: str) -> str:
-    """Scheme, host and port of an address, by which two are of one server."""
+    """Scheme, host and port of an address, which are equal for addresses of one server."""
     scheme, _, rest = url.lower().partition("://")
     host = re.split(r"[/?#\\]", rest, maxsplit=1)[0]
     return f"{scheme}://{host.removesuffix(_PORTS.get(scheme, ''))}"

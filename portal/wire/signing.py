@@ -82,7 +82,7 @@ def parse_public_key(text: str) -> PublicKey:
     return key
 
 
-# To find out whether its numbers belong together takes much longer than to sign with it.
+# Checking whether its numbers match takes much longer than signing with it.
 @lru_cache(maxsize=4)
 def parse_private_key(text: str) -> PrivateKey:
     """Read a private key in BOINC's layout or as unencrypted PEM. Raises SigningError."""
@@ -113,7 +113,7 @@ def sign_md5(md5: str, key: PrivateKey) -> str:
 
 
 def verify(data: bytes, signature_text: str, public_key: PublicKey) -> bool:
-    """Return whether this is the signature of `data` under the key; SigningError if the text is no signature."""
+    """Return whether this is the key's signature of `data`; SigningError if the text is not a signature."""
     return verify_md5(_md5_text(data).decode(), signature_text, public_key)
 
 

@@ -1,7 +1,7 @@
-"""Web Push: a message that only one browser can read (RFC 8291), and who sends it (VAPID, RFC 8292). Pure.
+"""Web Push: messages that only one browser can read (RFC 8291), and proof of their sender (VAPID, RFC 8292). Pure.
 
-A browser that subscribes gives an address of its push service, a public key and a secret. The service carries the
-message and cannot read it.
+A browser that subscribes gives an address of its push service, a public key and a secret. The service carries messages
+but cannot read them.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 MAX_TEXT_BYTES: Final = 3000
-"""Of one message: services take 4096 bytes at least, with what encryption adds (RFC 8030, 7.2)."""
+"""The limit of a message: services accept at least 4096 bytes, including encryption (RFC 8030, 7.2)."""
 VALID_SECS: Final = 12 * 3600
-"""How long a token of VAPID is valid; 24 hours at most (RFC 8292, 2)."""
+"""How long a VAPID token is valid; at most 24 hours (RFC 8292, 2)."""
 _CURVE: Final = ec.SECP256R1()
 _POINT_BYTES: Final = 65
 _SECRET_BYTES: Final = 16
@@ -32,7 +32,7 @@ _LAST_RECORD: Final = b"\x02"
 
 
 class PushKeyError(ValueError):
-    """A key is none; the text names the field and what it has to be."""
+    """The key is malformed; the text names the field and what it must be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,21 +44,21 @@ class BrowserKeys:
 
 
 def parse_browser_keys(p256dh: str, auth: str) -> BrowserKeys:
-    """The keys as a browser gives them, in base64url. Raises PushKeyError."""
+    """Parse the keys that a browser gives, in base64url. Raises PushKeyError."""
     keys = BrowserKeys(_decoded("p256dh", p256dh, _POINT_BYTES), _decoded("auth", auth, _SECRET_BYTES))
     _point("p256dh", keys.p256dh)
     return keys
 
 
 def encrypt(text: bytes, keys: BrowserKeys) -> bytes:
-    """The body of the request to the push service, in the coding aes128gcm. Raises ValueError for too long a text."""
+    """The body of the request to the push service, in the coding aes128gcm. Raises ValueError for a text too long."""
     if len(text) > MAX_TEXT_BYTES:
         raise ValueError(f"a message may have at most {MAX_TEXT_BYTES} bytes")
     return encrypt_with(text, keys, ec.generate_private_key(_CURVE), os.urandom(16))
 
 
 def encrypt_with(text: bytes, keys: BrowserKeys, own: ec.EllipticCurvePrivateKey, salt: bytes) -> bytes:
-    """Encrypt with this key and salt, as in the example of RFC 8291; each pair is for one message only."""
+    """Encrypt with this key and salt, as in RFC 8291's example; each pair is for one message only."""
     own_point = _public_bytes(own)
     shared = own.exchange(ec.ECDH(), _point("p256dh", keys.p256dh))
     secret = _derived(shared, keys.auth, b"WebPush: info\0" + keys.p256dh + own_point, 32)
@@ -72,32 +72,32 @@ def _derived(secret: bytes, salt: bytes, info: bytes, nbytes: int) -> bytes:
     return HKDF(SHA256(), nbytes, salt, info).derive(secret)
 
 
-# --- who sends it --------------------------------------------------------------------------------------------
+# --- the sender --------------------------------------------------------------------------------------------
 
 
 def new_key_text() -> str:
-    """A private key for VAPID, as it is kept: 32 bytes in base64url."""
+    """A private key for VAPID in its stored form: 32 bytes in base64url."""
     return encoded(ec.generate_private_key(_CURVE).private_numbers().private_value.to_bytes(32, "big"))
 
 
 def parse_key(text: str) -> ec.EllipticCurvePrivateKey:
-    """A key as `new_key_text` makes it. Raises PushKeyError, which does not show it."""
+    """Parse a key made by `new_key_text`. Raises PushKeyError, which does not show it."""
     number = int.from_bytes(_decoded("the key", text, 32), "big")
     try:
         return ec.derive_private_key(number, _CURVE)
     except ValueError:
-        raise PushKeyError("the key is none of the curve P-256") from None
+        raise PushKeyError("the key is not on the curve P-256") from None
 
 
 def public_key_text(key: ec.EllipticCurvePrivateKey) -> str:
-    """What a browser is given when it subscribes: it then takes messages from this key alone."""
+    """The key that a browser gets when it subscribes: it then accepts messages from this sender only."""
     return encoded(_public_bytes(key))
 
 
 def vapid_header(key: ec.EllipticCurvePrivateKey, origin: str, contact: str, now_secs: int) -> str:
     """The value of Authorization for a push service.
 
-    ``origin``: the service's scheme and host; ``contact``: https: or mailto: address of who runs this site.
+    ``origin``: the service's scheme and host; ``contact``: https: or mailto: address of the site's operators.
     """
     claims = {"aud": origin, "exp": now_secs + VALID_SECS, "sub": contact}
     parts = ({"typ": "JWT", "alg": "ES256"}, claims)
@@ -107,21 +107,21 @@ def vapid_header(key: ec.EllipticCurvePrivateKey, origin: str, contact: str, now
 
 
 def encoded(data: bytes) -> str:
-    """base64url without padding, as all of Web Push is written."""
+    """base64url without padding, as everywhere in Web Push."""
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
 
 
 def _decoded(field: str, text: str, nbytes: int) -> bytes:
-    wanted = f"{field} has to be {nbytes} bytes in base64url"
+    requirement = f"{field} must be {nbytes} bytes in base64url"
     if len(text) > 2 * nbytes or not text.isascii():
-        raise PushKeyError(wanted)
+        raise PushKeyError(requirement)
     plain = text.rstrip("=").replace("-", "+").replace("_", "/")
     try:
         decoded = base64.b64decode(plain + "=" * (-len(plain) % 4), validate=True)
     except binascii.Error:
-        raise PushKeyError(wanted) from None
+        raise PushKeyError(requirement) from None
     if len(decoded) != nbytes:
-        raise PushKeyError(wanted)
+        raise PushKeyError(requirement)
     return decoded
 
 
@@ -129,7 +129,7 @@ def _point(field: str, data: bytes) -> ec.EllipticCurvePublicKey:
     try:
         return ec.EllipticCurvePublicKey.from_encoded_point(_CURVE, data)
     except ValueError:
-        raise PushKeyError(f"{field} is no point of the curve P-256") from None
+        raise PushKeyError(f"{field} is not a point of the curve P-256") from None
 
 
 def _public_bytes(key: ec.EllipticCurvePrivateKey) -> bytes:

@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy as _
 
 from credit.models import AppVersion
 from portal.audit.proposals import Proposal
-from portal.audit.steps import Operation
+from portal.audit.steps import RowOperation
 from portal.audit.values import Line, lines
 from portal.languages.sentences import sentence
 from portal.models import Change, User
@@ -108,7 +108,7 @@ def _carry_out(version: AppVersion, proposal: Proposal) -> Change | None:
     return None  # saving the version keeps the change
 
 
-def _operation(action: str) -> Operation:
+def _operation(action: str) -> RowOperation:
     def title(version: Any, proposal: Proposal) -> str:
         return str(TITLES[action]).format(version)
 
@@ -118,7 +118,7 @@ def _operation(action: str) -> Operation:
     def lock(proposal: Proposal) -> None:
         rollout.lock(AppVersion.objects.get(pk=proposal.pk))
 
-    return Operation(
+    return RowOperation(
         title=title,
         lines=shown,
         notes=_notes,

@@ -38,7 +38,7 @@ READERS = {
     "integer",
     "number",
     "secret",
-    "_kept_secret",
+    "_stored_secret",
     "_address",
 }
 SOURCES = [

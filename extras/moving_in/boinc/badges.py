@@ -41,9 +41,9 @@ def _translator(context: Context) -> Translate:
 
     def translate(row: Row, tally: Tally) -> Translated:
         if not is_installed:
-            raise BrokenRow("the extra badges is off, so that there is no place for badges")
+            raise BrokenRow("the extra badges is off, so badges cannot be imported")
         if row["badge_id"] not in texts:
-            raise BrokenRow("a badge that is gone")
+            raise BrokenRow("a badge that no longer exists")
         return row["user_id"], *texts[row["badge_id"]], secs(row["create_time"], now) or FIRST_SECS
 
     return translate
@@ -68,5 +68,5 @@ SELECT m.user_id, b.id, (to_timestamp(m.at_secs) AT TIME ZONE 'UTC')::date, '{_R
  ORDER BY m.user_id, b.id
     ON CONFLICT (user_id, badge_id) DO NOTHING""",
     ),
-    (refers_to("credit_useropening", "user_id", "user_id", "of an account that is not here"),),
+    (refers_to("credit_useropening", "user_id", "user_id", "its account is missing here"),),
 )

@@ -67,7 +67,7 @@ def values(row: Row, tally: Tally, now: float) -> tuple[float, float, float | No
     total = finite(row["total_credit"], 0, MAX_STATISTIC / 10)
     average = finite(row["expavg_credit"], 0, MAX_STATISTIC / 10)
     if total is None or average is None:
-        tally.tell("credit that is negative, or too much: 0 is carried over", row["id"])
+        tally.tell("credit is negative or too large: 0 is carried over", row["id"])
     at = secs(row["expavg_time"], now)
     if at is None or average is None or average < _SMALLEST:
         average = 0.0

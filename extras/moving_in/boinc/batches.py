@@ -64,7 +64,7 @@ SELECT m.id, m.app_id, u.user_id, m.name, '', m.nworkunits, m.created_at, m.canc
         coalesce(b.retired_at, excluded.retired_at))
 """
     ],
-    [refers_to("credit_app", "id", "app_id", "of an app that is not here", shown="id")],
+    [refers_to("credit_app", "id", "app_id", "its app is missing here", shown="id")],
 )
 
 
@@ -98,5 +98,5 @@ SELECT h.id, h.owner_id, r.id, m.variety, m.text, m.digest, m.sent_at, m.sent_at
  ORDER BY m.id ON CONFLICT DO NOTHING
 """
     ],
-    [refers_to("portal_host", "id", "host_id", "of a computer that is not here", shown="id")],
+    [refers_to("portal_host", "id", "host_id", "its computer is missing here", shown="id")],
 )

@@ -136,7 +136,7 @@ def _translator(context: Context) -> Translate:
     def translate(row: Row, tally: Tally) -> Translated:
         number = row["id"]
         if row["owner"] is None:
-            raise BrokenRow("its owner is gone")
+            raise BrokenRow("its owner no longer exists")
         if row["max_results_day"] == _OLD_QUOTA:
             tally.tell("max_results_day is 1, which BOINC has not read since 2010: taken as not blocked", number)
         created = secs(row["create_time"], now) or FIRST_SECS
@@ -172,7 +172,7 @@ def _model(stored: str) -> tuple[str, str]:
 def _venue(row: Row, tally: Tally) -> str:
     venue = ascii_text(row, "venue")
     if venue not in Venue.values:
-        tally.tell("a venue that is none", f"{row['id']} {venue}")
+        tally.tell("an unknown venue", f"{row['id']} {venue}")
         return ""
     return venue
 
@@ -193,7 +193,7 @@ def _zombie_translator(context: Context) -> Translate:
 
     def translate(row: Row, tally: Tally) -> Translated:
         if not 0 < row["rpc_seqno"] != row["id"]:
-            tally.leave("deleted, and merged into no other", row["id"])
+            tally.leave("deleted, but not merged into another", row["id"])
             return None
         return row["id"], row["rpc_seqno"], secs(row["create_time"], now) or FIRST_SECS
 

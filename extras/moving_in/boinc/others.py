@@ -1,4 +1,4 @@
-"""Consents, what is deleted, figures by app, numbers that come next; and what has no place here, counted."""
+"""Consents, what is deleted, figures by app, numbers that come next; and counts of what is not supported here."""
 
 from __future__ import annotations
 
@@ -72,11 +72,11 @@ def _consent_translator(context: Context) -> Translate:
     def translate(row: Row, tally: Tally) -> Translated:
         kind, at = ascii_text(row, "kind"), secs(row["consent_time"], now)
         if row["owner"] is None:
-            raise BrokenRow("of nobody who is there")
+            raise BrokenRow("its account does not exist")
         if at is None:
-            raise BrokenRow("at no time that can be")
+            raise BrokenRow("its time is impossible")
         if kind not in ("ENROLL", "STATSEXPORT"):
-            tally.leave(f"a kind of consent that has no place here: {kind or 'unknown'}"[:100], row["id"])
+            tally.leave(f"an unsupported kind of consent: {kind or 'unknown'}"[:100], row["id"])
             return None
         return row["id"], row["userid"], kind, bool(row["consent_flag"]), at, is_asked
 
@@ -149,7 +149,7 @@ def _follow_merges(context: Context, tally: Tally) -> None:
             "SELECT z.id FROM moving_in_mergedhost z WHERE NOT EXISTS (SELECT FROM portal_host h WHERE h.id = z.id)"
         )
         for (number,) in cursor:
-            tally.leave("merged into a computer that is gone", number)
+            tally.leave("merged into a computer that no longer exists", number)
         cursor.execute("SELECT count(*) FROM moving_in_mergedhost")
         ((tally.nread,),) = cursor.fetchall()
     tally.ntaken = tally.nread - tally.nleft
@@ -171,7 +171,7 @@ def _by_app_translator(context: Context) -> Translate:
         total = finite(row["total"], 0, MAX_STATISTIC / 10)
         at = secs(row["expavg_time"], now)
         if total is None:
-            raise BrokenRow("credit that is negative, or too much")
+            raise BrokenRow("credit is negative or too large")
         average = finite(row["expavg"], 1e-40, MAX_STATISTIC / 10) if at is not None else None
         return row["userid"], row["appid"], max(row["njobs"], 0), total, average or 0.0, at
 
@@ -192,8 +192,8 @@ SELECT m.user_id, m.app_id, sum(m.njobs), sum(m.total_credit), sum(m.expavg_cred
     ON CONFLICT (user_id, app_id) DO UPDATE {updated(("njobs", "total_credit", "expavg_credit", "expavg_at"))}""",
     ),
     (
-        refers_to("credit_useropening", "user_id", "user_id", "of an account that is not here"),
-        refers_to("credit_app", "id", "app_id", "of an app that is not here", shown="user_id"),
+        refers_to("credit_useropening", "user_id", "user_id", "its account is missing here"),
+        refers_to("credit_app", "id", "app_id", "its app is missing here", shown="user_id"),
     ),
 )
 
@@ -233,7 +233,7 @@ def sequences(numbered: Mapping[str, tuple[str, int]]) -> CallStep:
 
 SEQUENCES: Final = sequences(NUMBERED)
 
-_UNPLACED: Final = {
+_UNSUPPORTED: Final = {
     "profile": "profiles of volunteers",
     "thread": "threads of the forum",
     "post": "posts of the forum",
@@ -246,14 +246,14 @@ _UNPLACED: Final = {
 }
 
 
-def _count_unplaced(context: Context, tally: Tally) -> None:
-    """Count what this site has no place for."""
-    for table, what in _UNPLACED.items():
+def _count_unsupported(context: Context, tally: Tally) -> None:
+    """Count what this site does not support."""
+    for table, what in _UNSUPPORTED.items():
         if context.source.has(table):
             ((count,),) = context.source.all(f"SELECT count(*) FROM `{table}`")
             tally.nread += count
             if count:
-                tally.leave(f"{what}: no place here", table, count)
+                tally.leave(f"{what}: not supported here", table, count)
 
 
-UNPLACED: Final = CallStep("no place here", _count_unplaced)
+UNSUPPORTED: Final = CallStep("not supported here", _count_unsupported)

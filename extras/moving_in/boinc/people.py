@@ -90,7 +90,7 @@ UPDATE moving_rows m SET email = u.email, name = u.name, client_password = ''
     ),
     *(
         Check(
-            "another account here has this address: it logs in with its keys alone",
+            "another account here has this address: it logs in with its keys only",
             f"""
 UPDATE moving_rows m SET email = replace('{people.PLACEHOLDER}', '{{number}}', m.id::text), client_password = ''
   FROM {others} RETURNING m.id""",
@@ -235,9 +235,9 @@ def _address(row: Row, tally: Tally, unaddressed: set[int]) -> tuple[str, bool]:
     if email and row["id"] not in unaddressed:
         return email, True
     if email:
-        tally.tell("address differs from another account's by case alone: it logs in with its keys alone", row["id"])
+        tally.tell("address differs from another account's only by case: it logs in with its keys only", row["id"])
     elif not stored.startswith("deleted_"):
-        tally.tell("no e-mail address: it logs in with its keys alone", f"{row['id']} {stored}")
+        tally.tell("no e-mail address: it logs in with its keys only", f"{row['id']} {stored}")
     return people.PLACEHOLDER.format(number=row["id"]), False
 
 
@@ -255,7 +255,7 @@ def _password(row: Row, email: str, authenticator: str, tally: Tally) -> str:
         return ""
     encoded, fault = people.password(ascii_text(row, "passwd_hash"), email, authenticator, row["id"])
     if fault:
-        tally.tell(f"{fault}: a new one is to be set by mail", row["id"])
+        tally.tell(f"{fault}: a new one has to be set by mail", row["id"])
     return encoded
 
 
@@ -281,7 +281,7 @@ def _project_preferences(row: Row, tally: Tally) -> str | None:
 
 def _tell_what_has_no_place(row: Row, tally: Tally, now: float) -> None:
     if row["seti_id"]:
-        tally.tell("its own jobs ran on its own computers alone: no place here", row["id"])
+        tally.tell("its own jobs ran only on its own computers: not supported here", row["id"])
     if row["previous_email_addr"] and now - row["email_addr_change_time"] < _TAKE_BACK_SECS:
         tally.tell("changed its address in the last 7 days: the former one can no longer take it back", row["id"])
 

@@ -84,7 +84,7 @@ def take_platforms(context: Context, tally: Tally) -> None:
         }
         same = Q(name=name) | Q(pk=row["id"])
         if (there := Platform.objects.filter(same).exclude(name=name, pk=row["id"]).first()) is not None:
-            tally.leave("a platform of this name or number is here", f"{row['id']} {there}")
+            tally.leave("a platform with this name or number already exists here", f"{row['id']} {there}")
             continue
         is_new = context.writes and Platform.objects.get_or_create(pk=row["id"], defaults=values)[1]
         count(tally, is_new)
@@ -101,10 +101,10 @@ def take_apps(context: Context, tally: Tally) -> None:
             tally.leave(broken.reason, row["id"])
             continue
         if row["locality_scheduling"]:
-            tally.tell("locality scheduling: no place here", name)
+            tally.tell("locality scheduling: not supported here", name)
         weight = finite(row["weight"], 0, 1e6)
         if weight is None:
-            tally.tell("a weight that has no place here, taken as 1", f"{name} {row['weight']}")
+            tally.tell("an impossible weight, taken as 1", f"{name} {row['weight']}")
         said = validators.get(name)
         if said is None or not said.comparison:
             reason = "say in the admin how its outputs are compared: “identical bit by bit” stands for its own program"
@@ -130,7 +130,7 @@ def take_apps(context: Context, tally: Tally) -> None:
         if project.daily_quota:
             values["max_jobs_per_day_init"] = min(project.daily_quota, 100_000)
         if (there := App.objects.filter(name=name).exclude(pk=row["id"]).first()) is not None:
-            tally.leave("an app of this name is here", f"{row['id']} {there}")
+            tally.leave("an app with this name already exists here", f"{row['id']} {there}")
             continue
         is_new = context.writes and App.objects.get_or_create(pk=row["id"], defaults=values)[1]
         count(tally, is_new)
@@ -173,7 +173,7 @@ def take_plan_classes(context: Context, tally: Tally) -> None:
             tally.leave(broken.reason, name)
             continue
         for lost in facts.lost:
-            tally.tell(f"{lost}: no place here, so its versions are taken as withdrawn", name)
+            tally.tell(f"{lost}: not supported here, so its versions are imported as withdrawn", name)
         slots = [slot for slot in PlanClassFacts.__slots__ if slot not in ("name", "lost")]
         values = {slot: getattr(facts, slot) for slot in slots}
         values["cpu_features"] = facts.cpu_features[:200]
@@ -190,7 +190,7 @@ def take_versions(context: Context, tally: Tally) -> None:
             tally.leave(broken.reason, row["id"])
             continue
         for unknown in found.unknown:
-            tally.tell(f"{unknown}: no place here", row["id"])
+            tally.tell(f"{unknown}: not supported here", row["id"])
         if not context.writes:
             _check_files(context, row, found, tally)
             tally.ntaken += 1
@@ -205,7 +205,7 @@ def _check_files(context: Context, row: Row, found: Program, tally: Tally) -> No
             tally.tell(_NO_FILE, f"{row['id']} {file.name}")
 
 
-_NO_FILE: Final = "a program file is not in download/: the version is taken as withdrawn"
+_NO_FILE: Final = "a program file is missing from download/: the version is imported as withdrawn"
 
 
 def _take_version(
@@ -217,7 +217,7 @@ def _take_version(
     if not all(
         model.objects.filter(pk=row[f"{what}id"], name=line(row, what, tally, 254)).exists() for model, what in of
     ):
-        tally.leave("of an app or platform that is not here", row["id"])
+        tally.leave("its app or platform is missing here", row["id"])
         return
     state = _statistics(row, context)
     values = {
@@ -239,7 +239,7 @@ def _take_version(
     }
     identity = {column: values[column] for column in ("app_id", "platform_id", "version_num", "plan_class")}
     if AppVersion.objects.filter(**identity).exclude(pk=row["id"]).exists():
-        tally.leave("a version of this app, platform, number and plan class is here", row["id"])
+        tally.leave("a version with this app, platform, number and plan class already exists here", row["id"])
         return
     version, is_new = AppVersion.objects.get_or_create(pk=row["id"], defaults={**values, **state})
     if is_new:

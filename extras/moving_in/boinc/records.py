@@ -41,7 +41,7 @@ def _records(context: Context) -> Translate:
         elif version >= _MILLION and version % _MILLION in _TYPES:
             app, type_, version = version // _MILLION, _TYPES[version % _MILLION], None
         else:
-            raise BrokenRow("statistics of a version that is gone")
+            raise BrokenRow("statistics of a version that no longer exists")
         pfc, et, turnaround = (_average(row, *each) for each in (("pfc", 1e18), ("et", 1e18), ("turnaround", 1e18)))
         is_trusted = row["consecutive_valid"] >= _TRUSTED
         most = row["max_jobs_per_day"]
@@ -97,8 +97,8 @@ RECORDS: Final = RowStep(
         _record_merge("IS NULL", "(host_id, app_id, processor_type) WHERE app_version_id IS NULL"),
     ],
     [
-        refers_to("credit_hostopening", "host_id", "host_id", "of a computer that is not here, or was merged"),
-        refers_to("credit_app", "id", "app_id", "of an app that was left", shown="host_id"),
-        refers_to("credit_appversion", "id", "app_version_id", "of a version that was left", shown="host_id"),
+        refers_to("credit_hostopening", "host_id", "host_id", "its computer is missing here, or was merged"),
+        refers_to("credit_app", "id", "app_id", "its app was left", shown="host_id"),
+        refers_to("credit_appversion", "id", "app_version_id", "its version was left", shown="host_id"),
     ],
 )

@@ -62,7 +62,7 @@ def _results(context: Context) -> Translate:
     def translate(row: Row, tally: Tally) -> Translated:
         name = checked_name(row["name"].decode("utf-8", "replace"), "result", jobs.MAX_NAME_CHARS + 14)
         if row["workunit"] is None:
-            raise BrokenRow("result: of a workunit that is gone")
+            raise BrokenRow("result: its workunit no longer exists")
         if row["server_state"] == _NOT_MADE:
             raise BrokenRow("result: not ready to be sent yet; the transitioner makes another one")
         state, outcome = _state(row, tally)
@@ -78,7 +78,7 @@ def _results(context: Context) -> Translate:
         is_valid = validated == ValidateState.VALID
         credit = granted(row["granted"]) if is_valid else None
         if credit == 0 and row["granted"]:
-            tally.tell("granted credit that cannot be: shown as 0", f"{row['id']} {row['granted']}")
+            tally.tell("impossible granted credit: shown as 0", f"{row['id']} {row['granted']}")
         use = uses.get(row["app_version_id"])
         processor_type = use.processor_type.value if use else _ANONYMOUS.get(row["app_version_id"], "CPU")
         benchmark = finite(row["p_fpops"], 1, 1e18)
@@ -128,7 +128,7 @@ _PEAKS: Final = ("peak_working_set_size", "peak_swap_size", "peak_disk_usage")
 def _state(row: Row, tally: Tally) -> tuple[int, int]:
     state, outcome = row["server_state"], row["outcome"]
     if state not in list(ServerState):
-        raise BrokenRow("result: a server state that there is none of")
+        raise BrokenRow("result: an unknown server state")
     if state != ServerState.OVER:
         return state, Outcome.INIT
     if outcome not in list(Outcome) or outcome == Outcome.INIT:
@@ -189,7 +189,7 @@ SELECT f.name, r.id, f.number, CASE WHEN f.signed THEN (SELECT max(id) FROM sche
     ],
     [
         Check(
-            "result: of a workunit that was left",
+            "result: its workunit was left",
             """
 DELETE FROM moving_rows m
  WHERE NOT EXISTS (SELECT FROM credit_workunit w WHERE w.id = m.workunit_id)
@@ -197,7 +197,7 @@ DELETE FROM moving_rows m
             leaves=True,
         ),
         Check(
-            "its computer or account is not here: it ends when its deadline is over",
+            "its computer or account is missing here: it ends at its deadline",
             f"""
 SELECT m.id FROM moving_rows m
  WHERE m.server_state = {ServerState.IN_PROGRESS.value}

@@ -40,7 +40,7 @@ def _take_keys(context: Context, tally: Tally) -> None:
         _take_code_key(public, private, context, tally)
     uploads = project.text("keys", "upload_public")
     if uploads is None:
-        tally.tell("no keys/upload_public: outputs of open tasks are known by their names alone", "keys")
+        tally.tell("no keys/upload_public: outputs of open tasks are recognised only by their names", "keys")
         return
     tally.nread += 1
     text = signing.public_key_text(signing.parse_public_key(uploads))
@@ -85,13 +85,13 @@ def take_templates(context: Context, tally: Tally) -> None:
                 tally.leave("a template that cannot be read", str(error).splitlines()[-1])
                 continue
         if "passed over" in said.getvalue():
-            tally.leave("a template whose name begins with no app's", path.name)
+            tally.leave("a template whose name does not begin with an app's", path.name)
         else:
             tally.ntaken += 1
 
 
 def tell_settings(context: Context, tally: Tally) -> None:
-    """What an operator has to set, and what has no place."""
+    """Settings for the operator to make, and those that are not supported."""
     for reason, example in config.became(folders.of(context).config):
         tally.nread += 1
         tally.ntaken += 1

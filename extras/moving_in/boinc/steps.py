@@ -45,5 +45,5 @@ def steps() -> Sequence[Step]:
         TRICKLES,
         *FILES,
         others.SEQUENCES,
-        others.UNPLACED,
+        others.UNSUPPORTED,
     ]

@@ -71,12 +71,10 @@ def _translator(context: Context) -> Translate:
             tally.tell("no name", row["id"])
             name = f"({row['id']})"
         elif row["id"] in twins:
-            tally.tell(
-                "its name differs from another team's by case alone: its number was added", f"{row['id']} {name}"
-            )
+            tally.tell("its name differs from another team's only by case: its number was added", f"{row['id']} {name}")
             name = f"{name[: MAX_TEAM_NAME_CHARS - 13]} ({row['id']})"
         if not row["joinable"]:
-            tally.tell("takes no new members: there is no place for that", row["id"])
+            tally.tell("takes no new members: not supported here", row["id"])
         number = row["type"]
         known = isinstance(number, int) and number in TeamType.values
         return (
@@ -134,7 +132,7 @@ def _member_translator(context: Context) -> Translate:
 
     def translate(row: dict[str, object], tally: Tally) -> Translated:
         if row["teamid"] and row["team"] is None:
-            tally.leave("its team is gone", row["id"])
+            tally.leave("its team no longer exists", row["id"])
             return None
         total = finite(row["total_credit"], 0, MAX_STATISTIC / 10) or 0.0
         # Who joined before there were such rows brought nothing, as far as anybody knows.

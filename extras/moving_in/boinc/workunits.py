@@ -84,7 +84,7 @@ class _Workunits:
         """In the order of _WORKUNIT_COLUMNS."""
         name = checked_name(row["name"].decode("utf-8", "replace"), "workunit")
         if row["appid"] not in self.apps:
-            raise BrokenRow("workunit: of an app that is gone")
+            raise BrokenRow("workunit: its app no longer exists")
         lane = _lane(row, self.targets, tally) if row["is_open"] else Lane()
         is_unmade = row["is_unmade"] or (lane.kind != LaneKind.SHARED and row["result_name"] is None)
         command_line, inputs, outputs = self._files(row)
@@ -115,7 +115,7 @@ class _Workunits:
         if name not in self._by_template:
             text = self.folder.text(*(name if "/" in name else f"templates/{name}").split("/"))
             if text is None or ".." in name:
-                raise BrokenRow("workunit: it has no result yet, and its output template is not there")
+                raise BrokenRow("workunit: it has no result yet, and its output template is missing")
             self._by_template[name] = jobs.output_files(jobs.of_template(text))
         return self._by_template[name]
 
@@ -145,8 +145,8 @@ def _lane(row: Row, targets: dict[int, Lane], tally: Tally) -> Lane:
     if (target := targets.get(row["id"])) is not None:
         return target
     if not row["is_out"]:
-        raise BrokenRow("workunit: for every computer of a kind (broadcast), which has no place here")
-    tally.tell("for every computer of a kind (broadcast): further copies go to anybody", row["id"])
+        raise BrokenRow("workunit: broadcast to every computer of a kind, which is not supported here")
+    tally.tell("broadcast to every computer of a kind: further copies go to any computer", row["id"])
     return Lane()
 
 
@@ -186,7 +186,7 @@ def _outcome(row: Row, tally: Tally) -> tuple[Any, ...]:
     """From the canonical result to when it was assimilated."""
     error_mask, assimilated = _error_mask(row["error_mask"]), row["assimilate_state"]
     if assimilated not in list(AssimilateState):
-        raise BrokenRow("workunit: a state of assimilation that there is none of")
+        raise BrokenRow("workunit: an unknown state of assimilation")
     has_canonical = row["canonical_id"] is not None
     if assimilated and not has_canonical and not error_mask:
         tally.tell("assimilated without a valid result: taken as one that failed", row["id"])
@@ -233,5 +233,5 @@ SELECT id, app_id, batch, name, error_mask,
 SELECT FROM live UNION ALL SELECT FROM finished
 """
     ],
-    [refers_to("credit_app", "id", "app_id", "workunit: of an app that was left", shown="id")],
+    [refers_to("credit_app", "id", "app_id", "workunit: its app was left", shown="id")],
 )

@@ -125,15 +125,21 @@ def became(config: ProjectConfig) -> Iterator[tuple[str, str]]:
         said = f"{tag} {value}".strip()
         if tag in _SETTINGS:
             name, low, high = _SETTINGS[tag]
-            yield "set", f"{name}={int(min(max(blobs.number(config.values, tag), low), high))} ({said})"
+            yield (
+                "set in the environment",
+                f"{name}={int(min(max(blobs.number(config.values, tag), low), high))} ({said})",
+            )
         elif switched := _SWITCHES.get(tag):
             if blobs.is_on(config.values, tag):
-                yield "set", f"{switched} ({said})"
+                yield "set in the environment", f"{switched} ({said})"
         elif tag in _IN_APPS:
             yield f"taken as {_IN_APPS[tag]}", said
         elif tag in _AS_HERE:
-            yield "of config.xml, not needed: this site does it in its own way", said
+            yield "of config.xml, not needed: this site has its own way", said
         elif tag in _OTHERS and blobs.is_on(config.values, tag):
-            yield "of config.xml, with no place here", said
+            yield "of config.xml, not supported here", said
     for command in config.commands:
-        yield "a daemon or task that the project ran: see whether its options say what this site has to do", command
+        yield (
+            "a daemon or task of the project: check whether its options ask for something that this site has to do",
+            command,
+        )

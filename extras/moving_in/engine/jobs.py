@@ -168,7 +168,7 @@ def outputs(xml: str, result_name: str) -> list[Output]:
             continue
         match = pattern.fullmatch(name)
         if match is None or int(match[1]) in found:
-            raise BrokenRow("result: an output file whose name is not made of the result's and a number")
+            raise BrokenRow("result: the name of an output file is not the result's with a number")
         ref = refs.get(name, {})
         spec: dict[str, Any] = {
             "open_name": ref.get("open_name", ""),

@@ -15,7 +15,7 @@ def lines(tallies: Mapping[str, Tally], *, is_rehearsal: bool) -> Iterator[str]:
         yield f"{name:<28}{tally.nread:>12,}{tally.ntaken:>12,}{changed:>12}{tally.nleft:>12,}{tally.secs:>10.1f}"
     for name, tally in tallies.items():
         yield from _reasons(name, "left", tally.left)
-        yield from _reasons(name, "to be known", tally.told)
+        yield from _reasons(name, "notes", tally.told)
 
 
 def _reasons(name: str, what: str, reasons: Mapping[str, Reason]) -> Iterator[str]:

@@ -263,7 +263,7 @@ def _copy_and_merge(step: RowStep, rows: Sequence[Sequence[object]], context: Co
 
 def _in_words(error: Exception) -> str:
     """What the database said, without the row's values."""
-    return f"refused by our tables: {str(error).splitlines()[0]}"
+    return f"refused by the database: {str(error).splitlines()[0]}"
 
 
 class _Progress:

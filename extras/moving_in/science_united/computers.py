@@ -16,9 +16,9 @@ from extras.moving_in.source import Row, Table
 _HIDDEN: Final = -1
 _MAX_BYTES: Final = 1 << 62
 _MAX_SPEED: Final = 1e18
-UNKNOWN_COMPUTER: Final = "of a computer that is not here"
-UNKNOWN_PROJECT: Final = "of a project that it does not have"
-_HERE_SINCE: Final = "has been here already: what it reports itself is kept"
+UNKNOWN_COMPUTER: Final = "its computer is missing here"
+UNKNOWN_PROJECT: Final = "its project does not exist there"
+_HERE_SINCE: Final = "was here already: what it reported stays"
 _NUMBERS: Final = {
     "p_fpops": _MAX_SPEED,
     "p_iops": _MAX_SPEED,
@@ -64,7 +64,7 @@ def _computers(context: Context) -> Translate:
 
     def translate(row: Row, tally: Tally) -> Translated:
         if not row["userid"]:
-            raise BrokenRow("of nobody")
+            raise BrokenRow("it has no account")
         if row["owner"] is None:
             raise BrokenRow(UNKNOWN_OWNER)
         created = secs(row["create_time"], now) or FIRST_SECS
@@ -146,7 +146,7 @@ def _at_projects(context: Context) -> Translate:
             raise BrokenRow(UNKNOWN_PROJECT)
         reported = amounts.micro(row)
         if reported is None:
-            tally.tell("totals that are no numbers: the computer's next ones are where it goes on", row["host_id"])
+            tally.tell("totals are not numbers: counting goes on from the computer's next report", row["host_id"])
         return (
             *(row["host_id"], key, reported, bool(row["active"]), whole(row["project_host_id"], 1, 1 << 62)),
             secs(row["last_rpc"], now) or 0.0,
@@ -215,7 +215,7 @@ def _opt_outs(context: Context) -> Translate:
         if (key := keys.get(row["project_id"])) is None:
             raise BrokenRow(UNKNOWN_PROJECT)
         if not row["ncomputers"]:
-            raise BrokenRow("of somebody without a computer: whichever comes may get the project")
+            raise BrokenRow("its owner has no computer: a new one may get the project")
         return row["user_id"], key
 
     return translate

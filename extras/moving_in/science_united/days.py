@@ -72,7 +72,7 @@ HAVING {" + ".join(f"sum({kind})" for kind in KINDS)} > 0)"""
 def _row(row: Row, tally: Tally, now: float, owner: int) -> tuple[float, tuple[int, ...], tuple[int, ...]]:
     deltas, totals = amounts.micro(row, "_delta"), amounts.micro(row, "_total")
     if deltas is None or totals is None:
-        tally.tell("amounts that are no numbers: 0", f"{owner}: row {row['id']}")
+        tally.tell("amounts are not numbers: counted as 0", f"{owner}: row {row['id']}")
     nothing = (0,) * len(KINDS)
     begin = secs(row["create_time"], now) or FIRST_SECS
     return begin, tuple(deltas or nothing), tuple(totals or nothing)
@@ -145,7 +145,7 @@ def _sum_up(context: Context, tally: Tally) -> None:
     least, most = min(sums.values(), default=0.0), max(sums.values(), default=0.0)
     if most - least > max(1.0, most / 1e6):
         words = ", ".join(f"{table}: {sum_:.0f}" for table, sum_ in sums.items())
-        tally.tell("its own sums differ, so the days here do, too (credits)", words)
+        tally.tell("its own sums differ, and so will the days here (credits)", words)
 
 
 _SUMMED: Final = {"su_accounting_user": "user_id", "su_accounting_project": "project_id", "su_accounting": "id * 0"}
@@ -230,7 +230,7 @@ SELECT h.owner_id, c.project_id, false, c.credited[1] + c.credited[2], 0
         refers_to("credit_useropening", "user_id", "user_id", UNKNOWN_OWNER),
         # Lists have no totals.
         Check(
-            "periods that do not go on from each other's totals: their work is as the periods say",
+            "periods that do not continue each other's totals: their own work counts",
             f"""
 SELECT user_id FROM (
 SELECT user_id, t_cpu_ec + t_gpu_ec AS total,

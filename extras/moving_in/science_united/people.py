@@ -23,7 +23,7 @@ from portal.wire.keywords import KEYWORDS
 
 _PREFERENCES_CHARS: Final = 1 << 16
 _BOINC: Final = people.PEOPLE.table
-UNKNOWN_OWNER: Final = "of an account that is not here"
+UNKNOWN_OWNER: Final = "its account is missing here"
 OWNER: Final = "(SELECT u.id FROM user u WHERE u.id = t.{})"
 """What is read with a row, so that a rehearsal tells of those whose account is gone."""
 
@@ -145,7 +145,7 @@ SELECT id, unsubscribe_hash FROM moving_rows WHERE unsubscribe_hash IS NOT NULL 
     (
         refers_to("credit_useropening", "user_id", "id", UNKNOWN_OWNER),
         Check(
-            "has been here already: what they chose here stays",
+            "was here already: their choices stay",
             # What people chose here themselves stays, from the first contact of one of their computers, or their
             # sign-in, on.
             f"""

@@ -60,7 +60,8 @@ def _take_key(context: Context, tally: Tally) -> None:
             tally.ntaken += 1
         else:
             tally.leave(
-                "this site has another signing key: remove both of its files, as clients refuse it for ever", installed
+                "this site has another signing key, which clients would always refuse: remove both of its files",
+                installed,
             )
         return
     tally.ntaken += 1
@@ -69,9 +70,7 @@ def _take_key(context: Context, tally: Tally) -> None:
     if private.exists():
         make_file(Path(settings.AM_SIGNING_KEY), private.read_text(encoding="ascii"))
     else:
-        tally.tell(
-            "its private signing key is not in the folder: addresses of projects are signed where it is", private
-        )
+        tally.tell("its private signing key is not in the folder: sign projects' addresses where it is", private)
     make_file(installed, public.read_text(encoding="ascii"), 0o644)
     tally.nchanged += 1
 
@@ -82,7 +81,7 @@ def _take_projects(context: Context, tally: Tally) -> None:
         tally.nread += 1
         key = address_key(ascii_text(row, "url"))
         if not key or key in seen:
-            tally.leave("no address of a project, or twice", f"{row['id']} {ascii_text(row, 'url')}")
+            tally.leave("not a project's address, or a duplicate", f"{row['id']} {ascii_text(row, 'url')}")
             continue
         seen.add(key)
         tally.ntaken += 1

@@ -96,14 +96,14 @@ def test_values_at_the_end_of_all_ranges_are_bounded_or_told(work: OldWork) -> N
                 et_var=HUGE, turnaround_n=-1, max_jobs_per_day=2**31 - 1, consecutive_valid=-5)  # fmt: skip
     project.add("credit_user", userid=7, appid=APP, njobs=-1, total=HUGE, expavg=0, expavg_time=0, credit_type=0)
     found = bring(work)
-    nothing = "credit that is negative, or too much: 0 is carried over"
+    nothing = "credit is negative or too large: 0 is carried over"
     assert [told(found[name])[nothing] for name in ("people", "computers", "teams")] == [["8"], ["80"], ["1"]]
     first, third = Workunit.objects.order_by("pk")
     assert (first.fpops_bound, first.memory_bound_bytes, first.disk_bound_bytes) == (9.9e24, 2**62, 2**62)
     assert (third.fpops_bound, third.disk_bound_bytes) == (2e9, 0)
     assert left(found["workunits"]) == {"workunit: no estimate of its FLOPs": ["2"]}
-    assert told(found["results"])["granted credit that cannot be: shown as 0"] == [f"101 {HUGE}"]
-    assert left(found["credit by app"]) == {"credit that is negative, or too much": ["7"]}
+    assert told(found["results"])["impossible granted credit: shown as 0"] == [f"101 {HUGE}"]
+    assert left(found["credit by app"]) == {"credit is negative or too large": ["7"]}
     assert differences() == []
 
 
@@ -127,7 +127,7 @@ def test_texts_of_any_length_and_with_any_bytes_stop_nothing(work: OldWork) -> N
     assert left(found["workunits"]) == {
         "workunit: a command line of more than 2000 characters": ["1"],
         "workunit: a name with characters that paths or XML cannot have": ["3"],
-        "refused by our tables: PostgreSQL text fields cannot contain NUL (0x00) bytes": ["2"],
+        "refused by the database: PostgreSQL text fields cannot contain NUL (0x00) bytes": ["2"],
     }
     assert left(found["teams"]) == {}
     assert Result.objects.get().stderr_text == "\ufffd" * 65_536
@@ -153,15 +153,15 @@ def test_zero_dates_and_what_refers_to_nothing(work: OldWork) -> None:
     found = bring(work)
     assert ArchivedWorkunit.objects.get().pk == 1
     assert set(Workunit.objects.values_list("pk", flat=True)) == {2, 4}
-    assert left(found["workunits"]) == {"workunit: of an app that is gone": ["3"]}
+    assert left(found["workunits"]) == {"workunit: its app no longer exists": ["3"]}
     assert left(found["results"]) == {
-        "result: of a workunit that is gone": ["101"], "result: of a workunit that was left": ["103"],
+        "result: its workunit no longer exists": ["101"], "result: its workunit was left": ["103"],
     }  # fmt: skip
     assert (Result.objects.get().host_id, Result.objects.get().user_id) == (None, None)
-    assert told(found["results"])["its computer or account is not here: it ends when its deadline is over"] == ["102"]
-    assert left(found["versions on computers"]) == {"of a computer that is not here, or was merged": ["99"]}
-    assert left(found["messages of tasks"]) == {"of a computer that is not here": ["1"]}
-    assert left(found["batches"]) == {"of an app that is not here": ["1"]}
+    assert told(found["results"])["its computer or account is missing here: it ends at its deadline"] == ["102"]
+    assert left(found["versions on computers"]) == {"its computer is missing here, or was merged": ["99"]}
+    assert left(found["messages of tasks"]) == {"its computer is missing here": ["1"]}
+    assert left(found["batches"]) == {"its app is missing here": ["1"]}
 
 
 def test_an_app_that_cannot_be_here_takes_its_jobs_with_it_and_nothing_else(work: OldWork) -> None:
@@ -173,8 +173,8 @@ def test_an_app_that_cannot_be_here_takes_its_jobs_with_it_and_nothing_else(work
     work.project.add("credit_user", userid=7, appid=4, njobs=1, total=1, expavg=0, expavg_time=0, credit_type=0)
     found = bring(work)
     assert left(found["apps"]) == {"app: a name with characters that paths or XML cannot have": ["4"]}
-    assert left(found["workunits"]) == {"workunit: of an app that was left": ["2"]}
-    assert left(found["results"]) == {"result: of a workunit that was left": ["101"]}
+    assert left(found["workunits"]) == {"workunit: its app was left": ["2"]}
+    assert left(found["results"]) == {"result: its workunit was left": ["101"]}
     assert list(Workunit.objects.values_list("pk", flat=True)) == [1]
 
 
@@ -216,8 +216,8 @@ def test_a_site_with_apps_of_its_own_or_another_import_takes_no_project(
 def test_a_platform_of_another_number_is_not_taken_for_this_one(work: OldWork) -> None:
     Platform.objects.create(pk=5, name="windows_x86_64")
     found = bring(work)
-    assert left(found["platforms"]) == {"a platform of this name or number is here": ["5 windows_x86_64"]}
-    assert left(found["versions"]) == {"of an app or platform that is not here": ["11"]}
+    assert left(found["platforms"]) == {"a platform with this name or number already exists here": ["5 windows_x86_64"]}
+    assert left(found["versions"]) == {"its app or platform is missing here": ["11"]}
 
 
 def test_a_database_that_breaks_off_is_told_in_words(small_project: OldProject, tmp_path: Path) -> None:
@@ -239,7 +239,7 @@ def test_what_a_running_project_wrote_meanwhile_comes_with_the_difference(work: 
     work.workunit(1, mod_time="2025-01-01 00:00:00")
     work.sent(101, 1, host=80, user=8, mod_time="2025-01-01 00:00:00")
     found = bring(work)
-    assert told(found["results"])["its computer or account is not here: it ends when its deadline is over"] == ["101"]
+    assert told(found["results"])["its computer or account is missing here: it ends at its deadline"] == ["101"]
     project.user(8)
     project.add("host", id=80, userid=8)
     # Another workunit came in the same second, and an earlier one changed later; both in the past.
@@ -275,5 +275,5 @@ def test_an_account_manager_may_have_rows_twice(science_united: ScienceUnited) -
         science_united.add("su_account", user_id=7, project_id=number, opt_out=1)
         science_united.add("su_host_project", host_id=70, project_id=number, cpu_ec=HUGE)
     found = import_united(science_united)
-    assert left(found["projects"]) == {"no address of a project, or twice": ["4 http://www.alpha.example.org"]}
+    assert left(found["projects"]) == {"not a project's address, or a duplicate": ["4 http://www.alpha.example.org"]}
     assert found["projects opted out of"].nleft == 0

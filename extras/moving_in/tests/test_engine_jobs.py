@@ -98,8 +98,8 @@ def test_config_says_what_became_of_it() -> None:
     assert read.validators()["fold"].comparison == "bitwise"
     said = list(config.became(read))
     assert ("set FORMER_PATHS to", "/fold/, /fold_cgi/cgi, /fold_cgi/file_upload_handler") in said
-    assert ("set", "MAX_JOBS_IN_PROGRESS=6 (max_wus_in_progress 6)") in said
-    assert ("of config.xml, with no place here", "ban_os Windows 95") in said
+    assert ("set in the environment", "MAX_JOBS_IN_PROGRESS=6 (max_wus_in_progress 6)") in said
+    assert ("of config.xml, not supported here", "ban_os Windows 95") in said
     assert sum(reason.startswith("a daemon or task") for reason, _ in said) == 3
     assert not [example for _, example in said if "SIGNUP" in example]
 

@@ -68,7 +68,7 @@ def test_the_documented_example_comes_and_a_repetition_changes_nothing(
     import_(lists)
     said = capsys.readouterr().out
     assert re.search(r"days of people\s+2\s+2\s+0\s+0", said.rpartition("read")[2])
-    assert "days of people, to be known" not in said
+    assert "days of people, notes" not in said
 
 
 def test_a_rehearsal_writes_nothing(lists: Path) -> None:

@@ -80,8 +80,13 @@ def test_volunteers_keep_their_badges_which_nobody_else_gets(unchanged_project: 
     make_usual()
     tally = import_(unchanged_project)["badges"]
     # The fifth is of no badge, as badges of teams are none here; the last is of nobody.
-    assert (tally.nread, tally.ntaken, tally.nchanged, tally.left["a badge that is gone"].count) == (6, 3, 3, 2)
-    assert tally.left["of an account that is not here"].examples == ["70000"]
+    assert (tally.nread, tally.ntaken, tally.nchanged, tally.left["a badge that no longer exists"].count) == (
+        6,
+        3,
+        3,
+        2,
+    )
+    assert tally.left["its account is missing here"].examples == ["70000"]
     for user, titles in ((3, {"Top 1%", "Top 1% (2)"}), (4, {"First task (3)"})):
         page = read_page(User.objects.get(pk=user))
         assert {badge.title for badge in page.held} == titles
@@ -367,12 +372,12 @@ def test_who_has_signed_in_here_keeps_address_name_and_password(small_project: O
 def test_odd_rows_are_told_and_stop_nothing(unchanged_project: OldProject) -> None:
     tallies = import_(unchanged_project)
     told = {reason: found.examples for reason, found in tallies["people"].told.items()}
-    assert told["address differs from another account's by case alone: it logs in with its keys alone"] == ["101"]
+    assert told["address differs from another account's only by case: it logs in with its keys only"] == ["101"]
     assert told["name: was UTF-8 twice, repaired"] == ["105 José"]
     assert told["name: not UTF-8, read as Windows-1252"] == ["106 José"]
     assert told["name: perhaps UTF-8 twice, left as it is"] == ["107 CAFÉ–BAR"]
     assert told["preferences that no client could read: left"] == ["113"]
-    assert told["credit that is negative, or too much: 0 is carried over"] == ["111"]
+    assert told["credit is negative or too large: 0 is carried over"] == ["111"]
     assert User.objects.get(pk=102).email == "twice@example.org"
     assert (User.objects.get(pk=101).email, User.objects.get(pk=101).client_password) == ("101@moved.invalid", "")
     assert ClientKey.objects.filter(user=101).count() == 2
@@ -381,8 +386,8 @@ def test_odd_rows_are_told_and_stop_nothing(unchanged_project: OldProject) -> No
     odd = Host.objects.get(pk=5011)
     assert (odd.domain_name, odd.p_fpops, odd.m_nbytes, odd.venue) == ("rächner", None, None, "")
     assert [(each["type"], each["count"], each["opencl_version"]) for each in odd.coprocs] == [("ATI", 2, "2.0")]
-    assert list(tallies["computers"].left) == ["its owner is gone"]
-    assert tallies["members of teams"].left["its team is gone"].examples == ["114"]
+    assert list(tallies["computers"].left) == ["its owner no longer exists"]
+    assert tallies["members of teams"].left["its team no longer exists"].examples == ["114"]
 
 
 def test_a_rehearsal_tells_the_same_and_writes_nothing(unchanged_project: OldProject) -> None:
@@ -391,7 +396,7 @@ def test_a_rehearsal_tells_the_same_and_writes_nothing(unchanged_project: OldPro
     assert content() == before
     assert not ImportStep.objects.exists()
     imported = import_(unchanged_project)
-    for name in ("people", "teams", "members of teams", "computers", "consents", "no place here"):
+    for name in ("people", "teams", "members of teams", "computers", "consents", "not supported here"):
         assert (rehearsed[name].nread, rehearsed[name].ntaken) == (imported[name].nread, imported[name].ntaken)
         assert rehearsed[name].left == imported[name].left
         assert rehearsed[name].told == imported[name].told
@@ -427,7 +432,7 @@ def test_after_the_last_import_there_is_none_until_it_is_opened_again(
     options.write_text(f"[client]\nuser=root\nsocket={unchanged_project.server.socket}\n")
     arguments = ("import_boinc", unchanged_project.name, "--defaults-file", str(options))
     call_command(*arguments, "--rehearse")
-    assert "1  its owner is gone (5010)" in capsys.readouterr().out
+    assert "1  its owner no longer exists (5010)" in capsys.readouterr().out
     call_command(*arguments, "--last")
     with pytest.raises(CommandError, match="declared to be the last"):
         call_command(*arguments)

@@ -193,7 +193,7 @@ def test_odd_amounts_are_told_and_nothing(science_united: ScienceUnited) -> None
     science_united.period(T0, {"cpu_time": 1e300}, user_id=7)
     found = import_(science_united)
     assert days_of(7) == {}
-    assert found["days of people"].told["amounts that are no numbers: 0"].count == 2
+    assert found["days of people"].told["amounts are not numbers: counted as 0"].count == 2
 
 
 def moved(site: ScienceUnited) -> None:
@@ -300,13 +300,13 @@ def test_a_rehearsal_tells_of_rows_whose_account_is_gone(science_united: Science
     rehearsed = run.rehearse(steps.steps(), Context(source, timezone.now(), writes=False), lambda _line: None)
     source.close()
     left = {name: {reason: found.count for reason, found in tally.left.items()} for name, tally in rehearsed.items()}
-    assert left["computers"] == {"of nobody": 1, "of an account that is not here": 1}
+    assert left["computers"] == {"it has no account": 1, "its account is missing here": 1}
     # One computer that is gone, and one whose owner is.
     assert left["computers at projects"] == {
-        "of a computer that is not here": 2,
-        "of a project that it does not have": 1,
+        "its computer is missing here": 2,
+        "its project does not exist there": 1,
     }
-    assert left["days of people"] == left["projects opted out of"] == {"of an account that is not here": 1}
+    assert left["days of people"] == left["projects opted out of"] == {"its account is missing here": 1}
     imported = import_(science_united)
     for name, tally in rehearsed.items():
         assert (name, tally.left) == (name, imported[name].left)
@@ -345,7 +345,7 @@ def test_sums_of_each_person_and_day_are_equal_however_often_it_is_killed_and_re
     assert sum(real) == sum(days.values())
     assert again["computers"].nleft == 2
     assert set(again["computers at projects"].left) == {
-        "of a project that it does not have", "of a computer that is not here"
+        "its project does not exist there", "its computer is missing here"
     }  # fmt: skip
 
 

@@ -83,13 +83,15 @@ def test_an_app_comes_with_its_versions_files_keys_and_plan_classes(work: OldWor
     first, threads, box = AppVersion.objects.order_by("pk")
     assert (first.is_wrapper, first.dont_throttle, first.needs_network, first.file_prefix) == (False, True, False, "")
     assert (box.is_wrapper, box.dont_throttle, box.file_prefix) == (True, False, "shared")
-    assert "graphics: no place here" in told(tallies["versions"])
+    assert "graphics: not supported here" in told(tallies["versions"])
     assert (first.pk, first.version_num, first.is_deprecated) == (VERSION, 105, False)
     assert (threads.plan_class, threads.pfc_n, threads.pfc_avg, threads.pfc_scale) == ("mt4", 50, 0.5, 0.25)
     assert PlanClass.objects.get(name="mt4").max_ncpus == 4
     assert PlanClass.objects.get(name="vbox64").needs_virtualbox
     assert box.is_deprecated  # the minimum version of Android is ignored here
-    assert "min_android_version: no place here, so its versions are taken as withdrawn" in told(tallies["plan classes"])
+    assert "min_android_version: not supported here, so its versions are imported as withdrawn" in told(
+        tallies["plan classes"]
+    )
     (file,) = first.files.all()
     with default_storage.open(file.file.path) as content:
         assert content.read() == b"#!/bin/sh\n"
@@ -108,7 +110,7 @@ def test_a_program_file_that_is_gone_or_not_signed_withdraws_its_version(work: O
     tallies = bring(work)
     assert [*AppVersion.objects.filter(is_deprecated=True).order_by("pk").values_list("pk", flat=True)] == [12, 13]
     assert sorted(told(tallies["versions"])) == [
-        "a program file is not in download/: the version is taken as withdrawn",
+        "a program file is missing from download/: the version is imported as withdrawn",
         "a program file is not signed with keys/code_sign_public",
     ]
 
@@ -230,20 +232,20 @@ def test_odd_rows_are_left_or_told_with_their_reasons(work: OldWork) -> None:
     work.sent(107, 6, host=999, user=999)
     tallies = bring(work)
     assert left(tallies) == {
-        "result: of a workunit that is gone": ["100"],
-        "result: of a workunit that was left": ["103"],
+        "result: its workunit no longer exists": ["100"],
+        "result: its workunit was left": ["103"],
         "result: not ready to be sent yet; the transitioner makes another one": ["105"],
-        "workunit: of an app that is gone": ["1"],
+        "workunit: its app no longer exists": ["1"],
         "workunit: a name with characters that paths or XML cannot have": ["2"],
-        "workunit: for every computer of a kind (broadcast), which has no place here": ["3"],
+        "workunit: broadcast to every computer of a kind, which is not supported here": ["3"],
         "workunit: no estimate of its FLOPs": ["4"],
         "an input file in download/ has not the MD5 that its tasks name": ["in_5"],
     }
-    assert "for every computer of a kind (broadcast): further copies go to anybody" in told(tallies["workunits"])
+    assert "broadcast to every computer of a kind: further copies go to any computer" in told(tallies["workunits"])
     assert Result.objects.get(pk=108).server_state == ServerState.IN_PROGRESS
     assert told(tallies["results"]) == {
         "over without an outcome: taken as not needed": ["106"],
-        "its computer or account is not here: it ends when its deadline is over": ["107"],
+        "its computer or account is missing here: it ends at its deadline": ["107"],
     }
     assert (Result.objects.get(pk=107).host_id, Result.objects.get(pk=106).outcome) == (None, Outcome.DIDNT_NEED)
 
@@ -281,7 +283,7 @@ def test_statistics_of_versions_on_computers_are_in_the_same_units(work: OldWork
     # 100 a day of 400, for each of 4 processors
     assert (version.scale_probation, version.clean_pfc_n, version.max_jobs_per_day) == (False, 20, 400)
     assert (own.app_id, own.app_version_id, own.processor_type, own.pfc_avg) == (APP, None, "NVIDIA", None)
-    assert left(tallies) == {"statistics of a version that is gone": ["70"]}
+    assert left(tallies) == {"statistics of a version that no longer exists": ["70"]}
 
 
 def test_batches_and_messages_that_nothing_read_yet_come_along(work: OldWork) -> None:

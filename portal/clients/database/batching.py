@@ -1,9 +1,9 @@
-"""Runs use cases on an event loop: the queries of all requests that wait go to the database as one statement.
+"""Runs use cases on an event loop: the queries of all waiting requests go to the database as one statement.
 
 No query waits for a batch to fill: a connection that becomes free takes all queries that came meanwhile, and a query
-that comes alone is sent at once. If a batch fails, each of its queries is done again by itself, so a fault concerns
-only the request that caused it. So is a query that the batch left out because others hold its rows. These, and slow
-queries, have connections of their own.
+that comes alone is sent at once. If a batch fails, each of its queries is run again alone, so that a fault affects only
+the request that caused it; so is a query that the batch left out because others hold its rows. Such queries, and slow
+ones, have connections of their own.
 
 Everything here runs on the loop's thread. Queues are changed only in functions that do not await: an await in the
 middle of a change would lose requests or do them twice (tests/portal/clients/test_batching.py checks it).
@@ -49,21 +49,21 @@ Held = dict[Hashable, Callable[[], None]]
 """The keys that a request holds, each with the function that releases it."""
 
 MAX_BATCH_QUERIES: Final = 32
-"""Queries in a batch at most: a longer statement gains nothing, and the queries behind it wait longer."""
+"""The most queries in a batch: a longer statement gains nothing, and the queries behind it wait longer."""
 READERS: Final = 1
 WRITERS: Final = 1
 APART_CONNECTIONS: Final = 4
 BATCH_SECS: Final = 45.0
-"""For a batch: longer than the database's own limit for a statement, which a server that has stopped does not keep."""
+"""Time limit of a batch; above the database's own statement timeout, which a hung server does not enforce."""
 MAX_WAITING_APART: Final = 200
-"""Transactions and slow queries that wait for a connection at most; more are refused."""
+"""The most transactions and slow queries waiting for a connection; more are refused."""
 CONNECT_SECS: Final = 1.4
-"""How long a connection is waited for, by all who need one; a thread waits as long as the request's deadline."""
+"""How long all callers wait for a connection, except threads, which wait until the request's deadline."""
 RECONNECT_SECS: Final = 2.0
 """A pool that tries to connect waits longer after each attempt; after this long it starts again with a short wait."""
 THREADS: Final = 8
 MAX_CALLS: Final = 200
-"""Slow calls under way or waiting for a thread at most; more are refused."""
+"""The most slow calls under way or waiting for a thread; more are refused."""
 
 
 _CONNECTION_IS_STALE: Final = (
@@ -71,15 +71,15 @@ _CONNECTION_IS_STALE: Final = (
     psycopg.errors.InvalidSqlStatementName,
     psycopg.errors.ReadOnlySqlTransaction,
 )
-"""After a migration a statement that was prepared before may return other types, or may be gone. And a server that was
-the primary when the connection was made may not be it any more."""
+"""After a migration a statement that was prepared before may return other types, or may be gone. And the server may no
+longer be the primary that it was when the connection was made."""
 
 
-_OF_THE_DATABASE: Final = (Query, Fetch, Transaction)
+_DATABASE_EFFECTS: Final = (Query, Fetch, Transaction)
 
 
 class _QueryQueue:
-    """Waiting queries and some connections. Each connection carries out a batch of queries at a time."""
+    """Waiting queries, and connections that each carry out one batch of them at a time."""
 
     def __init__(self, size: int, pool: Pool, run_alone: Callable[[Query[Any]], Awaitable[Any]]) -> None:
         self._pool = pool
@@ -90,7 +90,7 @@ class _QueryQueue:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def submit(self, query: Query[Any]) -> asyncio.Future[Any]:
-        """Its result."""
+        """Queue a query, and return the future of its result."""
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._waiting.append((query, future))
         if self._nfree:
@@ -104,7 +104,7 @@ class _QueryQueue:
         task.add_done_callback(self._tasks.discard)
 
     def _take(self) -> _Batch:
-        """The queries that waited longest and fit into one batch."""
+        """Take the queries that have waited longest and fit into one batch."""
         taken: _Batch = []
         left: _Batch = []
         owners: set[Hashable] = set()
@@ -112,7 +112,7 @@ class _QueryQueue:
         while self._waiting and len(taken) < MAX_BATCH_QUERIES:
             query, future = self._waiting.popleft()
             if future.done():
-                continue  # its request has ended: it took too long, say
+                continue  # its request has ended, perhaps because it took too long
             kind = kind if taken else query.kind
             if query.kind != kind or query.owner in owners:
                 left.append((query, future))
@@ -124,7 +124,7 @@ class _QueryQueue:
         return taken
 
     async def _work(self) -> None:
-        """Carry out batches until nothing waits any more."""
+        """Carry out batches until nothing is waiting."""
         try:
             while batch := self._take():
                 try:
@@ -149,7 +149,7 @@ class _QueryQueue:
             await self._pool.putconn(self._kept.pop().release())
 
     async def _connection(self) -> BatchConnection:
-        """The one that was used last, as its PostgreSQL process still has the data in its caches; else a new one."""
+        """The one used last, as its PostgreSQL process still has the data in its caches; else a new one."""
         while self._kept:
             connection = self._kept.pop()
             if not connection.connection.closed:
@@ -165,7 +165,7 @@ class _QueryQueue:
             results: Sequence[Any] = type(queries[0]).results(queries, rows)
             outcomes = list(zip(batch, results, strict=True))
         except Exception as error:
-            # Of whatever kind: one query alone may have caused it.
+            # Any error: a single query may have caused it.
             outcomes = [(call, RUN_ALONE) for call in batch]
             if isinstance(error, _CONNECTION_IS_STALE) or not connection.is_clean:
                 await connection.release().close()
@@ -198,7 +198,7 @@ class _QueryQueue:
 
 
 class Batcher:
-    """Runs use cases; made on the loop that it works on.
+    """Runs use cases on the event loop that it was made on.
 
     ``connection_params``: psycopg's for the database; ``thread_ended`` is called in the thread after each slow call.
     """
@@ -225,7 +225,7 @@ class Batcher:
             max_size=size,
             max_waiting=MAX_WAITING_APART,
             timeout=CONNECT_SECS,
-            # Else the pool waits longer after each attempt, and clients were refused long after an outage has ended.
+            # Otherwise the pool waits longer after each attempt, and refuses clients long after an outage has ended.
             reconnect_timeout=RECONNECT_SECS,
             open=False,
         )
@@ -242,10 +242,10 @@ class Batcher:
         held: Held = {}
         with deadline.of_request() as request:
 
-            def get(want: Any) -> Awaitable[Any]:
-                if request.is_lost and isinstance(want, _OF_THE_DATABASE):
+            def get(effect: Any) -> Awaitable[Any]:
+                if request.is_lost and isinstance(effect, _DATABASE_EFFECTS):
                     raise request.give_up()
-                return self._query(want) if isinstance(want, Query) else self._get(want, held, read_part)
+                return self._query(effect) if isinstance(effect, Query) else self._get(effect, held, read_part)
 
             try:
                 await self._open()
@@ -266,8 +266,8 @@ class Batcher:
             return self._run_alone(query)
         return (self._writes if query.is_write else self._reads).submit(query)
 
-    async def _get(self, want: Any, held: Held, read_part: ReadPart | None) -> Any:
-        match want:
+    async def _get(self, effect: Any, held: Held, read_part: ReadPart | None) -> Any:
+        match effect:
             case Call(function):
                 return await self._call(function)
             case Transaction(steps):
@@ -281,7 +281,7 @@ class Batcher:
             case ReadBody(nbytes):
                 assert read_part is not None  # only use cases of streams ask for it
                 return await read_part(nbytes)
-        raise TypeError(f"a use case awaited {type(want).__name__}")
+        raise TypeError(f"a use case awaited {type(effect).__name__}")
 
     @asynccontextmanager
     async def _own_connection(self) -> AsyncIterator[Connection]:
@@ -295,7 +295,7 @@ class Batcher:
                     raise
                 finally:
                     if connection.closed:
-                        # It was lost, for instance by a restart of the database, and so may be others.
+                        # It was lost, for instance when the database restarted, and others may be, too.
                         await self._check_pool()
         except TooManyRequests:
             raise Busy from None
@@ -313,7 +313,7 @@ class Batcher:
     async def _repeat_if_lost(
         self, do: Callable[[Connection], Awaitable[Value]], may_repeat: Callable[[], bool] = lambda: True
     ) -> Value:
-        """What it returns; done again, on another connection, if the first was lost, perhaps while nobody used it."""
+        """Run ``do`` on a connection; again on another one if the first was lost, perhaps while nobody used it."""
         async with self._own_connection() as connection:
             try:
                 return await do(connection)
@@ -336,9 +336,9 @@ class Batcher:
             nonlocal has_begun
             async with connection.transaction():
                 has_begun = True
-                return await _drive(steps, partial(_wanted_in_transaction, connection))
+                return await _drive(steps, partial(_get_in_transaction, connection))
 
-        # Once begun, the steps cannot be taken again.
+        # Once begun, the steps cannot be run again.
         try:
             return await self._repeat_if_lost(carry_out, lambda: not has_begun)
         finally:
@@ -380,7 +380,7 @@ class Batcher:
                 before.add_done_callback(lambda _: release())
                 raise
             if is_lost and request is not None:
-                # Each of those who wait would wait as long for the database, one after the other.
+                # Otherwise all that wait would wait as long for the database, one after the other.
                 error = request.give_up()
                 release()
                 raise error
@@ -401,23 +401,23 @@ class Batcher:
 
 
 async def _drive(steps: Steps[Value], get: Callable[[Any], Awaitable[Any]], request: Deadline | None = None) -> Value:
-    """Run the steps and return their result; ``get`` fetches what each of them wants, for the request if it is one."""
+    """Run the steps and return their result; ``get`` carries out each effect. ``request``: whose steps these are."""
     sent: Any = None
     error: Exception | None = None
     try:
         while True:
             try:
-                want = steps.send(sent) if error is None else steps.throw(error)
+                effect = steps.send(sent) if error is None else steps.throw(error)
             except StopIteration as end:
                 result: Value = end.value
                 return result
             sent = error = None
             try:
-                sent = await get(want)
+                sent = await get(effect)
                 if request is not None:
                     request.begin_again()
             except Exception as raised:
-                # Of whatever kind: it is raised in the use case, which asked for it.
+                # Any error: it is raised in the use case, which awaited the effect.
                 error = raised
                 if request is not None and has_no_connection(raised):
                     request.is_lost = True
@@ -429,12 +429,12 @@ async def _drive(steps: Steps[Value], get: Callable[[Any], Awaitable[Any]], requ
         steps.close()
 
 
-async def _wanted_in_transaction(connection: Connection, want: Any) -> Any:
-    if isinstance(want, Query):
-        return await _execute_alone(connection, want)
-    if isinstance(want, Fetch):
-        return await fetch(connection, want.steps)
-    raise TypeError(f"a transaction's steps awaited {type(want).__name__}")
+async def _get_in_transaction(connection: Connection, effect: Any) -> Any:
+    if isinstance(effect, Query):
+        return await _execute_alone(connection, effect)
+    if isinstance(effect, Fetch):
+        return await fetch(connection, effect.steps)
+    raise TypeError(f"a transaction's steps awaited {type(effect).__name__}")
 
 
 async def _execute_alone(connection: Connection, query: Query[Any]) -> Any:

@@ -71,13 +71,13 @@ class BatchConnection:
         )
 
     def release(self) -> Connection:
-        """The connection, which the loop does not watch any more."""
+        """Stop watching the connection, and return it."""
         self._unwatch()
         return self.connection
 
     async def fetch(self, steps: Sequence[Step | Then]) -> Sequence[Row]:
-        """The rows of the last statement. Several are one transaction, and go in one round trip, or in two if the
-        values of one are made of another's rows.
+        """The rows of the last statement. Several are one transaction, in one round trip, or in two if the values of
+        one are made from another's rows.
         """
         for step in steps:
             await self._prepare(step.statement)
@@ -95,7 +95,7 @@ class BatchConnection:
         pgconn.enter_pipeline_mode()
         for step in steps:
             if isinstance(step, Then):
-                # The server answers, and commits nothing.
+                # Makes the server answer, and commit nothing.
                 pgconn.send_flush_request()
                 await self._flush()
                 results += [await self._result() for _ in range(nsent - len(results))]
@@ -185,7 +185,7 @@ class BatchConnection:
 
     def _wake(self) -> None:
         if self._ready is None:
-            # Nothing was asked: the server ended the connection, say, which the next statement will find.
+            # Nothing was asked: the server probably ended the connection, which the next statement will notice.
             self._unwatch()
         elif not self._ready.done():
             self._ready.set_result(None)

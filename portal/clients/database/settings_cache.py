@@ -12,7 +12,7 @@ Made = TypeVar("Made")
 
 
 def cached_setting(make: Callable[[], Made]) -> Callable[[], Made]:
-    """A function that calls this one at its first call only, and again after a test has changed a setting."""
+    """Wrap a function so that it is called only once, and again after a test has changed a setting."""
     made = lru_cache(maxsize=1)(make)
     setting_changed.connect(lambda **_: made.cache_clear(), weak=False)
     return made

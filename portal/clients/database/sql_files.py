@@ -1,4 +1,4 @@
-"""Statements that stand in files of their own, beside the module that sends them."""
+"""SQL statements in files of their own, beside the module that sends them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every client's request needs and what takes long to read: kept in this process for some seconds."""
+"""Values that every client's request needs and that are slow to read: kept in this process for some seconds."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class _Loaded(NamedTuple, Generic[Value]):
 
 
 class TimedCache(Generic[Value]):
-    """A value that is read again when it is ``kept_secs`` old, by one request for all.
+    """A value that one request for all reads again when it is ``kept_secs`` old.
 
-    While one reads, the others go on with what there is, for as long again; after a pause, or at first, all wait.
-    ``load`` may block.
+    While one reads, the others use the old value, for as long again; after a pause, or at first, all wait. ``load`` may
+    block.
     """
 
     def __init__(self, name: str, load: Callable[[], Value], kept_secs: float) -> None:
@@ -48,7 +48,7 @@ class TimedCache(Generic[Value]):
         try:
             return await reading
         except Exception:
-            # Of any kind: there may have been no thread to read it.
+            # Any error: there may have been no thread to read it.
             self._being_renewed = None
             raise
 
@@ -71,7 +71,7 @@ class TimedCache(Generic[Value]):
         return age_secs <= self.kept_secs or (loaded is self._being_renewed and age_secs <= 2 * self.kept_secs)
 
     def _read_again(self, before: _Loaded[Value] | None) -> Value:
-        """Read it, unless another thread did just before."""
+        """Read the value again, unless another thread has just done so."""
         request = deadline.current()
         is_ours = self._reading.acquire(timeout=WAIT_SECS if request is None else min(WAIT_SECS, request.left_secs()))
         try:
@@ -81,7 +81,7 @@ class TimedCache(Generic[Value]):
                     return loaded.value
                 read = _Loaded(read_at=time.monotonic(), value=self._load())
                 with self._changing:
-                    # What was changed in the meantime may not be in it; and who waited too long may have read it later.
+                    # It may lack what changed meanwhile, and a thread that waited too long may have read it later.
                     is_newest = self._kept is None or self._kept.read_at <= read.read_at
                     if nforgotten == self._nforgotten and is_newest:
                         self._kept = read

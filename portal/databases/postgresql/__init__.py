@@ -1,1 +1,1 @@
-"""Django's database engine for PostgreSQL with the deadline of requests (settings.DATABASES)."""
+"""Django's database engine for PostgreSQL, with the deadline of requests (settings.DATABASES)."""

@@ -1,4 +1,4 @@
-"""The engine: Django looks for it under this name."""
+"""The engine, under the module name that Django looks for."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from portal.databases import deadline
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
-    """Django's for PostgreSQL; a request waits for a connection of the pool no longer than its deadline."""
+    """Django's wrapper for PostgreSQL; a request waits for a connection no longer than its deadline."""
 
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
         request, pool = deadline.current(), self.pool
@@ -20,6 +20,6 @@ class DatabaseWrapper(base.DatabaseWrapper):
         pool.open()
         with request.wait() as secs:
             connection = pool.getconn(secs)
-        # As Django has it where no option says otherwise.
+        # Django's default.
         self.isolation_level = IsolationLevel.READ_COMMITTED
         return connection

@@ -1,4 +1,4 @@
-"""Allow an operator the rights that are held since their password was reset by mail."""
+"""Restore the rights that an operator lost when their password was reset by mail."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from portal.people.staff import allow_rights
 
 class Command(BaseCommand):
     help = (
-        "Give an operator their rights again whose password was reset by mail while they had no second factor."
-        " Make sure first that it was they who did it."
+        "Restore the rights of an operator whose password was reset by mail while they had no second factor."
+        " First make sure that the operator did it."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -25,6 +25,6 @@ class Command(BaseCommand):
         if user is None:
             raise CommandError(f"There is no account with the address {email}.")
         if user.rights_held_at is None:
-            raise CommandError(f"The rights of {email} are not held.")
+            raise CommandError(f"The rights of {email} are not withheld.")
         allow_rights(user, NOWHERE)
-        self.stdout.write(f"{email} has the rights of before, and has to set up a second factor next.")
+        self.stdout.write(f"{email} has their rights again, and must now set up a second factor.")

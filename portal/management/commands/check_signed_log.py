@@ -44,4 +44,4 @@ class Command(BaseCommand):
                 differences += signed_log.differences_from(copy.read_text(encoding="utf-8").splitlines())
             except (OSError, ValueError) as error:
                 raise CommandError(str(error)) from error
-        report_differences(self, differences, "The signed log is whole.")
+        report_differences(self, differences, "The signed log is intact.")

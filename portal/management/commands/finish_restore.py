@@ -1,4 +1,4 @@
-"""Finish a restore of the database: all checks, and what is there now."""
+"""Finish a restore of the database: run all checks, and report what is there."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from portal.maintenance import restores
 
 class Command(BaseCommand):
     help = (
-        "Run it after the database was restored, before the site starts: it gives new data names and numbers that no"
-        " lost data had, does all checks, names the last commit, and counts what was checked. Exit code 1 if a check"
-        " finds a difference."
+        "Run this after restoring the database, before the site starts: it makes names and numbers of new data distinct"
+        " from those of lost data, runs all checks, names the last commit, and counts what was checked. Exit code 1 if"
+        " a check finds a difference."
     )
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -21,7 +21,7 @@ class Command(BaseCommand):
             self.stdout.write(line)
         count = 0
         for line in restores.differences():
-            # At once: reading all files may take hours.
+            # At once, as reading all files may take hours.
             self.stdout.write(line)
             count += 1
         if count:

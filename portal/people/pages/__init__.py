@@ -1,1 +1,1 @@
-"""Volunteers' pages of their account, and the forms on them."""
+"""Volunteers' account pages and their forms."""

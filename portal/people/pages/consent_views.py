@@ -1,4 +1,4 @@
-"""The page of what a volunteer agreed to and withdrew."""
+"""The page of the consents that a volunteer gave and withdrew."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from portal.people.access import signed_in
 @require_safe
 @login_required
 def consent_history(request: HttpRequest) -> HttpResponse:
-    """What have I agreed to, and when?"""
+    """Show what the volunteer agreed to, and when."""
     user = signed_in(request)
     context = {
         "standing": consents.standing(user),

@@ -21,7 +21,7 @@ EVENTS_SHOWN: Final = 100
 @require_safe
 @login_required
 def events(request: HttpRequest) -> HttpResponse:
-    """The newest events, and apart from them the newest failed logins."""
+    """Show the newest events and, separately, the newest failed logins."""
     user = signed_in(request)
     context = {
         "lists": [

@@ -1,4 +1,4 @@
-"""A key in a form that makes something, new each time that the form is shown: sent twice, the form makes one thing."""
+"""A key in a form that makes something, new each time the form is shown, so that a form sent twice makes one thing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ FORM_KEY: Final = "form_key"
 
 
 def read_form_key(sent: Mapping[str, str]) -> UUID | None:
-    """The key of a form that was sent; None for one without, which makes something each time."""
+    """The key of a sent form; None for one without, which makes something each time."""
     try:
         return UUID(sent.get(FORM_KEY, ""))
     except ValueError:

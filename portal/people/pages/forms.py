@@ -1,4 +1,4 @@
-"""django-allauth's forms with this site's labels and, at sign-up and change of address, what this site adds.
+"""django-allauth's forms with this site's labels and, at sign-up and change of address, its additions.
 
 `settings.ACCOUNT_FORMS` names them.
 """
@@ -41,7 +41,7 @@ _LABELS: Final = {
 
 
 class SiteLabels:
-    """A mixin for forms of allauth: it changes their labels and drops placeholders that repeat them."""
+    """A mixin for allauth's forms that changes their labels and drops placeholders that repeat them."""
 
     fields: dict[str, Any]
 
@@ -55,7 +55,7 @@ class SiteLabels:
 
 
 class LoginForm(SiteLabels, allauth_forms.LoginForm):
-    """Sign in by e-mail address or, if the site has these, by user name."""
+    """Sign in by e-mail address or, if the site has them, by user name."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -67,14 +67,14 @@ class LoginForm(SiteLabels, allauth_forms.LoginForm):
             )
 
     def clean_login(self) -> str:
-        """The e-mail address of the account, by which the rest goes on; what was typed if there is none."""
+        """Return the account's e-mail address, which the rest works with; what was typed if there is no account."""
         login = str(self.cleaned_data["login"]).strip()
         user = find(login) if settings.LOGIN_BY_USER_NAME else None
         return user.email if user is not None else login
 
 
 class LoginNameForm(forms.Form):
-    """The user name by which somebody logs in, and the password, of which clients make another value with it."""
+    """Choose a user name to log in with. It needs the password, as clients derive another value from both."""
 
     name = forms.CharField(
         label=_("User name"),
@@ -88,7 +88,7 @@ class LoginNameForm(forms.Form):
     password = PasswordField(
         label=_("Password"),
         autocomplete="current-password",
-        help_text=_("Your present one: without it, BOINC could not log in with the new name."),
+        help_text=_("Your current password: without it, BOINC could not log in with the new name."),
     )
 
     def __init__(self, user: User, *args: Any, **kwargs: Any) -> None:
@@ -111,7 +111,7 @@ class LoginNameForm(forms.Form):
         return password
 
     def save(self) -> None:
-        """Raises IntegrityError if somebody else was faster, PasswordChanged."""
+        """Store the name. Raises PasswordChanged, and IntegrityError if somebody else was faster."""
         with transaction.atomic():
             lock_unchanged(self.user)
             self.user.choose_login_name(self.cleaned_data["name"], self.cleaned_data["password"])
@@ -121,8 +121,8 @@ class LoginNameForm(forms.Form):
 class ResetPasswordForm(SiteLabels, allauth_forms.ResetPasswordForm):
     """Ask for a mail with a link to set a new password.
 
-    It is sent to the login only: another address that somebody typed, and that waits for its confirmation, proves
-    nothing about whose account this is.
+    It is sent to the login only: another address that somebody typed, and has not confirmed, proves nothing about whose
+    account this is.
     """
 
     users: list[User]
@@ -134,7 +134,7 @@ class ResetPasswordForm(SiteLabels, allauth_forms.ResetPasswordForm):
 
 
 class ResetPasswordKeyForm(SiteLabels, allauth_forms.ResetPasswordKeyForm):
-    """Set a new password with the link; it ends all other access (portal/people/recovery.py)."""
+    """Set a new password with the link, which ends all other access (portal/people/recovery.py)."""
 
     user: User
 
@@ -149,7 +149,7 @@ class ResetPasswordKeyForm(SiteLabels, allauth_forms.ResetPasswordKeyForm):
 
 
 class ChangePasswordForm(SiteLabels, allauth_forms.ChangePasswordForm):
-    """Change the password and, unless the person does not want that, revoke what gave access with the old one."""
+    """Change the password and, unless the person unchecks it, revoke what gave access with the old one."""
 
     user: User
     revoke = forms.BooleanField(
@@ -180,7 +180,7 @@ class ReauthenticateForm(SiteLabels, allauth_forms.ReauthenticateForm):
 
 
 class SignUpForm(SiteLabels, allauth_forms.SignupForm):
-    """E-mail address, password, a display name if wished, and consent where the site has terms of use."""
+    """Ask for e-mail address, password, an optional display name, and consent if the site has terms of use."""
 
     field_order = ("email", "password1", "name", "terms")
     name = NameField(
@@ -201,7 +201,7 @@ class SignUpForm(SiteLabels, allauth_forms.SignupForm):
 
     def custom_signup(self, request: HttpRequest, user: User) -> None:
         user.name = self.cleaned_data["name"]
-        # Mails to who signs up in another language than the site's own are in that language, too.
+        # Mails to somebody who signs up in another language than the site's own are in that language, too.
         language = translation.get_language()
         user.language = language if language in settings.TRANSLATIONS else ""
         user.terms_accepted_at = timezone.now() if settings.TERMS_OF_USE else None
@@ -209,7 +209,7 @@ class SignUpForm(SiteLabels, allauth_forms.SignupForm):
 
 
 class ChangeEmailForm(SiteLabels, allauth_forms.AddEmailForm):
-    """A new address and the password: the hash that BOINC clients log in with is made of both."""
+    """A new address and the password: BOINC clients log in with a hash of both."""
 
     user: User
     password = PasswordField(label=_("Your password"), autocomplete="current-password")
@@ -220,7 +220,7 @@ class ChangeEmailForm(SiteLabels, allauth_forms.AddEmailForm):
             raise get_adapter().validation_error("duplicate_email")
         if User.objects.filter(email=email).exists():
             raise get_adapter().validation_error("email_taken")
-        # The same new address again: the earlier request is replaced.
+        # For the same new address, this request replaces the earlier one.
         EmailAddress.objects.filter(user=self.user, email=email).delete()
         return str(super().clean_email())
 
@@ -231,15 +231,15 @@ class ChangeEmailForm(SiteLabels, allauth_forms.AddEmailForm):
         return password
 
     def save(self, request: HttpRequest) -> EmailAddress:
-        """Remember the wish, with the clients' value ready for it, and send a confirmation to the new address."""
+        """Store the request, with the clients' value for it, and send a confirmation to the new address."""
         with transaction.atomic():
-            # No stronger lock: a new password's hash takes a while, and rows that refer to the account need not wait.
+            # No stronger lock: hashing a new password takes a while, and rows that refer to the account need not wait.
             lock_unchanged(self.user)
             user = User.objects.get(pk=self.user.pk)
             user.expect_email(self.cleaned_data["password"], self.cleaned_data["email"])
             user.awaited_email_at = timezone.now()
             user.save(update_fields=["awaited_email_at", *CLIENT_PASSWORD_FIELDS])
             EmailAddress.objects.filter(user=user, verified=False).exclude(email=user.email).delete()
-            wanted = EmailAddress.objects.create(user=user, email=self.cleaned_data["email"])
-        send_verification_email_to_address(request, wanted)
-        return wanted
+            awaited = EmailAddress.objects.create(user=user, email=self.cleaned_data["email"])
+        send_verification_email_to_address(request, awaited)
+        return awaited

@@ -12,9 +12,9 @@ from portal.models import User
 
 @require_POST
 def switch_language(request: HttpRequest) -> HttpResponseBase:
-    """Keep the language in a cookie and, of somebody who is signed in, in the account; back to where they were.
+    """Store the language in a cookie and, for somebody signed in, in the account; lead back to where they were.
 
-    Anything that is no language of the site changes nothing.
+    An unknown language changes nothing.
     """
     language = known_language(request.POST.get("language", ""))
     if language and isinstance(request.user, User):

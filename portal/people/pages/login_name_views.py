@@ -1,4 +1,4 @@
-"""The page where a volunteer chooses a user name to log in by."""
+"""The page where a volunteer chooses a user name to log in with."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from portal.people.security_events import source_of
 @require_http_methods(["GET", "HEAD", "POST"])
 @login_required
 def login_name(request: HttpRequest) -> HttpResponse:
-    """By which user name do I log in?"""
+    """Show and change the user name that the volunteer logs in with."""
     if not settings.LOGIN_BY_USER_NAME:
         raise Http404
     user = signed_in(request)

@@ -1,4 +1,4 @@
-"""The page where a volunteer has a login token made."""
+"""The page where a volunteer creates a login token."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from portal.people.security_events import source_of
 @never_cache
 @login_required
 def login_token(request: HttpRequest) -> HttpResponse:
-    """Log a client in without a password."""
+    """Create a token that logs a client in without the password."""
     user = signed_in(request)
     token = ""
     if request.method == "POST":
         token = login_tokens.make(user, timezone.now())
         tell_of_change(user, gettext_lazy("A login token for a BOINC client was created."), source_of(request))
-    # BOINC's client looks for these after two underscores in the name of its installer (client/acct_setup.cpp).
+    # BOINC's client looks for these after two underscores in its installer's name (client/acct_setup.cpp).
     list_id = settings.BOINC_LIST_ID if "project" in settings.ROOMS else 0
     name_end = f"__{list_id}_{user.pk}_{token}" if token and list_id else ""
     return render(request, "portal/login_token.html", {"token": token, "name_end": name_end})

@@ -1,4 +1,4 @@
-"""Passkeys (WebAuthn): the forms, and whether browsers allow them at this address."""
+"""Passkeys (WebAuthn): the forms, and whether browsers allow them at the site's address."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MAX_NAME_CHARS = 60
 
 
 class AddPasskeyForm(SiteLabels, AddWebAuthnForm):
-    """Add a passkey: its name, and whether it is enough to sign in."""
+    """Add a passkey, with a name, and whether it is enough to sign in."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -36,7 +36,7 @@ class RenamePasskeyForm(SiteLabels, EditWebAuthnForm):
 
 
 def why_unavailable(request: HttpRequest) -> str:
-    """Why browsers refuse passkeys at the address under which the site was called, in words; empty if they do not."""
+    """Why browsers refuse passkeys at the address that the visitor used, in words; empty if they do not."""
     host, _ = split_domain_port(request.get_host())
     if _is_ip_address(host):
         return gettext(

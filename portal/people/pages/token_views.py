@@ -1,4 +1,4 @@
-"""The page of the REST API's tokens: make one, see what there are, revoke one."""
+"""The page of the REST API's tokens: create, list and revoke them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _LIFETIMES: Final = {"30": _("30 days"), "365": _("1 year"), "": _("until I revo
 
 
 class TokenForm(forms.Form):
-    """A token to be made."""
+    """Create a token."""
 
     name = forms.CharField(
         label=_("What is it for?"),
@@ -60,7 +60,7 @@ class TokenForm(forms.Form):
 @require_http_methods(["GET", "HEAD", "POST"])
 @login_required
 def tokens(request: HttpRequest) -> HttpResponse:
-    """The tokens of the REST API, and the form that makes one; a new token is shown this once."""
+    """Show the tokens of the REST API, and the form that creates one; a new token is shown only this once."""
     user = signed_in(request)
     form = TokenForm(request.POST if request.method == "POST" else None)
     token = None
@@ -85,18 +85,18 @@ def tokens(request: HttpRequest) -> HttpResponse:
 
 
 def _page(request: HttpRequest, form: TokenForm, token: str | None) -> HttpResponse:
-    """The page of tokens, with the one that was just made."""
-    # Those without a scope are of other pages.
+    """The page of tokens, with the one that was just created."""
+    # Those without a scope belong to other pages.
     tokens = list(valid_tokens().filter(user=signed_in(request)).exclude(scopes=[]))
     context = {"form": form, "token": token, "tokens": tokens, "now": timezone.now()}
     response = render(request, "portal/tokens.html", context, status=200 if not form.errors else 422)
-    # The page may have the new token in it.
+    # The page may contain the new token.
     response.headers["Cache-Control"] = "no-store"
     return response
 
 
 def tell_of_token(user: User, name: str, scopes: list[str]) -> None:
-    """Send the mail about a new token: somebody else may have made it."""
+    """Mail the user about a new token: somebody else may have created it."""
     # The labels become words where the mail is rendered, in its reader's language.
     words = [ApiToken.Scope(scope).label for scope in scopes]
     get_adapter().send_notification_mail("account/email/token_made", user, {"token_name": name, "scopes": words})
@@ -106,7 +106,7 @@ def tell_of_token(user: User, name: str, scopes: list[str]) -> None:
 @require_POST
 @login_required
 def replace(request: HttpRequest, pk: int) -> HttpResponse:
-    """Replace a token by a fresh one, for instance after somebody has seen it."""
+    """Replace a token by a new one, for instance after somebody has seen it."""
     user = signed_in(request)
     token = replace_token(user, pk, source_of(request))
     if token is None:

@@ -1,4 +1,4 @@
-"""The pages of an account: the name, the e-mail address, the sessions, and the keys of its BOINC clients."""
+"""Pages of an account: the name, the e-mail address, the sessions, and the keys of its BOINC clients."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ NAME_HELP: Final = _(
 @require_safe
 @login_required
 def keys(request: HttpRequest) -> HttpResponse:
-    """The keys of the user's BOINC clients, each with a button that revokes it."""
+    """Show the keys of the user's BOINC clients, each with a button that revokes it."""
     own = ClientKey.objects.filter(user=signed_in(request)).select_related("host").order_by("-created_at", "-pk")
     since = timezone.now() - REVOKED_SINCE
     context = {
@@ -76,12 +76,12 @@ class ChangeEmailView(EmailView):
         return HttpResponseRedirect(self.get_success_url())
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        """``current_emailaddress`` is the login, ``new_emailaddress`` the one that waits for a confirmation."""
+        """``current_emailaddress`` is the login, ``new_emailaddress`` the one waiting for confirmation."""
         context: dict[str, Any] = super().get_context_data(**kwargs)
         unconfirmed = EmailAddress.objects.filter(user=self.request.user, verified=False)
         awaited = unconfirmed.exclude(email=self.request.user.email).last()
         login = EmailAddress.objects.filter(user=self.request.user, email=self.request.user.email).first()
-        # A login that was never confirmed waits itself, unless another address is to replace it.
+        # A login that was never confirmed is waiting itself, unless another address is to replace it.
         context["new_emailaddress"] = awaited or unconfirmed.filter(email=self.request.user.email).first()
         context["current_emailaddress"] = login if login != context["new_emailaddress"] else None
         return context
@@ -113,9 +113,9 @@ class ProfileForm(forms.Form):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         own_names = [(code, get_language_info(code)["name_local"].capitalize()) for code, _name in settings.LANGUAGES]
-        self._choose("language", [("", gettext("As the browser asks for")), *own_names])
+        self._choose("language", [("", gettext("The browser’s language")), *own_names])
         zone_names = [(name, name.replace("_", " ")) for name in zones.names()]
-        self._choose("time_zone", [("", gettext("As the browser says")), *zone_names])
+        self._choose("time_zone", [("", gettext("The browser’s time zone")), *zone_names])
 
     def _choose(self, name: str, choices: list[tuple[str, str]]) -> None:
         field = self.fields[name]
@@ -126,7 +126,7 @@ class ProfileForm(forms.Form):
 @require_http_methods(["GET", "HEAD", "POST"])
 @login_required
 def profile(request: HttpRequest) -> HttpResponse:
-    """Name, language and time zone, and the form that changes them."""
+    """Show and change name, language and time zone."""
     user = signed_in(request)
     initial = {"name": user.name, "language": user.language, "time_zone": user.time_zone}
     form = ProfileForm(request.POST if request.method == "POST" else None, initial=initial)
@@ -135,7 +135,7 @@ def profile(request: HttpRequest) -> HttpResponse:
             setattr(user, name, value)
         user.save(update_fields=list(form.cleaned_data))
         with translation.override(user.language or get_language()):
-            text = gettext("Saved. You are called %(name)s. Your BOINC clients learn of it at their next sync.")
+            text = gettext("Saved. Your name is now %(name)s. Your BOINC clients will learn it at their next sync.")
             messages.success(request, text % {"name": user.display_name})
         return redirect("profile")
     return render(request, "portal/profile.html", {"form": form}, status=422 if form.errors else 200)
@@ -144,7 +144,7 @@ def profile(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 @login_required
 def sessions(request: HttpRequest) -> HttpResponse:
-    """The browsers that are signed in, and the button that signs out all others."""
+    """Show the browsers that are signed in, with a button that signs out all others."""
     user, cookie = signed_in(request), request.session.session_key
     if request.method == "POST":
         end_sessions(user, but=cookie)

@@ -1,1 +1,1 @@
-"""Commands of Django that are replaced: an app that comes before those that have them."""
+"""Replacements of Django's commands, in an app that comes before the apps that have them."""

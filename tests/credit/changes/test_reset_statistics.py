@@ -165,7 +165,7 @@ def test_a_reset_that_is_sent_twice_is_made_once(desk: Client, version: AppVersi
     assert save(desk, first).status_code == 302
     response = save(desk, second)
     assert response.status_code == 200
-    assert "these are already the values" in response.content.decode()
+    assert "it has these values already" in response.content.decode()
     assert StatisticsSnapshot.objects.count() == 1
 
 

@@ -101,7 +101,7 @@ def test_an_operator_starts_a_check_and_the_page_shows_what_it_found(
     page.get_by_role("link", name="Maintenance").click()
     credit = page.get_by_role("region", name="Validated credit")
     credit.get_by_role("button", name="Check now").click()
-    expect(page.get_by_text("a worker begins soon")).to_be_visible()
+    expect(page.get_by_text("a worker will start soon")).to_be_visible()
     # The page renews itself every ten seconds.
     expect(credit.get_by_text("1 difference", exact=True)).to_be_visible(timeout=60_000)
     expect(credit.get_by_role("listitem")).to_have_text(

@@ -46,7 +46,7 @@ def falsify(statement: str) -> None:
 
 
 def test_a_whole_log_passes(log: list[SignedEntry]) -> None:
-    assert check() == "The signed log is whole.\n"
+    assert check() == "The signed log is intact.\n"
     assert [entry.number for entry in log] == [1, 2, 3]
     assert [entry.previous for entry in log] == ["", log[0].digest, log[1].digest]
 
@@ -61,7 +61,7 @@ def test_the_database_refuses_to_change_or_delete_an_entry(log: list[SignedEntry
         connection.cursor() as cursor,
     ):
         cursor.execute(statement)
-    assert check() == "The signed log is whole.\n"
+    assert check() == "The signed log is intact.\n"
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_the_database_refuses_to_change_or_delete_an_entry(log: list[SignedEntry
         ("UPDATE portal_signedentry SET content = '{}' WHERE number = 2", "entry 2: it was changed"),
         ("UPDATE portal_signedentry SET person = 7 WHERE number = 1", "entry 1: it was changed"),
         ("UPDATE portal_signedentry SET at = at - interval '1 s' WHERE number = 3", "entry 3: it was changed"),
-        ("DELETE FROM portal_signedentry WHERE number = 1", "entry 2: 1 should come here"),
+        ("DELETE FROM portal_signedentry WHERE number = 1", "entry 2: entry 1 is expected here"),
         ("DELETE FROM portal_signedentry WHERE number = 2", "entry 3: it does not follow the entry before it"),
     ],
 )
@@ -86,11 +86,11 @@ def test_what_was_changed_or_removed_all_the_same_is_found(
 def test_a_copy_shows_what_was_cut_off_or_signed_again(log: list[SignedEntry], tmp_path: Path) -> None:
     copy = tmp_path / "log.jsonl"
     copy.write_text(check("--export"))
-    assert check("--copy", copy) == "The signed log is whole.\n"
+    assert check("--copy", copy) == "The signed log is intact.\n"
     falsify("DELETE FROM portal_signedentry WHERE number = 3")
-    assert check() == "The signed log is whole.\n"
+    assert check() == "The signed log is intact.\n"
     signed_log.append(KEY, {"old_key": "a", "new_key": "another"})
-    assert check() == "The signed log is whole.\n"
+    assert check() == "The signed log is intact.\n"
     with pytest.raises(CommandError, match="1 differences"):
         check("--copy", copy)
 
@@ -102,9 +102,9 @@ def test_the_sites_own_log_names_each_entry_so_that_a_cut_off_end_shows(
         last = [signed_log.append(KEY, {"old_key": "a", "new_key": str(number)}) for number in range(2)][-1]
     (digits,) = re.findall(r"'number': 2, 'digest': '(\w{16})'", caplog.text)
     assert last.digest.startswith(digits)
-    assert check("--last", "2", digits) == "The signed log is whole.\n"
+    assert check("--last", "2", digits) == "The signed log is intact.\n"
     falsify("DELETE FROM portal_signedentry WHERE number = 2")
-    assert check() == "The signed log is whole.\n"
+    assert check() == "The signed log is intact.\n"
     with pytest.raises(CommandError, match="1 differences"):
         check("--last", "2", digits)
 
@@ -126,7 +126,7 @@ def test_certificates_and_the_log_have_different_keys(settings: Settings) -> Non
 
 def test_what_is_no_copy_is_refused_by_its_line(log: list[SignedEntry], tmp_path: Path) -> None:
     (tmp_path / "log").write_text("[]\n")
-    with pytest.raises(CommandError, match="line 1 is no entry of a signed log"):
+    with pytest.raises(CommandError, match="line 1 is not an entry of a signed log"):
         check("--copy", tmp_path / "log")
 
 

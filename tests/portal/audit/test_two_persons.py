@@ -95,7 +95,7 @@ def test_an_address_of_another_server_waits_and_the_rest_of_the_form_does_not(pr
 
 
 def test_another_operator_confirms_it_and_then_it_is_done(project: Project, asked: User) -> None:
-    assert "Confirmed: it is done." in decide(another())
+    assert "Confirmed and done." in decide(another())
     project.refresh_from_db()
     assert (project.master_url, project.shared_account_key) == (BETA, None)
     row = ConfirmationRequest.objects.get()
@@ -108,7 +108,7 @@ def test_nobody_confirms_their_own_step_not_even_in_the_database(project: Projec
     with pytest.raises(IntegrityError, match="confirmationrequest_two"), transaction.atomic():
         ConfirmationRequest.objects.update(is_confirmed=True, decided_by=asked)
     assert "Refused: nothing was changed." in decide(asked, "refuse")
-    assert "This was decided before." in decide(another())
+    assert "This has already been decided." in decide(another())
     project.refresh_from_db()
     assert project.master_url == "https://alpha.example.org/"
 
@@ -123,10 +123,10 @@ def test_who_has_not_the_role_does_not_confirm_and_sees_it_refused(asked: User) 
 def test_what_was_asked_for_by_somebody_who_lost_the_role_or_long_ago_is_not_done(asked: User) -> None:
     asked.groups.clear()
     person = another()
-    assert "may not do this any more" in decide(person)
+    assert "may no longer do it" in decide(person)
     give_role(asked, "Account manager operator")
     ConfirmationRequest.objects.update(asked_at=waiting().asked_at - dt.timedelta(days=7))
-    assert "too long ago" in decide(person)
+    assert "has expired" in decide(person)
 
 
 def test_an_address_that_was_changed_meanwhile_is_not_overwritten(project: Project, asked: User) -> None:
@@ -140,7 +140,7 @@ def test_asked_again_it_is_one_request_and_there_is_a_limit(asked: User) -> None
     assert two_persons.ask("project_address", "again", waiting().payload, asked, now) == waiting()
     for number in range(two_persons.MAX_OPEN - 1):
         two_persons.ask("project_address", str(number), {"project": number}, asked, now)
-    with pytest.raises(two_persons.StepRefused, match="100 steps wait already"):
+    with pytest.raises(two_persons.StepRefused, match="100 steps are already waiting"):
         two_persons.ask("project_address", "one more", {"project": -1}, asked, now)
 
 

@@ -63,6 +63,6 @@ def test_pages_are_limited_too() -> None:
 def test_what_is_over_counts_no_more() -> None:
     limit = AddressLimit(1)
     for _ in range(3):
-        with limit.place("192.0.2.1") as first, limit.place("192.0.2.1") as second:
+        with limit.slot("192.0.2.1") as first, limit.slot("192.0.2.1") as second:
             assert (first, second) == (True, False)
     assert not limit._under_way

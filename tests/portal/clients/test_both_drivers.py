@@ -282,7 +282,7 @@ def test_with_too_many_under_way_more_are_told_to_come_later(monkeypatch: pytest
     replies = ask(Asked("GET", "/wait"), Asked("GET", "/wait"), Asked("GET", "/wait"))
     timer.join()
     assert [reply.content for reply in replies[:2]] == [b"went on"] * 2
-    assert "too much to do" in error_of(replies[2])[2]
+    assert "too busy" in error_of(replies[2])[2]
 
 
 @pytest.mark.parametrize("path", ["/rpc.php", "/project/scheduler", "/project/file_upload_handler", "/page"])

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
-from portal.fetch.errors import AddressRefused, FetchError, NotKept, StatusError, TimeIsUp, TooLarge
+from portal.fetch.errors import AddressRefused, FetchError, NotStored, StatusError, TimeIsUp, TooLarge
 from portal.fetch.fetcher import Download, FetchLimits, Version, fetch
 from tests.support.certificates import make_certificate, server_context
 from tests.support.raw_server import RawServer, by_path, path_of, reply
@@ -55,7 +55,7 @@ def sending(*parts: bytes) -> Callable[[socket.socket, bytes], None]:
 
 
 def test_a_full_disk_is_not_blamed_on_the_server() -> None:
-    no_room = pytest.raises(NotKept, match="could not be stored here: No space left on device")
+    no_room = pytest.raises(NotStored, match="could not be stored here: No space left on device")
     with RawServer(sending(reply(b"hello"))) as server, Path("/dev/full").open("wb", buffering=0) as full, no_room:
         fetch(server.url, into=full)
 

@@ -166,17 +166,17 @@ def test_workers_are_told_again_of_a_run_whose_message_was_lost(
     desk.post(f"{PAGE}start/check/")
     lengths = {"requested": 1}
     monkeypatch.setattr(runs, "queue_length", lengths.__getitem__)
-    later = timezone.now() + runs.TOLD_AGAIN_AFTER + dt.timedelta(seconds=1)
-    runs.tell_again(later)
+    later = timezone.now() + runs.RESEND_AFTER + dt.timedelta(seconds=1)
+    runs.resend_lost(later)
     assert len(messages) == 1
     lengths["requested"] = 0
-    runs.tell_again(timezone.now())
+    runs.resend_lost(timezone.now())
     assert len(messages) == 1
-    runs.tell_again(later)
+    runs.resend_lost(later)
     run = MaintenanceRun.objects.get()
     assert messages == [run.pk, run.pk]
     carry_out_maintenance(run.pk)
-    runs.tell_again(later)
+    runs.resend_lost(later)
     assert len(messages) == 2
 
 

@@ -16,7 +16,7 @@ def test_a_name_is_saved_without_blanks_around_it(signed_in: Client, alice: User
     shown = page_of(signed_in, PAGE)
     assert [e.attributes["value"] for e in shown.all("input", name="name")] == ["Alice"]
     reply = signed_in.post(PAGE, {"name": "  Alice   of Glasgow "}, follow=True)
-    assert "You are called Alice of Glasgow" in Page(reply.content.decode()).words
+    assert "Your name is now Alice of Glasgow" in Page(reply.content.decode()).words
     alice.refresh_from_db()
     assert alice.name == "Alice of Glasgow"
 

@@ -200,7 +200,7 @@ class TestAnOperatorWithoutASecondFactor:
         assert operator.rights_held_at is not None
 
     def test_a_command_on_the_server_allows_it(self, operator: User) -> None:
-        with pytest.raises(CommandError, match="are not held"):
+        with pytest.raises(CommandError, match="are not withheld"):
             call_command("allow_operator", operator.email)
         reset_by_mail(operator.email)
         call_command("allow_operator", operator.email.upper())

@@ -14,7 +14,7 @@ from django.test import Client
 from pytest_django import Settings
 
 from portal.models import User
-from portal.public_pages.boinc_addresses import BOINC_PAGES, Gone
+from portal.public_pages.boinc_addresses import BOINC_PAGES, NoCounterpart
 
 pytestmark = pytest.mark.django_db
 ROOT = Path(__file__).resolve().parents[3]
@@ -126,7 +126,7 @@ LEADS: Final = {
     "su_auth_login.php": "/account/login/",
     "intro.php": "/about/",
 }
-GONE: Final = sorted(name for name, page in BOINC_PAGES.items() if isinstance(page, Gone))
+GONE: Final = sorted(name for name, page in BOINC_PAGES.items() if isinstance(page, NoCounterpart))
 ABOUT_ONESELF: Final = ("results.php?userid=", "hosts_user.php?userid=", "su_hosts.php?user_id=")
 ABOUT_A_PERSON: Final = ("show_user.php?userid=", "view_profile.php?userid=", "userw.php?id=")
 

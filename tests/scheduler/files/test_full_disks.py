@@ -115,7 +115,7 @@ def test_a_storage_that_keeps_less_than_it_was_given_acknowledges_nothing(
 
     with monkeypatch.context() as patched:
         patched.setattr(default_storage, "save", save_half)
-        with pytest.raises(OSError, match="something else than it was given"):
+        with pytest.raises(OSError, match="differs from what was written"):
             sync_driver.run(receive.receive(asked_of(body), CONTENT), lambda _: b"")
     assert Upload.objects.get().completed_at is None
     assert [path for path in disks[1].rglob("*") if path.is_file()] == []

@@ -494,7 +494,7 @@ def test_a_failure_of_ours_makes_clients_wait(app: App, alice: User, monkeypatch
     client = Client(raise_request_exception=False)
     reply = client.post(ADDRESS, Computer("k").request(), content_type="text/xml").content.decode()
     assert "<project_is_down/>" in reply
-    assert messages(reply) == ["The server failed to answer this request. Please try again in some minutes."]
+    assert messages(reply) == ["The server failed to answer this request. Please try again in a few minutes."]
 
 
 def test_the_project_page_names_the_scheduler_as_clients_look_for_it(app: App) -> None:

@@ -1,4 +1,4 @@
-"""Django's command, which also tells the owner of the account."""
+"""Django's command, which also mails the owner of the account."""
 
 from __future__ import annotations
 
