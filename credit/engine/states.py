@@ -1,4 +1,4 @@
-"""The states of workunits and results, once: models, rules and SQL all take them from here.
+"""The states of workunits and results, defined once for models, rules and SQL.
 
 The numbers are BOINC's, so that people who know its database can read ours. docs/reference/states.md lists every
 transition.
