@@ -87,8 +87,7 @@ def suspicions(meetings: Iterable[Meeting], nresults: int, nvolunteers: int) -> 
 
 
 def waits_for_another(holders: Sequence[int], pairs: Collection[Pair]) -> bool:
-    """Whether nobody independent is among the volunteers whose results agree: each is in one of ``pairs`` with another.
-    """
+    """Whether none of the volunteers whose results agree is independent: each is in one of ``pairs`` with another."""
     if not 2 <= len(holders) < MAX_HOLDERS:
         return False
     return all(any((min(one, other), max(one, other)) in pairs for other in holders if other != one) for one in holders)
