@@ -1,4 +1,4 @@
-"""Which output files a result has to deliver, which of them are here, and whether two results delivered the same.
+"""Which output files a result has to deliver, which have arrived, and whether two results delivered the same.
 
 The n-th of a workunit's ``output_files`` is uploaded as ``<result name>_<n>``, n from 0. Pure.
 """
@@ -33,7 +33,7 @@ class Received:
     """The outputs of a result that have arrived.
 
     ``outputs``: one of {"name", "nbytes", "md5", "path"} for each file, in the order of the workunit's output files.
-    ``digest``: 16 bytes, equal exactly if all outputs are. ``missing``: names of files that must be here and are not.
+    ``digest``: 16 bytes, equal if and only if all outputs are. ``missing``: names of required files that are not here.
     """
 
     outputs: list[dict[str, Any]]
@@ -46,18 +46,18 @@ class Received:
 
 
 def upload_name(result_name: str, number: int) -> str:
-    """The name that the n-th output file of a result is uploaded under."""
+    """Return the name that the n-th output file of a result is uploaded under."""
     return f"{result_name}_{number}"
 
 
 def split_upload_name(name: str) -> tuple[str, int] | None:
-    """The result's name and the file's number; None if no upload can have this name."""
+    """Return the result's name and the file's number; None if no upload can have this name."""
     match = _NAME.fullmatch(name)
     return (match[1], int(match[2])) if match else None
 
 
 def own_upload_name(result_name: str, name: str) -> str:
-    """The name that we have for an output that its client calls so: BOINC's servers put a random number into it."""
+    """Return our name for an output that its client names so: BOINC's servers put a random number into it."""
     match = _FORMER_NAME.fullmatch(name.removeprefix(result_name)) if name.startswith(result_name) else None
     return upload_name(result_name, int(match[1])) if match else name
 
@@ -67,8 +67,8 @@ def expected_and_received(
 ) -> Received:
     """Compare a workunit's ``output_files`` with the uploads of one of its results.
 
-    The digest is over number, size and MD5 of each compared file that came, in order: so a missing optional one is
-    not the same as an empty one, and neither result names nor the order of uploads matter.
+    The digest covers number, size and MD5 of each compared file that arrived, in order: so a missing optional one
+    differs from an empty one, and neither result names nor the order of uploads matter.
     """
     here = {upload.name: upload for upload in uploads if upload.is_complete}
     digest = hashlib.md5(usedforsecurity=False)

@@ -126,7 +126,7 @@ def test_until_the_day_it_gets_work_and_a_notice(computer: Computer, settings: S
 
 def test_a_client_that_is_too_new_is_told_so(computer: Computer, settings: Settings) -> None:
     settings.MAX_CLIENT_VERSION = "7.16.20"
-    assert "BOINC 7.20.5 is newer than this project can use so far. Use 7.16.20" in messages(computer.ask(0, 1))[0]
+    assert "BOINC 7.20.5 is newer than this project supports so far. Use 7.16.20" in messages(computer.ask(0, 1))[0]
 
 
 @pytest.mark.parametrize(
