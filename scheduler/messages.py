@@ -9,10 +9,10 @@ from portal.languages.messages import declare
 
 MESSAGES: Final = declare(
     {
-        # What of a computer's description is not believed (scheduler/rpc/host_record.py)
+        # Parts of a computer's description that are not believed (scheduler/rpc/host_record.py)
         "reported_above_believed": _("%(field)s is %(claimed)s and counts as %(most)s, the most that is believed"),
         "reported_gpu_speed": _("%(field)s is %(claimed)s, so its speed is not known; tasks get average credit"),
-        # What of a job's report was wrong (scheduler/rpc/reports.py)
+        # Errors in a job's report (scheduler/rpc/reports.py)
         "output_missing": _("%(name)s was not uploaded"),
         "output_refused": _("%(name)s could not be uploaded: %(reason)s"),
         "output_differs": _("%(name)s has another MD5 on the computer than here"),

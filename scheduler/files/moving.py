@@ -1,8 +1,8 @@
-"""Copy all files that the database names from one storage to another, and delete them from the first one.
+"""Copies all files that the database names from one storage to another, and deletes them from the first one.
 
-May be interrupted and repeated. A file that the other storage has already is not sent again. One is deleted only after
-the other storage has the same content, and, where the database knows its MD5, that content. The site may run
-meanwhile on the storage that the files come from; a last pass is needed when it uses the other one.
+May be interrupted and repeated. Files that are already in the other storage are not sent again. A file is deleted only
+once the other storage has the same content, and, if the database knows its MD5, that content. Meanwhile the site may
+run on the storage that the files come from; a final pass is needed once it uses the other one.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _ROWS_AT_ONCE: Final = 1000
 
 
 class Named(NamedTuple):
-    """A file that a row names; ``content``: None if the row does not know it."""
+    """A file that a row names; ``content`` is None if the row does not record it."""
 
     path: str
     content: ContentDigest | None
@@ -30,7 +30,7 @@ class Named(NamedTuple):
 
 
 class Moved(NamedTuple):
-    """What became of a file. ``fault``: why it was not copied, or not deleted; empty if all went well."""
+    """The outcome for a file. ``fault``: why it was not copied, or not deleted; empty if all went well."""
 
     path: str
     nbytes: int
@@ -39,10 +39,10 @@ class Moved(NamedTuple):
 
 
 def move(source: Storage, target: Storage, *, deletes: bool) -> Iterator[Moved]:
-    """Copy each file; ``deletes``: and delete it from ``source``. Raises what a storage raises that cannot be used."""
+    """Copy each file and, if ``deletes``, delete it from ``source``. Raises a storage's errors if it cannot be used."""
     for named in _all():
         moved = _move(named, source, target)
-        # The file deleter may have come by meanwhile, and knows one storage only.
+        # The file deleter may have run meanwhile, and knows only one storage.
         if not moved.fault and not named.rows.exists():
             target.delete(named.path)
         elif not moved.fault and deletes:
@@ -62,16 +62,18 @@ def _move(named: Named, source: Storage, target: Storage) -> Moved:
         fault = "missing in both storages" if named.rows.exists() else ""
         return Moved(named.path, 0, was_there=False, fault=fault)
     if content is not None and here != content:
-        return Moved(named.path, 0, False, f"has {here.nbytes} bytes with the MD5 {here.md5}, not what its row says")
+        return Moved(
+            named.path, 0, False, f"has {here.nbytes} bytes with the MD5 {here.md5}, which its row contradicts"
+        )
     if _has(target, named.path, here):
         return Moved(named.path, here.nbytes, was_there=True)
-    # A part of it, that an interrupted run left.
+    # A part of it, left by an interrupted run.
     target.delete(named.path)
     with source.open(named.path, "rb") as file:
         saved = target.save(named.path, file)
     if saved != named.path or not _has(target, saved, here):
         target.delete(saved)
-        return Moved(named.path, 0, False, "the other storage has something else than it was given")
+        return Moved(named.path, 0, False, "the other storage's copy differs from what was sent")
     storage.sync([saved], target)
     return Moved(named.path, here.nbytes, was_there=False)
 
@@ -84,7 +86,7 @@ def _has(where: Storage, path: str, content: ContentDigest) -> bool:
 
 
 def _all() -> Iterator[Named]:
-    """The files of all rows that name one."""
+    """Yield the files of all rows that name one."""
     needed = Upload.objects.exclude(completed_at=None).filter(
         result__file_delete_state=FileDeleteState.INIT, result__workunit__file_delete_state=FileDeleteState.INIT
     )

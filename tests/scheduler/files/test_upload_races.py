@@ -32,8 +32,8 @@ from tests.support.upload_requests import asked_of, make_task, post, post_cut, s
 
 pytestmark = pytest.mark.django_db
 CONTENT = b"forty-two\n" * 1000
-NOT_NEEDED = "-1 The task of this file is over: it is not needed any more."
-JUST_OVER = "1 The file has just come by another upload, or ceased to be needed."
+NOT_NEEDED = "-1 The task of this file is over: the file is no longer needed."
+JUST_OVER = "1 The file has just arrived by another upload, or is no longer needed."
 
 
 @pytest.fixture

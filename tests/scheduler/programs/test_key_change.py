@@ -101,7 +101,7 @@ def client(app: App, alice: User) -> Client:
 def test_a_client_follows_the_key_and_gets_jobs_that_suit_it_at_once(client: Client) -> None:
     client.ask()
     first = client.held
-    assert change() == "The key is changed; programs signed with it: 1. Clients follow as they ask.\n"
+    assert change() == "The key is changed; programs signed with it: 1. Clients follow with their next request.\n"
     reply = client.ask(secs=1)
     assert (client.held, client.refused) == (code_signing.code_signing_key_text(), 0)
     assert client.held != first
@@ -180,7 +180,7 @@ def test_a_change_that_was_cut_off_after_the_database_is_ended_by_a_second_run(a
     (own_keys / "list").write_text(change("--list"))
     change("--sign", own_keys / "list", own_keys / "carried")
     change("--take", own_keys / "carried")
-    assert change() == "The key is changed; programs signed with it: 0. Clients follow as they ask.\n"
+    assert change() == "The key is changed; programs signed with it: 0. Clients follow with their next request.\n"
     assert KeyChange.objects.count() == 1
     assert code_signing.sign_program(content_of(b"x")) is not None
     assert code_signing.is_signed_md5(content_of(b"x").md5, code_signing.sign_program(content_of(b"x")) or "")

@@ -79,7 +79,7 @@ def test_a_release_makes_what_the_scheduler_needs(folder: Path) -> None:
 
 def test_a_release_may_be_repeated(folder: Path) -> None:
     release(folder)
-    assert "was released before: nothing to do" in release(folder)
+    assert "was already released: nothing to do" in release(folder)
     assert (AppVersion.objects.count(), StoredFile.objects.count(), VersionFile.objects.count()) == (1, 2, 2)
 
 

@@ -80,7 +80,7 @@ def test_it_is_the_same_version_as_the_command_makes(browser: Client, tmp_path: 
     (tmp_path / "version.json").write_text(json.dumps(version))
     out = StringIO()
     call_command("release_app_version", tmp_path, stdout=out)
-    assert "was released before: nothing to do" in out.getvalue()
+    assert "was already released: nothing to do" in out.getvalue()
 
 
 def test_the_servers_key_signs_where_there_is_one(browser: Client, settings: Settings, tmp_path: Path) -> None:
