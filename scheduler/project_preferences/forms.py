@@ -1,4 +1,4 @@
-"""The form of what a volunteer prefers for this project."""
+"""The form of a volunteer's preferences for this project."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from scheduler.engine.project_preferences import MAX_CPUS, MAX_JOBS, MAX_SHARE, 
 
 
 class ProjectPreferencesForm(forms.Form):
-    """Apps, limits and kinds of processors; an empty number is no limit."""
+    """Edit apps, limits and kinds of processors; an empty number means no limit."""
 
     apps = forms.MultipleChoiceField(
         label=_("Applications"),

@@ -1,4 +1,4 @@
-"""Forms of the pages on which versions are prepared and released."""
+"""Forms of the pages that prepare and release versions."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _flag(label: StrOrPromise, help_text: StrOrPromise) -> forms.BooleanField:
 
 
 class VersionForm(forms.Form):
-    """What a version is: the fields of a version.toml, and those of an app that does not exist yet."""
+    """Describe a version: the fields of a version.toml, and those of an app that does not exist yet."""
 
     app = _text(_("App"), _("The app’s short name. If there is no such app, it is created when the version is stored."))
     app_name = _text(_("Name of a new app"), _("The name shown to volunteers."), required=False, max_length=100)
@@ -169,7 +169,7 @@ class VersionForm(forms.Form):
         return name
 
     def described(self) -> dict[str, Any]:
-        """The fields of a version.json."""
+        """Return the fields of a version.json."""
         given = self.cleaned_data
         fields = {name: given[name] for name in _VERSION_FIELDS if given[name] not in ("", None, False)}
         if not App.objects.filter(name=given["app"]).exists():
@@ -180,7 +180,7 @@ class VersionForm(forms.Form):
 
 
 def initial_of(fields: dict[str, Any]) -> dict[str, Any]:
-    """The values of the form for a draft's fields."""
+    """Return the form's values for a draft's fields."""
     new_app = fields.get("new_app", {})
     return {
         **fields,
@@ -191,7 +191,7 @@ def initial_of(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 class FileForm(forms.Form):
-    """A program file to be uploaded, and what it is for."""
+    """Upload a program file, and say what it is for."""
 
     file = forms.FileField(label=_("File"), widget=UnfoldAdminFileFieldWidget)
     open_name = _text(
@@ -208,7 +208,7 @@ class FileForm(forms.Form):
 
 
 class SignaturesForm(forms.Form):
-    """What sign_manifest has printed, pasted or as a file; or a NAME.sig for each file."""
+    """Submit the output of sign_manifest, pasted or as a file, or a NAME.sig for each file."""
 
     text = forms.CharField(
         label=_("Signatures, as printed by sign_manifest"),

@@ -255,9 +255,9 @@ def test_nothing_is_signed_with_a_key_that_is_not_in_force(app: App, own_keys: P
     with pytest.raises(CommandError, match=r"private.old-1 still is. Move .* Nothing was signed"):
         change("--sign", tmp_path / "list", tmp_path / "carried")
     (own_keys / "private.old-1").unlink()
-    with pytest.raises(CommandError, match="does not belong to the key in force at the site"):
+    with pytest.raises(CommandError, match="does not match the key in force at the site"):
         change("--sign", tmp_path / "list", tmp_path / "carried")
-    with pytest.raises(CommandError, match=r"Neither .* belongs to the key in force"):
+    with pytest.raises(CommandError, match=r"Neither .* matches the key in force"):
         change("--adopt", tmp_path / "list")
     (tmp_path / "list").write_text(f"program_1 {MD5} {'ab' * 128}\n")
     with pytest.raises(CommandError, match="list: The list does not begin with the key in force"):
