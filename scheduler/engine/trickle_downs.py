@@ -50,7 +50,7 @@ class RunningJob:
 
 
 @dataclass(slots=True)
-class Telling:
+class TrickleDownPlan:
     """What the reply says about jobs, and what is stored: ``deadlines`` by job, if they change; ``acknowledged`` and
     ``first_told`` messages; ``messages``: those of the reply, with their job's name; ``later``: deadlines that the
     client does not know yet.
@@ -69,12 +69,12 @@ def is_acceptable(text: str) -> bool:
     return is_short and "\0" not in text and not any(tag in text for tag in _TAGS)
 
 
-def tell(jobs: Iterable[RunningJob], messages: Iterable[Message]) -> Telling:
+def plan_messages(jobs: Iterable[RunningJob], messages: Iterable[Message]) -> TrickleDownPlan:
     """Decide what the reply contains, oldest messages first.
 
     A client drops messages to a job that has not begun, so they wait until the job has sent one itself.
     """
-    telling = Telling()
+    plan = TrickleDownPlan()
     waiting: dict[int, list[Message]] = {}
     for message in messages:
         waiting.setdefault(message.result_id, []).append(message)
@@ -83,20 +83,20 @@ def tell(jobs: Iterable[RunningJob], messages: Iterable[Message]) -> Telling:
         ready: list[Message] = []
         for message in waiting.get(job.id, ()):
             if _has_had(job, message):
-                telling.acknowledged.append(message.id)
-            elif (message.has_begun or job.has_begun) and len(telling.messages) + len(ready) < MAX_PER_REPLY:
+                plan.acknowledged.append(message.id)
+            elif (message.has_begun or job.has_begun) and len(plan.messages) + len(ready) < MAX_PER_REPLY:
                 ready.append(message)
         new = [message for message in ready if message.told_deadline_at is None]
         if new:
             deadline_at = max(deadline_at, job.deadline_at + STEP_SECS)
-        telling.first_told += new
-        telling.messages += [(job.name, message) for message in ready]
+        plan.first_told += new
+        plan.messages += [(job.name, message) for message in ready]
         if deadline_at != job.deadline_at:
-            telling.deadlines[job.id] = deadline_at
+            plan.deadlines[job.id] = deadline_at
         is_news = bool(ready) or deadline_at != job.deadline_at
         if is_news if job.named_at is None else _written(deadline_at) > job.named_at:
-            telling.later.append((job.name, deadline_at))
-    return telling
+            plan.later.append((job.name, deadline_at))
+    return plan
 
 
 def _has_had(job: RunningJob, message: Message) -> bool:

@@ -140,8 +140,8 @@ async def _serve(
     dispatch, running = _begin(attempt, account, host, reported)
     if (reported or dispatch.lost) and not attempt.is_locked:
         return None
-    telling = trickles.telling(request, account, running, catalogue.apps, now)
-    reports_taken = await _take_reports(account, host, dispatch, reported, sorted(telling.deadlines), now)
+    message_plan = trickles.plan_messages(request, account, running, catalogue.apps, now)
+    reports_taken = await _take_reports(account, host, dispatch, reported, sorted(message_plan.deadlines), now)
 
     queries = job_queries(dispatch, attempt.draw)
     found = await finding.ready_jobs(queries, attempt.taken, account.user_id, is_locked=attempt.is_locked)
@@ -156,7 +156,7 @@ async def _serve(
         records=record_changes(dispatch, reports_taken.ids, reports_taken.judged, sending.begun),
         trickles=trickles.rows(request, account, host.id),
         host=host_record.changes(request, account, host, reasons, now),
-        telling=telling,
+        message_plan=message_plan,
     )
     ready = attempt.taken.keep({sent.job.id for sent in dispatch.selection.sent})
     if attempt.is_locked:
@@ -171,7 +171,7 @@ async def _serve(
     answered.about_project_xml = catalogue.gui_urls_xml if request.is_anonymous else catalogue.about_project_xml
     reply.add_key(answered, key_step, running, catalogue, request.is_anonymous)
     reply.add_jobs(answered, dispatch, written.sent or {}, now)
-    reply.tell(answered, telling)
+    reply.add_messages(answered, message_plan)
     reply.acknowledge_messages(answered, request, host.id, has_dropped=written.has_dropped_trickles)
     answered.aborts, answered.aborts_if_not_started = reports.unneeded(
         account, host.id, request, catalogue.generation, now

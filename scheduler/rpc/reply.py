@@ -20,7 +20,7 @@ from scheduler.engine.facts import Choice, Job
 from scheduler.engine.outputs import upload_name
 from scheduler.engine.project_preferences import elements
 from scheduler.engine.request import ANONYMOUS, CPU, SchedulerRequest
-from scheduler.engine.trickle_downs import Telling, element
+from scheduler.engine.trickle_downs import TrickleDownPlan, element
 from scheduler.files import addresses
 from scheduler.files.certificates import size_key, upload_certificate
 from scheduler.programs.catalogue import Catalogue
@@ -121,10 +121,10 @@ def acknowledge_messages(reply: SchedulerReply, request: SchedulerRequest, host_
         reply.notices.append(Notice(SOME_DROPPED, is_notice=True))
 
 
-def tell(reply: SchedulerReply, telling: Telling) -> None:
+def add_messages(reply: SchedulerReply, plan: TrickleDownPlan) -> None:
     """Add messages to running jobs, and the later deadlines of jobs that the client has."""
-    reply.trickle_downs_xml = [element(name, message) for name, message in telling.messages]
-    reply.later_deadlines = telling.later
+    reply.trickle_downs_xml = [element(name, message) for name, message in plan.messages]
+    reply.later_deadlines = plan.later
 
 
 def add_jobs(reply: SchedulerReply, dispatch: Dispatch, names: Mapping[int, str], now: dt.datetime) -> None:

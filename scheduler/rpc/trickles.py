@@ -30,7 +30,7 @@ from portal.languages.messages import Message, MessageError
 from scheduler.engine import trickle_downs
 from scheduler.engine.facts import AppFacts
 from scheduler.engine.request import SchedulerRequest
-from scheduler.engine.trickle_downs import RunningJob, Telling
+from scheduler.engine.trickle_downs import RunningJob, TrickleDownPlan
 from scheduler.models import Trickle
 from scheduler.rpc.rows import KnownResult
 from scheduler.rpc.store import Account
@@ -92,20 +92,20 @@ def rows(request: SchedulerRequest, account: Account, host_id: int) -> list[dict
     return messages
 
 
-def telling(
+def plan_messages(
     request: SchedulerRequest,
     account: Account,
     running: Iterable[KnownResult],
     apps: Mapping[int, AppFacts],
     now: dt.datetime,
-) -> Telling:
+) -> TrickleDownPlan:
     """Say what the reply says to running jobs; those that have just sent a message may get more time.
 
     Deadlines are those that clients are given. The project waits a while longer, which they must not know.
     """
     reporting = {message.result_name for message in request.trickles}
     if not (reporting or account.trickle_downs or request.named_deadlines):
-        return Telling()
+        return TrickleDownPlan()
     grace = settings.REPORT_GRACE_SECS
     jobs = []
     for result in running:
@@ -127,7 +127,7 @@ def telling(
         jobs.append(
             RunningJob(result.id, result.name, result.deadline_at - grace, named_at, result.name in reporting, later)
         )
-    return trickle_downs.tell(jobs, account.trickle_downs)
+    return trickle_downs.plan_messages(jobs, account.trickle_downs)
 
 
 def handle_waiting(now: dt.datetime, until: float = inf) -> int:

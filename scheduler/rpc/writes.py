@@ -19,7 +19,7 @@ from portal.clients.effects import Params, Query, Row, Step, Then, fetch
 from scheduler.engine.choice.ties import Separation
 from scheduler.engine.facts import Choice, Job, RecordKey
 from scheduler.engine.lanes import Binding
-from scheduler.engine.trickle_downs import Telling
+from scheduler.engine.trickle_downs import TrickleDownPlan
 from scheduler.rpc import sql as rpc_sql
 from scheduler.rpc.rows import WRITTEN, WrittenRow
 from scheduler.rpc.store import JobsOfDay, KnownHost
@@ -56,7 +56,7 @@ class Changes:
     records: RecordChanges
     trickles: list[dict[str, Any]]
     host: HostChanges
-    telling: Telling = field(default_factory=Telling)
+    message_plan: TrickleDownPlan = field(default_factory=TrickleDownPlan)
 
 
 @dataclass(slots=True, eq=False)
@@ -150,13 +150,17 @@ def _rows(host_id: int, user_id: int, changes: Changes, now: str) -> Rows:
         "trickles": [trickle | whose | {"received_at": now} for trickle in changes.trickles],
         "extended": [
             {"host_id": host_id, "result_id": result_id, "deadline_at": _iso(deadline_at + settings.REPORT_GRACE_SECS)}
-            for result_id, deadline_at in changes.telling.deadlines.items()
+            for result_id, deadline_at in changes.message_plan.deadlines.items()
         ],
         "told": [
-            {"host_id": host_id, "id": message.id, "deadline_at": _iso(changes.telling.deadlines[message.result_id])}
-            for message in changes.telling.first_told
+            {
+                "host_id": host_id,
+                "id": message.id,
+                "deadline_at": _iso(changes.message_plan.deadlines[message.result_id]),
+            }
+            for message in changes.message_plan.first_told
         ],
-        "acknowledged": [{"host_id": host_id, "id": id_, "now": now} for id_ in changes.telling.acknowledged],
+        "acknowledged": [{"host_id": host_id, "id": id_, "now": now} for id_ in changes.message_plan.acknowledged],
         "record": [changes.host.record | whose | {"last_rpc_at": now}],
         "host": [{"host_id": host_id, "now": now, "description": changes.host.description}],
     }
