@@ -1,4 +1,4 @@
-"""What a submitter may submit, and where in the queue it lies, so that submitters share the computers."""
+"""What a submitter may submit, and its position in the queue, so that submitters share the computers."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from scheduler.wire.job_fields import MOST_PRIORITY, JobError, SubmittedJob
 
 
 def admit(batch: Batch, jobs: Sequence[SubmittedJob]) -> Mapping[QueueOf, Window]:
-    """Where in the queues the results of these jobs lie. JobError if their owner may not submit them.
+    """Return where in the queues the results of these jobs lie. JobError if their owner may not submit them.
 
-    Locks the owner's row, so that one submission of theirs comes after the other. What nobody has submitted has no
-    window: it lies anywhere in the queue.
+    Locks the owner's row, so that their submissions are admitted one after the other. Jobs without an owner have no
+    window: they lie anywhere in the queue.
     """
     if batch.owner is None or not jobs:
         return {}
@@ -34,12 +34,12 @@ def admit(batch: Batch, jobs: Sequence[SubmittedJob]) -> Mapping[QueueOf, Window
 
 
 def sets_limits(user: User) -> bool:
-    """Whether the person sets everybody's limits, and so has none."""
+    """Whether the person may change everybody's limits, and therefore has none."""
     return user.has_perm("scheduler.change_submitter")
 
 
 def highest_priority(user: User) -> int:
-    """That the person may give jobs."""
+    """Return the highest priority that the person may give jobs."""
     row = Submitter.objects.filter(user=user).first() or Submitter(user=user)
     return MOST_PRIORITY if sets_limits(user) else row.max_priority
 
@@ -58,7 +58,7 @@ def _check(submitter: Submitter, batch: Batch, wanted: Sequence[WantedJob]) -> N
 
 
 def _windows(submitter: Submitter, app_id: int, jobs: Iterable[SubmittedJob]) -> dict[QueueOf, Window]:
-    """Where the jobs go in the queues. The submitter's next submission begins behind them."""
+    """Return where the jobs go in the queues. The submitter's next submission begins behind them."""
     fpops: dict[QueueOf, list[float]] = {}
     for job in jobs:
         lane = job.fields["lane"]

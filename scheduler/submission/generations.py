@@ -24,7 +24,7 @@ def begin_generation(now: dt.datetime) -> str:
     was used, as names of workunits and input files begin with them.
     """
     latest = Generation.objects.order_by("mark").values_list("mark", flat=True).last()
-    # Two within a second have different marks.
+    # Two within a second must have different marks.
     number = max(int(now.timestamp()), int(latest, 16) + 1 if latest else 0)
     generation = Generation.objects.create(mark=f"{number:08x}", begun_at=now)
     restores.leave_gap(Batch, now)

@@ -1,7 +1,7 @@
-"""Submit jobs: a batch of workunits and their first results, in one transaction of a fixed number of statements.
+"""Submits jobs: a batch of workunits and their first results, in one transaction of a fixed number of statements.
 
-A submission with a ``request_id`` may be repeated: the second one finds the batch of the first. An id is its
-submitter's own, and another content under it is refused.
+A submission with a ``request_id`` may be repeated: the second one finds the batch of the first. Ids are separate for
+each submitter, and reusing one for different content is refused.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from scheduler.wire.job_fields import InputFile, JobError, KeptContent, RemoteCo
 
 
 class RequestIdUsed(JobError):
-    """The submitter has used this request id, for another submission."""
+    """The submitter has used this request id for a different submission."""
 
     def __init__(self) -> None:
         super().__init__("request_id", Message("request_id_used"))
@@ -70,12 +70,12 @@ def submit(
     into: Batch | None = None,
     now: dt.datetime,
 ) -> tuple[Batch, bool]:
-    """Make a batch of jobs (docs/how-to/jobs.md says what a job is); the batch, and whether it is new.
+    """Create a batch of jobs (docs/how-to/jobs.md describes jobs); return the batch, and whether it is new.
 
-    ``exact_names``: jobs that have a name are called so, and not by app, batch and name. ``into``: a batch that was
-    made before; its row is locked, and names must be exact. ``is_retry``: of failed jobs, whose request ids nobody else
-    may use. Raises JobError, which names the place, and writes nothing then, also if it is more than the owner may
-    submit; RequestIdUsed if the id was used for something else.
+    ``exact_names``: named jobs keep their names, without a prefix of app and batch. ``into``: an existing batch; its
+    row is locked, and names must be exact. ``is_retry``: for failed jobs, whose request ids nobody else may use. Raises
+    JobError, which names the position, and then writes nothing, also if the owner's limits are exceeded; RequestIdUsed
+    if the id was used for something else.
     """
     if request_id.startswith(RETRY) and not is_retry:
         raise JobError("request_id", Message("request_id_reserved", prefix=RETRY))
@@ -101,7 +101,7 @@ def submit(
 def check(
     app: App, defaults: object, jobs: object, most_faults: int = 1, *, owner: User | None
 ) -> tuple[list[SubmittedJob], list[JobError]]:
-    """What `submit` would make of these, and what it would refuse: no more is looked at after this many faults."""
+    """Return what `submit` would create from these, and what it would refuse: reading stops after this many faults."""
     parsed, faults = _read(app, defaults, jobs, most_faults)
     if not faults:
         try:
@@ -130,7 +130,7 @@ def _container_faults(app: App, jobs: list[SubmittedJob]) -> Iterator[JobError]:
 
 
 def _base(app: App) -> dict[str, Any]:
-    """The values of fields that are not given: the table's defaults, and single results where the app allows them."""
+    """Return values for fields that are not given: the table's defaults, and single results if the app allows them."""
     blank = Workunit()
     base = {field: getattr(blank, field) for field in _BASE_FIELDS}
     return base | {"min_quorum": 1} if app.adaptive_replication else base
@@ -146,7 +146,7 @@ def _requested_batch(owner: User | None, request_id: str, digest: bytes, fields:
 
 
 def _filled(into: Batch, njobs: int) -> Batch:
-    """The batch with room for more jobs. JobError if it takes none."""
+    """Return the batch with room for more jobs. JobError if it takes none."""
     batch = Batch.objects.select_for_update(no_key=True, of=("self",)).select_related("app").get(pk=into.pk)
     if batch.cancelled_at is not None or batch.retired_at is not None:
         raise JobError("batch", Message("batch_closed", number=str(batch.pk)))
@@ -156,8 +156,10 @@ def _filled(into: Batch, njobs: int) -> Batch:
 
 
 def _digest(app: App, name: str, *given: object) -> bytes:
-    """Equal for equal submissions. A file that is read only when it is stored counts by its size: drafts and retries,
-    which have such files, are submitted once by other means.
+    """Return a digest that is equal for equal submissions.
+
+    A file that is read only when it is stored counts by its size: drafts and retries, which have such files, are
+    protected from repetition by other means.
     """
     text = json.dumps([app.pk, name, *given], sort_keys=True, default=lambda content: content.nbytes)
     return hashlib.sha256(text.encode()).digest()
@@ -173,7 +175,7 @@ def _write(batch: Batch, jobs: list[SubmittedJob], now: dt.datetime) -> None:
         _write_rows(batch, jobs, _stored(batch, jobs, paths), windows, now)
     if kept := {file.name for job in jobs for file in job.inputs if file.remote is not None and file.is_sticky}:
         rows = (StickyFile(batch=batch, name=name) for name in sorted(kept))
-        # A row that is there is written, too: so the file deleter, which does not see these jobs yet, leaves it alone.
+        # Existing rows are written, too: so the file deleter, which does not see these jobs yet, leaves them alone.
         StickyFile.objects.bulk_create(
             rows, update_conflicts=True, unique_fields=["name", "batch"], update_fields=["name"], batch_size=10_000
         )
@@ -227,7 +229,7 @@ def _write_rows(
         try:
             copy_workunits(cursor, workunits)
         except UniqueViolation as error:
-            # By a submission at the same time, or because somebody named a job as one of this batch would be called.
+            # By a simultaneous submission, or because somebody gave a job a name that this batch would generate.
             used = _USED_NAME.search(error.diag.message_detail or "")
             raise _name_used("jobs", used[1] if used else "?") from error
         cursor.execute(_NEW_WORKUNITS, [batch.pk])
@@ -263,7 +265,7 @@ def _key(file: InputFile) -> _Key:
 
 
 def _stored_before(jobs: Sequence[SubmittedJob]) -> dict[str, StoredFile]:
-    """The files that jobs name, by name; JobError if one is missing."""
+    """Return the existing files that jobs name, by name; JobError if one is missing."""
     inputs = {file for job in jobs for file in job.inputs if file.content is None and file.remote is None}
     names = {file.name for file in inputs} | {file.gzipped_name for file in inputs if file.is_gzipped}
     stored = {file.name: file for file in StoredFile.objects.raw(sql.NAMED_FILES, [list(names)])} if names else {}
@@ -276,7 +278,7 @@ def _stored_before(jobs: Sequence[SubmittedJob]) -> dict[str, StoredFile]:
 
 
 def _check_sizes(jobs: Sequence[SubmittedJob], stored: Mapping[str, StoredFile]) -> None:
-    """JobError if a job's inputs alone are larger than the disk space that it says it needs; of variants the largest
+    """Raise JobError if a job's inputs alone are larger than the disk space that it declares; of variants the largest
     counts.
     """
     for number, job in enumerate(jobs):
@@ -290,7 +292,7 @@ def _check_sizes(jobs: Sequence[SubmittedJob], stored: Mapping[str, StoredFile])
 
 
 def _stored(batch: Batch, jobs: Sequence[SubmittedJob], paths: list[str]) -> dict[_Key, StoredFile]:
-    """The files of all jobs; contents are stored for this batch, each once, and where is added to ``paths``."""
+    """Return the files of all jobs; contents are stored for this batch, each once, with their paths in ``paths``."""
     wanted = {_key(file): None for job in jobs for file in job.inputs if file.remote is None}
     stored = _stored_before(jobs)
     _check_sizes(jobs, stored)
@@ -302,8 +304,8 @@ def _stored(batch: Batch, jobs: Sequence[SubmittedJob], paths: list[str]) -> dic
 def _store_contents(
     batch: Batch, njobs: int, contents: Iterable[str | KeptContent], paths: list[str]
 ) -> dict[str | KeptContent, StoredFile]:
-    """In one statement, and without looking for rows of these names, which have the number of the batch in them, and of
-    its earlier jobs.
+    """Store contents in one statement, without checking for rows of these names, which contain the number of the batch
+    and of its earlier jobs.
     """
     nearlier = batch.nworkunits - njobs
     prefix = f"{batch.app.name}_{batch.pk}_in{f'_{nearlier}' if nearlier else ''}"

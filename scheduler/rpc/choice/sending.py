@@ -1,4 +1,4 @@
-"""Selects the jobs of a reply, and says what to store about them and the computer's (host, version) records."""
+"""Selects the jobs of a reply, and what to store about them and the computer's (host, version) records."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from scheduler.rpc.writes import RecordChanges
 
 
 class Sending(NamedTuple):
-    """The rows of the jobs that are sent, and the records that begin a spell of probation or get a quota."""
+    """The rows of the jobs to send, and the records that begin a spell of probation or get a quota."""
 
     rows: list[dict[str, Any]]
     begun: set[RecordKey]
@@ -76,7 +76,9 @@ def _row(dispatch: Dispatch, sent: Sent, p_fpops: float, now: dt.datetime) -> di
 def record_changes(
     dispatch: Dispatch, ids: dict[RecordKey, int], judged: set[RecordKey], begun: set[RecordKey]
 ) -> RecordChanges:
-    """The rows of the records that reports (``judged``) or jobs (``begun``) changed; ``ids``: of existing records."""
+    """Return the rows of the records that reports (``judged``) or jobs (``begun``) changed; ``ids``: of existing
+    records.
+    """
     selection, changes = dispatch.selection, RecordChanges()
     new = {sent.choice.key for sent in selection.sent if sent.choice.key not in ids}
     # In the order in which everybody locks them.
