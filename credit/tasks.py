@@ -58,7 +58,7 @@ def settle_parts() -> None:
 
 @shared_task
 def count_pairs() -> None:
-    """Every hour."""
+    """Update the lists of pairs that confirm each other. Hourly."""
     log.info("pairs_counted", listed=pairs.count_all(database_now()))
 
 

@@ -195,10 +195,10 @@ def _cross_project(
     enough: Sequence[VersionFacts],
     with_received: Sequence[VersionFacts],
 ) -> None:
-    """An app with GPU versions only, some of which have a factor set from outside; ``known``: those that count.
+    """Scale an app that only has GPU versions, some with a factor set from outside (``with_received``).
 
-    The factor holds from the first job: it does not depend on samples of our own. Versions without one are scaled to
-    those with one.
+    The factor holds from the first job: it does not depend on samples of this project. Versions without one are scaled
+    to those with one.
     """
     for version in current:
         if version.cross_project_scale:

@@ -12,7 +12,7 @@ from credit.models import Membership, Team
 from credit.teams import sql
 from portal.models import User
 
-SHOWN = 100
+MAX_TEAMS = 100
 """The most teams that a search returns."""
 
 
@@ -36,7 +36,7 @@ def search(words: str) -> list[Team]:
     """Search teams by words in their names, in alphabetical order; without words, return all."""
     if "\0" in words:
         return []  # PostgreSQL text cannot contain NUL
-    return list(Team.objects.filter(name__icontains=words.strip()).order_by("name")[:SHOWN])
+    return list(Team.objects.filter(name__icontains=words.strip()).order_by("name")[:MAX_TEAMS])
 
 
 def team_of(user: User) -> Team | None:
@@ -52,4 +52,4 @@ def published() -> QuerySet[User]:
 def others_in(team: Team, user: User) -> list[User]:
     """Return members to whom a founder may transfer the team: only published ones, as nobody else's name is shown."""
     members = published().filter(membership__team=team).exclude(pk=user.pk)
-    return list(members.order_by("membership__joined_at")[:SHOWN])
+    return list(members.order_by("membership__joined_at")[:MAX_TEAMS])

@@ -101,7 +101,7 @@ def _limit(number: float | None, most: int) -> int | None:
 
 
 def from_stored(stored: Mapping[str, Any]) -> ProjectPreferences:
-    """What `ProjectPreferences.stored` made."""
+    """Parse the result of `ProjectPreferences.stored`."""
     return bounded(**stored)
 
 

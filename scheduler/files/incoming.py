@@ -1,17 +1,17 @@
 """An output file while it arrives: on this server's disk, below ``settings.UPLOADS_DIR``, under its own name.
 
-Its length says how much has arrived, so a broken upload goes on where it stopped, if it comes to the same server: nginx
-sees to that. At another server a client finds nothing of it, and begins again.
+Its length says how much has arrived, so an interrupted upload continues where it stopped, if it comes to the same
+server: nginx ensures that. At another server a client finds nothing of it, and starts again.
 
-* The writer holds a lock on the file; a second upload of the same name at this server is told to come later. The file
+* The writer holds a lock on the file; a second upload of the same name at this server is told to retry later. The file
   stays locked under its name until its row is complete. If it were moved away, the next upload would lock another file.
-* The row of the upload is written with that lock held, and before anything in the file changes: the file may be the
-  very one that the storage has, by a second name, if a server died after it had stored it.
-* The storage gets the file under a name that is used once, while no transaction is open. A `PendingFile` names it until
-  the upload's row does: in the transaction that checks that the workunit's files are still needed. So of two servers,
-  or of a server and the file deleter, neither touches what the other one stored, and what nobody needs is always known
+* The row of the upload is written with that lock held, and before anything in the file changes: if a server died after
+  it had stored the file, this may be the storage's own file, by a second name.
+* The storage gets the file under a unique name, while no transaction is open. A `PendingFile` names it until the
+  upload's row does: in the transaction that checks that the workunit's files are still needed. So of two servers, or of
+  a server and the file deleter, neither touches what the other stored, and unneeded files are always known
   (`scheduler.files.leftovers`).
-* What computers pack is unpacked before it is stored, so that whoever compares or takes outputs need not know of it.
+* Packed outputs are unpacked before they are stored, so that code that compares or takes outputs need not know of it.
 
 Locks, in this order: the incoming file (never waited for), the rows of the pending file, the workunit, the upload.
 """

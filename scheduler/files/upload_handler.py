@@ -18,7 +18,7 @@ log = structlog.get_logger(__name__)
 
 
 async def answer(request: ClientRequest) -> ClientReply:
-    """POST file_upload_handler (BOINC protocol, files)."""
+    """Answer POST file_upload_handler (BOINC protocol, files)."""
     try:
         return await _answer(request)
     except ProtocolError as error:

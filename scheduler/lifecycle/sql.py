@@ -238,7 +238,7 @@ DELETE_UNNEEDED_STICKY_FILES: Final = f"""
 DELETE FROM scheduler_stickyfile WHERE id IN (
   SELECT f.id FROM scheduler_stickyfile f WHERE {_NO_JOB_NEEDS_IT} FOR UPDATE SKIP LOCKED)
 """
-"""Lets computers be told to delete the files that they kept for these batches. Locks the rows, SKIP LOCKED."""
+"""Makes computers delete the files that they kept for these batches. Locks the rows, SKIP LOCKED."""
 
 # --- The purge --------------------------------------------------------------------------------------
 

@@ -170,7 +170,7 @@ class ReadyQueue:
         return bool(self._jobs) and self._nmisses < MAX_MISSES and self._read_at >= catalogue.read_at
 
     def jobs(self) -> Collection[ReadyJob]:
-        """The ready jobs in the queue's order. With the lock held."""
+        """Return the ready jobs in the queue's order. With the lock held."""
         return self._jobs.values()
 
     def taken_workunits(self) -> set[int]:

@@ -132,7 +132,7 @@ class JobsForm(forms.Form):
 
     @property
     def upload(self) -> Any:
-        """Return what is to be stored."""
+        """Return the upload to store."""
         return self.cleaned_data["file"] or ContentFile(self.cleaned_data["table"].encode())
 
     @property

@@ -49,7 +49,7 @@ class JobRow:
 
 
 def read_jobs(batch: Batch, state: str, after: int, limit: int) -> list[JobRow]:
-    """Return jobs of a batch that are not archived, with numbers above ``after``; only in ``state`` unless it is empty."""
+    """Return jobs of a batch that are not archived, with numbers above ``after``; ``state`` empty: in all states."""
     errors = Q(results__server_state=ServerState.OVER) & ~Q(results__outcome__in=[Outcome.SUCCESS, Outcome.DIDNT_NEED])
     rows = (
         Workunit.objects.filter(batch=batch, pk__gt=after)
