@@ -74,7 +74,7 @@ class Average:
 class AverageWithVariance:
     """The average ``avg`` and variance ``var`` of ``n`` samples; None before the first.
 
-    ``q`` is the sum of squared deviations while samples count evenly, and stays as it is afterwards.
+    ``q`` is the sum of squared deviations while samples count evenly, and is constant afterwards.
     """
 
     n: int = 0

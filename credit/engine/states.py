@@ -18,7 +18,7 @@ class ServerState(IntEnum):
 
 
 class Outcome(IntEnum):
-    """How a result ended; INIT until it is over."""
+    """How a result ended; INIT until then."""
 
     INIT = 0
     SUCCESS = 1
@@ -42,7 +42,7 @@ class ValidateState(IntEnum):
 
 
 class AssimilateState(IntEnum):
-    """Whether a workunit's canonical output has been handed on."""
+    """Whether a workunit's canonical output has been assimilated."""
 
     INIT = 0
     READY = 1

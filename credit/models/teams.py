@@ -19,7 +19,7 @@ NAME_TAKEN: Final = _("A team with this name already exists. Choose another name
 
 
 class TeamType(models.IntegerChoices):
-    """BOINC's numbers."""
+    """Kinds of teams, by BOINC's numbers."""
 
     NONE = 0, _("none")
     UNKNOWN = 1, _("other")

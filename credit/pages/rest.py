@@ -55,7 +55,7 @@ class TaskResult(serializers.Serializer[Any]):
 
 
 class TasksQuery(ListQuery):
-    """Which tasks."""
+    """Filters of the list of tasks."""
 
     state = serializers.ChoiceField(choices=list(_STATES), required=False, help_text="Only tasks in this state.")
     host = id_field("computer")

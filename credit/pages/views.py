@@ -27,9 +27,11 @@ CHANGES_SHOWN = dt.timedelta(days=90)
 def tasks(request: HttpRequest) -> HttpResponse:
     """Show the volunteer's tasks and the credit granted for each."""
     user, now = signed_in(request), timezone.now()
-    wanted = read_filters(user, request.GET.dict())
-    page = task_reads.read_tasks(user, now, state=wanted.state, host=wanted.host, app=wanted.app, before=wanted.before)
-    context: dict[str, Any] = {"page": page, "problems": wanted.problems}
+    filters = read_filters(user, request.GET.dict())
+    page = task_reads.read_tasks(
+        user, now, state=filters.state, host=filters.host, app=filters.app, before=filters.before
+    )
+    context: dict[str, Any] = {"page": page, "problems": filters.problems}
     if request.headers.get("HX-Target") == "more-tasks":
         return render(request, "credit/_task_rows.html", context)
     context |= {

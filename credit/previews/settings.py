@@ -29,7 +29,7 @@ APP_FIELDS: Final = (
 VERSION_FIELDS: Final = ("is_deprecated", "cross_project_scale")
 
 Changes = Mapping[str, Any]
-"""As ``Preview.changes`` has them."""
+"""Changes in the format of ``Preview.changes``."""
 
 
 class UnknownSettingError(ValueError):

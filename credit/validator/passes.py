@@ -243,10 +243,10 @@ class _Pass:
         self.users = lock_users(users)
         owners = np.unique(results.host_id[results.host_id != 0])
         self.hosts, p_fpops = lock_hosts(owners)
-        wanted = hosts != 0
-        if len(place) < np.count_nonzero(wanted) or len(self.users.id) < len(users) or len(p_fpops) < len(owners):
-            wanted[place - 1] = False
-            missing = np.column_stack((hosts, versions, types))[wanted].tolist()
+        is_needed = hosts != 0
+        if len(place) < np.count_nonzero(is_needed) or len(self.users.id) < len(users) or len(p_fpops) < len(owners):
+            is_needed[place - 1] = False
+            missing = np.column_stack((hosts, versions, types))[is_needed].tolist()
             return _MissingRows([tuple(key) for key in missing], users.tolist(), owners.tolist())
         self.locked = records_of(records)
         self.records: list[HostVersionFacts | None] = [None] * len(hosts)

@@ -73,13 +73,13 @@ def expected_and_received(
     here = {upload.name: upload for upload in uploads if upload.is_complete}
     digest = hashlib.md5(usedforsecurity=False)
     outputs, missing = [], []
-    for number, wanted in enumerate(output_files):
+    for number, output_file in enumerate(output_files):
         name = upload_name(result_name, number)
         upload = here.get(name)
         if upload is not None:
             outputs.append({"name": name, "nbytes": upload.nbytes, "md5": upload.md5, "path": upload.path})
-            if not wanted.get("no_validate"):
+            if not output_file.get("no_validate"):
                 digest.update(f"{number} {upload.nbytes} {upload.md5}\n".encode())
-        elif not wanted.get("optional"):
+        elif not output_file.get("optional"):
             missing.append(name)
     return Received(outputs, digest.digest(), missing)

@@ -201,7 +201,7 @@ class SchedulerRequest(msgspec.Struct):
 
     @property
     def wants_work(self) -> bool:
-        return any(wanted.secs > 0 or wanted.instances > 0 for wanted in self.work_requests.values())
+        return any(requested.secs > 0 or requested.instances > 0 for requested in self.work_requests.values())
 
     @property
     def asks_for_jobs(self) -> bool:

@@ -119,8 +119,8 @@ def extended(deadline_at: float, sent_at: float, now: float, extension_secs: flo
 
     At least ``extension_secs`` from now, but no later than ``most_secs`` after it was sent.
     """
-    wanted = min(now + extension_secs, sent_at + most_secs)
-    return wanted if extension_secs > 0 and wanted > deadline_at >= now else None
+    extended_at = min(now + extension_secs, sent_at + most_secs)
+    return extended_at if extension_secs > 0 and extended_at > deadline_at >= now else None
 
 
 def element(job_name: str, message: Message) -> str:

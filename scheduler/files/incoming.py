@@ -41,7 +41,7 @@ from portal.clients.effects import Call, Value
 from portal.object_storage import storage
 from scheduler.files import sql, uploads
 from scheduler.files.unpacking import UnpackedFile, unpack
-from scheduler.files.uploads import Place, UploadError
+from scheduler.files.uploads import ExpectedOutput, UploadError
 from scheduler.models import PendingFile, Upload
 from scheduler.wire.uploads import REFUSED, TRY_AGAIN, FileUpload
 
@@ -67,7 +67,7 @@ class IncomingFile:
     def __init__(self, asked: FileUpload) -> None:
         self._asked = asked
         self._file: FileIO | None = None
-        self._place: Place | None = None
+        self._expected: ExpectedOutput | None = None
         self._pending: PendingFile | None = None
         self._plain: UnpackedFile | None = None
         self._at_work = threading.Lock()
@@ -101,18 +101,18 @@ class IncomingFile:
 
     def begin(self) -> bool:
         """Whether more bytes are needed; False if the file is complete. UploadError if they are not accepted."""
-        self._place, self._asked = place, asked = uploads.find_asked(self._asked)
-        if uploads.is_here(place, asked):
+        self._expected, self._asked = expected, asked = uploads.find_asked(self._asked)
+        if uploads.is_here(expected, asked):
             _remove(self._path)  # left by a server that died at that moment
             return False
         self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         delete_abandoned(self._path.parent)
         self._file = file = open_file(self._path)
         lock_file(self._path, file)
-        if not _note(place, asked):
+        if not _note(expected, asked):
             _remove(self._path)
             raise UploadError(TRY_AGAIN, uploads.JUST_OVER)
-        if place.upload is not None and place.upload.as_sent != (asked.nbytes, asked.md5):
+        if expected.upload is not None and expected.upload.as_sent != (asked.nbytes, asked.md5):
             file.truncate(0)  # it never became complete
         here = os.fstat(file.fileno()).st_size
         if asked.offset > here:
@@ -142,8 +142,8 @@ class IncomingFile:
                 # An earlier part may be at fault, so the client starts again.
                 raise UploadError(TRY_AGAIN, uploads.SEND_AGAIN)
             raise UploadError(REFUSED, uploads.WRONG_MD5)
-        if self._place is not None and self._place.is_packed:
-            self._plain = unpack(file, self._path, self._place.max_nbytes, check_spare)
+        if self._expected is not None and self._expected.is_packed:
+            self._plain = unpack(file, self._path, self._expected.max_nbytes, check_spare)
         where = f"{uploads.stored_path(asked.name)}.{secrets.token_hex(8)}"
         self._pending = PendingFile.objects.create(path=where)
 
@@ -158,11 +158,11 @@ class IncomingFile:
 
     def complete(self) -> None:
         """Mark the file as arrived in its row. UploadError if it, or this version of it, is no longer needed."""
-        assert self._place is not None and self._pending is not None
+        assert self._expected is not None and self._pending is not None
         asked, pending = self._asked, self._pending
         with transaction.atomic(), connection.cursor() as cursor:
             is_there, _ = PendingFile.objects.filter(pk=pending.pk).delete()
-            cursor.execute(sql.LOCK_WORKUNIT, [self._place.result.workunit_id])
+            cursor.execute(sql.LOCK_WORKUNIT, [self._expected.result.workunit_id])
             is_needed = cursor.fetchone() is not None
             announced = Upload.objects.filter(name=asked.name, md5=asked.md5, nbytes=asked.nbytes, completed_at=None)
             here: dict[str, Any] = {"path": pending.path, "completed_at": timezone.now()}
@@ -240,11 +240,11 @@ def delete_abandoned(folder: Path) -> None:
                     path.unlink()
 
 
-def _note(place: Place, asked: FileUpload) -> bool:
+def _note(expected: ExpectedOutput, asked: FileUpload) -> bool:
     """Record the announced file in the upload's row; False if the file is now complete or not needed."""
     announced: dict[str, str | int] = {
-        "result": place.result.pk,
-        "workunit": place.result.workunit_id,
+        "result": expected.result.pk,
+        "workunit": expected.result.workunit_id,
         "name": asked.name,
         "nbytes": asked.nbytes,
         "md5": asked.md5,

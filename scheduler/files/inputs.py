@@ -267,7 +267,7 @@ def _check_room(upload: InputUpload, here: int) -> None:
     needed = {folder: upload.nbytes - here}
     if kept is not None and kept.stat().st_dev != folder.stat().st_dev:
         needed[kept] = upload.nbytes
-    for place, nbytes in needed.items():
-        free = shutil.disk_usage(place).free - incoming.SPARE_NBYTES
+    for folder, nbytes in needed.items():
+        free = shutil.disk_usage(folder).free - incoming.SPARE_NBYTES
         if free < nbytes:
             raise InputError("nbytes", f"The site has space for {max(free, 0)} bytes, but {nbytes} are still to come.")

@@ -42,8 +42,8 @@ def store_file(
     if not is_job_name(name):
         raise _no_name(name, MAX_NAME_CHARS, job_name_rule())
     given = storage.content_of(content)
-    wanted = {
-        "path": _wanted_path(name),
+    columns = {
+        "path": _path_for(name),
         "nbytes": given.nbytes,
         "md5": given.md5,
         "signature": signature,
@@ -52,7 +52,7 @@ def store_file(
     }
     with transaction.atomic():
         # The row comes first: anyone storing the same name meanwhile waits for it, and touches no file.
-        file, is_new = StoredFile.objects.get_or_create(name=name, defaults=wanted)
+        file, is_new = StoredFile.objects.get_or_create(name=name, defaults=columns)
         if is_new:
             default_storage.delete(file.path)  # left by an interrupted run: no row refers to it
             file.path = storage.keep(file.path, content, given)
@@ -66,7 +66,7 @@ def store_file(
                 file.signature = signature
                 file.save(update_fields=["signature"])
             if file.deleted_at is not None:
-                file.path, file.deleted_at = storage.keep(_wanted_path(name), content, given), None
+                file.path, file.deleted_at = storage.keep(_path_for(name), content, given), None
                 file.signature, file.batch = signature, batch
                 file.save(update_fields=["path", "deleted_at", "signature", "batch"])
     if not is_same:
@@ -94,13 +94,13 @@ def save_content(name: str, content: File[bytes]) -> str:
 
     The caller must also sync it to the disk (`portal.object_storage.storage.sync`).
     """
-    wanted = _wanted_path(name)
-    default_storage.delete(wanted)  # left by an interrupted run: no row refers to it
+    path = _path_for(name)
+    default_storage.delete(path)  # left by an interrupted run: no row refers to it
     content.seek(0)
-    return default_storage.save(wanted, content)
+    return default_storage.save(path, content)
 
 
-def _wanted_path(name: str) -> str:
+def _path_for(name: str) -> str:
     return f"files/{hashlib.md5(name.encode(), usedforsecurity=False).hexdigest()[:2]}/{name}"
 
 

@@ -32,7 +32,7 @@ class UploadError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ExpectedOutput:
     """A file that a result delivers: its result, its maximum size, and the upload if there has been one.
 
     ``is_packed``: its computer packs it by gzip; the maximum is that of the unpacked file.
@@ -44,7 +44,7 @@ class Place:
     is_packed: bool = False
 
 
-def find(name: str, *, is_ours: bool = False) -> Place:
+def find(name: str, *, is_ours: bool = False) -> ExpectedOutput:
     """Find the result that delivers a file of this name; UploadError if there is none.
 
     ``is_ours``: a certificate proves that one was sent.
@@ -58,53 +58,53 @@ def find(name: str, *, is_ours: bool = False) -> Place:
     if result is None or result.server_state == ServerState.UNSENT or parts[1] >= len(result.workunit.output_files):
         raise UploadError(REFUSED, _NOT_HERE)
     upload = Upload.objects.filter(name=name).first()
-    return _place(result, parts[1], upload)
+    return _expected(result, parts[1], upload)
 
 
-def _place(result: Result, number: int, upload: Upload | None) -> Place:
+def _expected(result: Result, number: int, upload: Upload | None) -> ExpectedOutput:
     file = result.workunit.output_files[number]
-    return Place(result, int(file["max_nbytes"]), upload, bool(file.get("gzip_when_done")))
+    return ExpectedOutput(result, int(file["max_nbytes"]), upload, bool(file.get("gzip_when_done")))
 
 
-def find_asked(asked: FileUpload) -> tuple[Place, FileUpload]:
-    """Find the place of a file that is being sent, and the request under the name that the file has here.
+def find_asked(asked: FileUpload) -> tuple[ExpectedOutput, FileUpload]:
+    """Find the expected output that is being sent, and the request under the name that the file has here.
 
     UploadError if no result delivers it, or if it may not be uploaded.
     """
     if is_certified(asked.name, asked.max_nbytes, asked.certificate):
-        place = find(asked.name, is_ours=True)
+        expected = find(asked.name, is_ours=True)
     elif (former := former_outputs.find(asked)) is not None:
         asked = replace(asked, name=upload_name(former.result.name, former.number))
-        place = _place(former.result, former.number, None)
+        expected = _expected(former.result, former.number, None)
         # First, because an upload with other content replaces what is there.
-        _check_size(asked, place)
-        place = replace(place, upload=former_outputs.upload_of(former, asked))
+        _check_size(asked, expected)
+        expected = replace(expected, upload=former_outputs.upload_of(former, asked))
     else:
         find(asked.name)
         raise UploadError(REFUSED, "The certificate of this file was not issued by this project.")
-    check(place, asked)
-    return place, asked
+    check(expected, asked)
+    return expected, asked
 
 
-def check(place: Place, asked: FileUpload) -> None:
+def check(expected: ExpectedOutput, asked: FileUpload) -> None:
     """Check that the file may be uploaded; UploadError if not."""
-    _check_size(asked, place)
-    if not (place.upload is not None and place.upload.is_complete) and not _is_wanted(place.result):
+    _check_size(asked, expected)
+    if not (expected.upload is not None and expected.upload.is_complete) and not _is_wanted(expected.result):
         raise UploadError(REFUSED, NOT_NEEDED)
 
 
-def _check_size(asked: FileUpload, place: Place) -> None:
-    limit = min(asked.max_nbytes, place.max_nbytes)
-    if place.is_packed:
+def _check_size(asked: FileUpload, expected: ExpectedOutput) -> None:
+    limit = min(asked.max_nbytes, expected.max_nbytes)
+    if expected.is_packed:
         # Data that cannot be compressed grows a little.
         limit += limit // 1000 + 64
     if asked.nbytes > limit:
         raise UploadError(REFUSED, f"The file has {asked.nbytes} bytes; the limit is {limit}.")
 
 
-def is_here(place: Place, asked: FileUpload) -> bool:
+def is_here(expected: ExpectedOutput, asked: FileUpload) -> bool:
     """Whether the file is complete already. UploadError if a different file is, under this name."""
-    upload = place.upload
+    upload = expected.upload
     if upload is None or not upload.is_complete:
         return False
     if upload.as_sent != (asked.nbytes, asked.md5):

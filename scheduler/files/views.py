@@ -66,10 +66,10 @@ def send(
         return HttpResponseRedirect(url, headers={"Cache-Control": "private, no-store"})
     if settings.DOWNLOAD_ACCEL_PREFIX:
         return HttpResponse(headers=headers | {"X-Accel-Redirect": settings.DOWNLOAD_ACCEL_PREFIX + quote(path)})
-    wanted = _wanted(request, nbytes, headers["ETag"])
-    if wanted is None:
+    byte_range = _requested_range(request, nbytes, headers["ETag"])
+    if byte_range is None:
         return HttpResponse(status=416, headers={"Content-Range": f"bytes */{nbytes}"})
-    first, last = wanted
+    first, last = byte_range
     status = 200
     if last - first + 1 != nbytes:
         status = 206
@@ -84,7 +84,7 @@ def send(
     return StreamingHttpResponse(_chunks(content, first, last - first + 1), status=status, headers=headers)
 
 
-def _wanted(request: HttpRequest | Request, nbytes: int, etag: str) -> tuple[int, int] | None:
+def _requested_range(request: HttpRequest | Request, nbytes: int, etag: str) -> tuple[int, int] | None:
     """Return the first and last byte to send; None if the range is outside the file."""
     whole = 0, nbytes - 1
     match = _RANGE.fullmatch(request.headers.get("Range", "").strip())

@@ -99,17 +99,17 @@ def parse_signing_list(text: str) -> SigningList:
     return SigningList(first[1], [SignedFile(*row) for row in rows])
 
 
-def sign(wanted: SigningList) -> Succession:
+def sign(site_list: SigningList) -> Succession:
     """Make the next key pair, or resume an interrupted run's, and sign with the old and the new key. Needs no database.
 
     Only if the old key is the one in force, and only what it has signed: anyone who broke into the site may have put
     other files on the list. Raises KeyChangeError, OSError and SigningError.
     """
     path = _next_path()
-    if not _is_of(Path(settings.CODE_SIGNING_KEY), wanted):
-        raise KeyChangeError(_why_not_in_force(wanted))
+    if not _is_of(Path(settings.CODE_SIGNING_KEY), site_list):
+        raise KeyChangeError(_why_not_in_force(site_list))
     old = _read_private(Path(settings.CODE_SIGNING_KEY))
-    for file in wanted.files:
+    for file in site_list.files:
         _check_signed(file, old.public_key())
     if not path.exists():
         _write_durably(path, signing.private_key_text(signing.generate_key()), 0o600)
@@ -120,7 +120,7 @@ def sign(wanted: SigningList) -> Succession:
     return Succession(
         public_key,
         purposes.sign(Purpose.NEXT_KEY, content, old),
-        {file.name: sign_program_again(file.md5, file.signature, old, new, signed_keys) for file in wanted.files},
+        {file.name: sign_program_again(file.md5, file.signature, old, new, signed_keys) for file in site_list.files},
     )
 
 
@@ -138,12 +138,12 @@ def _note_signed_key(md5: str) -> set[str]:
     return keys
 
 
-def _why_not_in_force(wanted: SigningList) -> str:
+def _why_not_in_force(site_list: SigningList) -> str:
     private, following = Path(settings.CODE_SIGNING_KEY), _next_path()
-    if _is_of(following, wanted):
+    if _is_of(following, site_list):
         return f"The site has taken the key {following} already: adopt it (--adopt) before you change the key again."
     for old in sorted(private.parent.glob(f"{private.name}.old-*")):
-        if _is_of(old, wanted):
+        if _is_of(old, site_list):
             return (
                 f"{private} is not in force at the site, but {old} still is. Move {private} to {following} and {old} to"
                 f" {private}, and repeat this step. Nothing was signed."
@@ -220,14 +220,14 @@ def change_here(now: dt.datetime) -> int:
             f"The private key {private} is not on this machine: see docs/how-to/jobs.md, “Change the key”, for two"
             " machines."
         )
-    wanted = signing_list()
+    site_list = signing_list()
     # Otherwise it was interrupted between the two, and the site already has the next key.
-    count = 0 if _is_of(_next_path(), wanted) else take(sign(wanted), now)
+    count = 0 if _is_of(_next_path(), site_list) else take(sign(site_list), now)
     adopt(signing_list())
     return count
 
 
-def adopt(wanted: SigningList) -> None:
+def adopt(site_list: SigningList) -> None:
     """Put the next key in the old one's place. The old one is kept under a name with the beginning of its MD5.
 
     Only once the site has taken it: otherwise the next change would be signed with a key that no client has ever had.
@@ -235,8 +235,8 @@ def adopt(wanted: SigningList) -> None:
     the site has not taken it; then nothing has changed.
     """
     private, public = Path(settings.CODE_SIGNING_KEY), Path(settings.CODE_SIGNING_KEY_PUBLIC)
-    if not _is_of(_next_path(), wanted):
-        if not _is_of(private, wanted):
+    if not _is_of(_next_path(), site_list):
+        if not _is_of(private, site_list):
             raise KeyChangeError(f"Neither {private} nor {_next_path()} matches the key in force at the site.")
         if _next_path().exists():
             raise KeyChangeError(
@@ -307,9 +307,9 @@ def _read_private(path: Path) -> signing.PrivateKey:
     return signing.parse_private_key(path.read_text(encoding="ascii"))
 
 
-def _is_of(path: Path, wanted: SigningList) -> bool:
+def _is_of(path: Path, site_list: SigningList) -> bool:
     """Whether this private key exists, and matches the key in force."""
-    return path.exists() and _one_line(_public(path)) == _one_line(wanted.key_in_force)
+    return path.exists() and _one_line(_public(path)) == _one_line(site_list.key_in_force)
 
 
 def _public(path: Path) -> str:

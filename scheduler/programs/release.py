@@ -278,13 +278,13 @@ def _typed(fields: Any, types: Mapping[str, type], where: str, needed: tuple[str
             raise ReleaseError(f"{where}, {name}: " + gettext("missing."))
     made = {}
     for name, value in fields.items():
-        wanted = types[name]
-        if wanted is float and type(value) is int and abs(value) < _MAX_WHOLE:
+        expected = types[name]
+        if expected is float and type(value) is int and abs(value) < _MAX_WHOLE:
             value = float(value)
-        if type(value) is not wanted or (isinstance(value, float) and not math.isfinite(value)):
+        if type(value) is not expected or (isinstance(value, float) and not math.isfinite(value)):
             raise ReleaseError(
                 f"{where}, {name}: "
-                + gettext("%(value)s is not of type %(type)s.") % {"value": repr(value), "type": wanted.__name__}
+                + gettext("%(value)s is not of type %(type)s.") % {"value": repr(value), "type": expected.__name__}
             )
         made[name] = value
     return made

@@ -95,7 +95,7 @@ class ProjectPreferencesForm(forms.Form):
     @property
     def chosen(self) -> ProjectPreferences:
         values = dict(self.cleaned_data)
-        wanted = values.pop("types")
+        types = values.pop("types")
         return bounded(
-            **values | {"apps": map(int, values["apps"])}, refused_types=[t for t in TYPES if t not in wanted]
+            **values | {"apps": map(int, values["apps"])}, refused_types=[t for t in TYPES if t not in types]
         )

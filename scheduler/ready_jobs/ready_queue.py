@@ -103,7 +103,7 @@ class ReadyQueue:
         self._read_at = float("-inf")
         self._nmisses = 0
         # The most jobs that one request needed since then.
-        self._most_wanted = 0
+        self._most_requested = 0
 
     async def fill_if_low(self, catalogue: Catalogue) -> None:
         """Lease more jobs if few are left."""
@@ -134,7 +134,7 @@ class ReadyQueue:
             self._place = None
         with self._lock:
             self._taken_since_fill = dict(self._taken)
-            few = max(FILL_NJOBS_NEAR_END, REQUESTS_PER_FILL * self._most_wanted)
+            few = max(FILL_NJOBS_NEAR_END, REQUESTS_PER_FILL * self._most_requested)
         place = self._place or catalogue.heads.get(self.app_id, BEFORE_ALL)
         leased, self._place, is_near_end = await lease_jobs(
             self.app_id, self._holder, place, self._fill_njobs, LEASE_SECS, self.lane
@@ -142,7 +142,7 @@ class ReadyQueue:
         with self._lock:
             self._nmisses = 0
             if self._read_at < catalogue.read_at:
-                self._read_at, self._jobs, self._most_wanted = catalogue.read_at, {}, 0
+                self._read_at, self._jobs, self._most_requested = catalogue.read_at, {}, 0
                 self._holders = {}
                 for ready, ties in self._taken_since_fill.values():
                     self._holders.setdefault(ready.job.workunit_id, set()).update(ties)
@@ -180,9 +180,9 @@ class ReadyQueue:
         """
         return {ready.job.workunit_id for ready, _ in self._taken.values()}
 
-    def note(self, wanted: int, *, is_miss: bool) -> None:
+    def note(self, requested: int, *, is_miss: bool) -> None:
         """Record that a request needed this many jobs, and whether the queue had too few. With the lock held."""
-        self._most_wanted = max(self._most_wanted, wanted)
+        self._most_requested = max(self._most_requested, requested)
         self._nmisses = self._nmisses + 1 if is_miss else 0
 
     def hand_out(self, ready: ReadyJob, ties: Iterable[int]) -> None:

@@ -214,11 +214,11 @@ class ReleasePages(ModelAdmin):
         if not self.has_release_permission(request):
             raise PermissionDenied
         version = get_object_or_404(AppVersion.objects.select_related("app", "platform", "beta_test"), pk=pk)
-        wanted = None if action == steps.ROLL_BACK else _action(action)
-        if wanted == ReleaseAction.RELEASE and two_persons.is_on():
+        requested = None if action == steps.ROLL_BACK else _action(action)
+        if requested == ReleaseAction.RELEASE and two_persons.is_on():
             self._ask_second(request, str(version), second_person.payload_of_version(version))
             return redirect("admin:scheduler_releasedraft_changelist")
-        volunteers = wanted == ReleaseAction.TEST and "with_volunteers" in request.POST
+        volunteers = requested == ReleaseAction.TEST and "with_volunteers" in request.POST
         try:
             proposal = steps.proposal(version, steps.WITH_VOLUNTEERS if volunteers else action, signed_in(request))
         except NotPossible as error:
@@ -235,13 +235,13 @@ class ReleasePages(ModelAdmin):
             return redirect("admin:scheduler_releasedraft_changelist")
         if proposal is not None:
             return redirect("admin:portal_change_step", proposals.keep(request.session, proposal))
-        assert wanted is not None  # a roll-back withdraws
-        message = _done(version, wanted)
+        assert requested is not None  # a roll-back withdraws
+        message = _done(version, requested)
 
         @transaction.atomic
         def act() -> None:
-            rollout.act(version, wanted, signed_in(request), timezone.now(), with_volunteers=volunteers)
-            self.log_change(request, version, _in_english(version, wanted))
+            rollout.act(version, requested, signed_in(request), timezone.now(), with_volunteers=volunteers)
+            self.log_change(request, version, _in_english(version, requested))
 
         self._try(request, act, message)
         return redirect("admin:scheduler_releasedraft_changelist")

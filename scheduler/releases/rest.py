@@ -141,9 +141,9 @@ class VersionStepsView(OperatorView):
         given = self.body(ReleaseStep)
         version = get_object_or_404(AppVersion.objects.select_related("app", "platform", "beta_test"), pk=pk)
         with _answered():
-            wanted = None if given["action"] == steps.ROLL_BACK else steps.ACTIONS[given["action"]]
+            action = None if given["action"] == steps.ROLL_BACK else steps.ACTIONS[given["action"]]
             proposal = steps.proposal(version, given["action"], self.volunteer)
-            if wanted == ReleaseAction.RELEASE and two_persons.is_on():
+            if action == ReleaseAction.RELEASE and two_persons.is_on():
                 _ask_second(self, str(version), second_person.payload_of_version(version))
                 return Response({"version": version.pk, "waits_for_confirmation": True}, status=202)
             if proposal is not None and two_persons.is_guarded(version, proposal):
@@ -151,11 +151,11 @@ class VersionStepsView(OperatorView):
             if proposal is not None and not given["reason"]:
                 raise serializers.ValidationError({"reason": ["This may change credit: say why it is done."]})
             with transaction.atomic(), changes_by(self.volunteer, given["reason"]):
-                if wanted is None:
+                if action is None:
                     version = rollout.roll_back(version)
                 else:
                     rollout.act(
-                        version, wanted, self.volunteer, timezone.now(), with_volunteers=given["with_volunteers"]
+                        version, action, self.volunteer, timezone.now(), with_volunteers=given["with_volunteers"]
                     )
         return Response({"version": version.pk, "waits_for_confirmation": False})
 

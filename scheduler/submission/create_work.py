@@ -33,7 +33,7 @@ _SUBMITTED = ("lane", "app_version_num", "is_own")
 
 def create_results(
     cursor: CursorWrapper,
-    wanted: Sequence[tuple[int, int, int]],
+    numbers: Sequence[tuple[int, int, int]],
     now: dt.datetime,
     windows: Mapping[QueueOf, Window] | None = None,
 ) -> None:
@@ -50,9 +50,9 @@ def create_results(
         {
             **defaults,
             "now": now,
-            "ids": [id_ for id_, _, _ in wanted],
-            "firsts": [first for _, first, _ in wanted],
-            "counts": [count for _, _, count in wanted],
+            "ids": [id_ for id_, _, _ in numbers],
+            "firsts": [first for _, first, _ in numbers],
+            "counts": [count for _, _, count in numbers],
             "priorities": [queue.priority for queue in windows or ()],
             "sizes": [queue.lane for queue in windows or ()],
             "starts": [window.start for window in (windows or {}).values()],

@@ -11,7 +11,7 @@ from portal.models import User
 from scheduler.engine.lanes import is_of_size
 from scheduler.engine.submission import fair_queue
 from scheduler.engine.submission.fair_queue import Queue, QueueOf, Window
-from scheduler.engine.submission.submitter_limits import UnderWay, WantedJob, excess
+from scheduler.engine.submission.submitter_limits import RequestedJob, UnderWay, excess
 from scheduler.models import Submitter, SubmitterPlace
 from scheduler.submission import sql
 from scheduler.wire.job_fields import MOST_PRIORITY, JobError, SubmittedJob
@@ -27,9 +27,9 @@ def admit(batch: Batch, jobs: Sequence[SubmittedJob]) -> Mapping[QueueOf, Window
         return {}
     Submitter.objects.get_or_create(user=batch.owner)
     submitter = Submitter.objects.select_for_update(no_key=True).get(user=batch.owner)
-    wanted = [_wanted(job) for job in jobs]
+    requested = [_requested_job(job) for job in jobs]
     if not sets_limits(batch.owner):
-        _check(submitter, batch, wanted)
+        _check(submitter, batch, requested)
     return _windows(submitter, batch.app_id, jobs)
 
 
@@ -44,15 +44,15 @@ def highest_priority(user: User) -> int:
     return MOST_PRIORITY if sets_limits(user) else row.max_priority
 
 
-def _wanted(job: SubmittedJob) -> WantedJob:
+def _requested_job(job: SubmittedJob) -> RequestedJob:
     fields = job.fields
-    return WantedJob(fields["fpops_est"], fields["target_nresults"], fields["priority"], fields["delay_bound_secs"])
+    return RequestedJob(fields["fpops_est"], fields["target_nresults"], fields["priority"], fields["delay_bound_secs"])
 
 
-def _check(submitter: Submitter, batch: Batch, wanted: Sequence[WantedJob]) -> None:
+def _check(submitter: Submitter, batch: Batch, requested: Sequence[RequestedJob]) -> None:
     with connection.cursor() as cursor:
         cursor.execute(sql.UNDER_WAY, {"owner": submitter.pk})
-        fault = excess(submitter.limits(), batch.app.name, wanted, UnderWay(*cursor.fetchone()))
+        fault = excess(submitter.limits(), batch.app.name, requested, UnderWay(*cursor.fetchone()))
     if fault is not None:
         raise JobError(fault.field, fault.message)
 

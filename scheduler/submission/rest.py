@@ -85,7 +85,7 @@ class JobMessage(serializers.Serializer[Any]):
 
 
 class JobMessageResult(serializers.Serializer[Any]):
-    """A message to a job."""
+    """A message that was sent to a job."""
 
     id = serializers.IntegerField()
     task = serializers.CharField()
@@ -154,8 +154,8 @@ class BatchesView(JobsView):
     def get(self, request: Request) -> Response:
         query = self.query()
         columns = {"app": "app__name", "name": "name", "request_id": "request_id"}
-        wanted = {column: query[name] for name, column in columns.items() if name in query}
-        rows = self.id_rows(batches.visible_batches(self.volunteer).filter(**wanted), query)
+        filters = {column: query[name] for name, column in columns.items() if name in query}
+        rows = self.id_rows(batches.visible_batches(self.volunteer).filter(**filters), query)
         progress = dict(zip((row.pk for row in rows), batches.read_progress(rows), strict=True))
         return self.page(
             rows, query["limit"], lambda row: str(row.pk), lambda row: _batch_result(row, progress[row.pk])

@@ -220,7 +220,7 @@ def _write_rows(
             batch=batch,
             name=job.name if job.is_whole_name else f"{batch.app.name}_{batch.pk}_{job.name}",
             created_at=now,
-            input_files=[_input(wanted, stored) for wanted in job.inputs],
+            input_files=[_input(file, stored) for file in job.inputs],
             **job.fields,
         )
         for job in jobs
@@ -236,17 +236,17 @@ def _write_rows(
         create_results(cursor, cursor.fetchall(), now, windows)
 
 
-def _input(wanted: InputFile, stored: dict[_Key, StoredFile]) -> dict[str, Any]:
+def _input(input_file: InputFile, stored: dict[_Key, StoredFile]) -> dict[str, Any]:
     file: dict[str, Any]
-    if wanted.remote is not None:
-        file = {"name": wanted.name, "open_name": wanted.open_name, **_remote(wanted.remote)}
+    if input_file.remote is not None:
+        file = {"name": input_file.name, "open_name": input_file.open_name, **_remote(input_file.remote)}
     else:
-        source = stored[_key(wanted)]
-        file = {"name": source.name, "open_name": wanted.open_name, "nbytes": source.nbytes, "md5": source.md5}
-        if wanted.is_gzipped:
-            file["gzipped_nbytes"] = stored[wanted.gzipped_name, None].nbytes
-    flags = {"sticky": wanted.is_sticky, "executable": wanted.is_executable}
-    variant = {"plan_class": wanted.plan_class, "cpu": wanted.cpu}
+        source = stored[_key(input_file)]
+        file = {"name": source.name, "open_name": input_file.open_name, "nbytes": source.nbytes, "md5": source.md5}
+        if input_file.is_gzipped:
+            file["gzipped_nbytes"] = stored[input_file.gzipped_name, None].nbytes
+    flags = {"sticky": input_file.is_sticky, "executable": input_file.is_executable}
+    variant = {"plan_class": input_file.plan_class, "cpu": input_file.cpu}
     return file | {name: value for name, value in {**flags, **variant}.items() if value}
 
 
@@ -293,12 +293,12 @@ def _check_sizes(jobs: Sequence[SubmittedJob], stored: Mapping[str, StoredFile])
 
 def _stored(batch: Batch, jobs: Sequence[SubmittedJob], paths: list[str]) -> dict[_Key, StoredFile]:
     """Return the files of all jobs; contents are stored for this batch, each once, with their paths in ``paths``."""
-    wanted = {_key(file): None for job in jobs for file in job.inputs if file.remote is None}
+    keys = {_key(file): None for job in jobs for file in job.inputs if file.remote is None}
     stored = _stored_before(jobs)
     _check_sizes(jobs, stored)
-    own = _store_contents(batch, len(jobs), (content for _, content in wanted if content is not None), paths)
+    own = _store_contents(batch, len(jobs), (content for _, content in keys if content is not None), paths)
     by_name: dict[_Key, StoredFile] = {(name, None): file for name, file in stored.items()}
-    return by_name | {(name, content): own[content] for name, content in wanted if content is not None}
+    return by_name | {(name, content): own[content] for name, content in keys if content is not None}
 
 
 def _store_contents(

@@ -35,11 +35,11 @@ def check(app: App, jobs: Sequence[SubmittedJob], owner: User | None) -> None:
     others' numbers are treated as missing, so that nobody learns of them. One statement for each kind of target that is
     used, and one for versions; and those of the owner's permissions if there are targets.
     """
-    wanted: defaultdict[LaneKind, dict[int, int]] = defaultdict(dict)
+    requested: defaultdict[LaneKind, dict[int, int]] = defaultdict(dict)
     numbers: dict[int, int] = {}
     for place, job in enumerate(jobs):
         if job.target.kind != LaneKind.SHARED:
-            wanted[job.target.kind].setdefault(job.target.target_id, place)
+            requested[job.target.kind].setdefault(job.target.target_id, place)
         if job.target.kind == LaneKind.PERSON and app.one_result_per_user:
             for name in ("min_quorum", "target_nresults"):
                 if job.fields[name] > 1:
@@ -47,13 +47,15 @@ def check(app: App, jobs: Sequence[SubmittedJob], owner: User | None) -> None:
         _check_size(app, job.fields.get("size_class"), f"jobs[{place}].size_class")
         if job.fields["app_version_num"]:
             numbers.setdefault(job.fields["app_version_num"], place)
-    within = owner if owner is not None and wanted and not owner.has_perm(REACHES_ALL) else None
+    within = owner if owner is not None and requested and not owner.has_perm(REACHES_ALL) else None
     for name, kind in TARGETS.items():
-        missing = set(wanted[kind]) - set(_existing(kind, list(wanted[kind]), within)) if wanted[kind] else set()
+        missing = (
+            set(requested[kind]) - set(_existing(kind, list(requested[kind]), within)) if requested[kind] else set()
+        )
         if missing:
             id_ = min(missing)
             message = Message("no_target", kind=_KINDS[kind], number=str(id_))
-            raise JobError(f"jobs[{wanted[kind][id_]}].{name}", message)
+            raise JobError(f"jobs[{requested[kind][id_]}].{name}", message)
     if numbers:
         versions = AppVersion.objects.filter(app=app, version_num__in=numbers, is_deprecated=False)
         for number in sorted(set(numbers) - set(versions.values_list("version_num", flat=True))):
@@ -71,13 +73,13 @@ def _check_size(app: App, size_class: int | None, where: str) -> None:
 
 def gone(lanes: Iterable[int]) -> set[int]:
     """Return those of these lanes whose targets no longer exist."""
-    wanted: defaultdict[LaneKind, dict[int, int]] = defaultdict(dict)
+    requested: defaultdict[LaneKind, dict[int, int]] = defaultdict(dict)
     for number in lanes:
-        wanted[Lane.of(number).kind][Lane.of(number).target_id] = number
+        requested[Lane.of(number).kind][Lane.of(number).target_id] = number
     missing: set[int] = set()
     for kind in TARGETS.values():
-        there = set(_existing(kind, list(wanted[kind]))) if wanted[kind] else set()
-        missing.update(number for id_, number in wanted[kind].items() if id_ not in there)
+        there = set(_existing(kind, list(requested[kind]))) if requested[kind] else set()
+        missing.update(number for id_, number in requested[kind].items() if id_ not in there)
     return missing
 
 

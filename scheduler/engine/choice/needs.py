@@ -42,7 +42,8 @@ class Needs:
     def __init__(self, work_requests: Mapping[str, WorkRequest], computer: Computer) -> None:
         self.computer = computer
         self.by_type = {
-            type_: Need(wanted.secs, wanted.instances, wanted.delay_secs) for type_, wanted in work_requests.items()
+            type_: Need(requested.secs, requested.instances, requested.delay_secs)
+            for type_, requested in work_requests.items()
         }
 
     def wanted(self) -> list[str]:

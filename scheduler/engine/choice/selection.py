@@ -228,14 +228,14 @@ def jobs_wanted(selection: Selection, apps: Iterable[AppFacts]) -> dict[str, int
 
     At least one of each needed type; GPUs first, because they need fewer.
     """
-    wanted: dict[str, float] = {}
+    counts: dict[str, float] = {}
     for app in apps:
         for type_, choice in selection.choices.get(app.id, {}).items():
             fpops = app.typical_fpops or choice.flops * 3600
-            wanted[type_] = max(wanted.get(type_, 0.0), selection.needs.jobs_for(fpops, choice))
+            counts[type_] = max(counts.get(type_, 0.0), selection.needs.jobs_for(fpops, choice))
     left = selection.limits.max_jobs_per_rpc - len(selection.sent)
     njobs = {}
-    for type_, count in sorted(wanted.items(), key=lambda item: item[0] == CPU):
+    for type_, count in sorted(counts.items(), key=lambda item: item[0] == CPU):
         njobs[type_] = min(ceil(min(count, left)), selection.room(type_), left)
         left -= njobs[type_]
     return njobs

@@ -36,8 +36,8 @@ def files_for(inputs: Sequence[File], plan_class: str, platform: str, main_platf
     variants = {_variant(file) for file in inputs} - {None}
     kind = cpu_kind(main_platform)
     # The plan class counts more than the CPU: it says what the job may use.
-    wanted = [(plan_class, kind), (plan_class, ANY), ("", kind), ("", ANY)]
-    chosen = next((variant for variant in wanted if variant in variants), None)
+    by_preference = [(plan_class, kind), (plan_class, ANY), ("", kind), ("", ANY)]
+    chosen = next((variant for variant in by_preference if variant in variants), None)
     if chosen is None or platform != main_platform:
         return None
     return [file for file in inputs if _variant(file) in (None, chosen)]

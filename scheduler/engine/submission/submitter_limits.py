@@ -34,7 +34,7 @@ class UnderWay(NamedTuple):
     fpops: float
 
 
-class WantedJob(NamedTuple):
+class RequestedJob(NamedTuple):
     """A job of a submission; ``fpops``: of one copy."""
 
     fpops: float
@@ -55,7 +55,7 @@ def least_deadline_secs(fpops: float) -> int:
     return max(LEAST_DEADLINE_SECS, int(fpops / FAST_FLOPS) + 1)
 
 
-def excess(limits: SubmitterLimits, app_name: str, jobs: Sequence[WantedJob], before: UnderWay) -> Excess | None:
+def excess(limits: SubmitterLimits, app_name: str, jobs: Sequence[RequestedJob], before: UnderWay) -> Excess | None:
     """Return the first limit that a submission exceeds, if any. ``before``: what is unfinished without it."""
     if limits.app_names and app_name not in limits.app_names:
         return Excess("app", Message("app_not_yours", app=app_name))

@@ -40,8 +40,8 @@ LOCK: Final = Statement("SELECT id FROM portal_host WHERE id = %(host_id)s::bigi
 @cache
 def read(*parts: str) -> Statement:
     """Read what a request needs, and these parts: "reported", "held_files", "trickle_downs"."""
-    wanted = {part.upper(): part in parts for part in ("reported", "held_files", "trickle_downs")}
-    return statement(__file__, "read", **wanted, **_STATES)
+    included = {part.upper(): part in parts for part in ("reported", "held_files", "trickle_downs")}
+    return statement(__file__, "read", **included, **_STATES)
 
 
 LOCK_WORKUNITS: Final = Statement("""
@@ -97,9 +97,9 @@ _PARTS: Final = (
 @cache
 def write(*parts: str) -> Statement:
     """Write these parts, for locked computers and jobs; the records and the computers always."""
-    wanted = {part.upper(): part in parts for part in _PARTS}
+    included = {part.upper(): part in parts for part in _PARTS}
     return statement(
-        __file__, "write", HOST_COLUMNS=HOST_COLUMNS, MAX_RESULTS=MAX_RESULTS_PER_WORKUNIT, **_STATES, **wanted
+        __file__, "write", HOST_COLUMNS=HOST_COLUMNS, MAX_RESULTS=MAX_RESULTS_PER_WORKUNIT, **_STATES, **included
     )
 
 

@@ -15,7 +15,7 @@ from scheduler.engine.submission.fair_queue import (
     places,
     window,
 )
-from scheduler.engine.submission.submitter_limits import SubmitterLimits, UnderWay, WantedJob, excess
+from scheduler.engine.submission.submitter_limits import RequestedJob, SubmitterLimits, UnderWay, excess
 
 UNIT = FPOPS_PER_PLACE
 
@@ -132,7 +132,7 @@ def test_a_job_takes_places_for_its_flops(fpops: float, expected: float) -> None
 
 
 HOUR = 3600
-SMALL = WantedJob(1e12, 2, 0, HOUR)
+SMALL = RequestedJob(1e12, 2, 0, HOUR)
 LIMITS = SubmitterLimits(max_priority=5, max_jobs=10, max_fpops=5e13, app_names=["alpine"])
 
 
@@ -152,7 +152,7 @@ LIMITS = SubmitterLimits(max_priority=5, max_jobs=10, max_fpops=5e13, app_names=
     ],
 )
 def test_a_submission_is_within_its_submitters_limits(
-    jobs: list[WantedJob], before: UnderWay, field: str | None
+    jobs: list[RequestedJob], before: UnderWay, field: str | None
 ) -> None:
     found = excess(LIMITS, "alpine", jobs, before)
     assert (found and found.field) == field
