@@ -256,10 +256,10 @@ def _note(expected: ExpectedOutput, asked: FileUpload) -> bool:
 
 def _check_room(asked: FileUpload) -> None:
     """Check the free space. UploadError if the file does not fit on the disk of incoming files, or the storage's."""
-    here, kept = Path(settings.UPLOADS_DIR), storage.folder()
-    needed = {here: asked.nbytes - asked.offset}
-    if kept is not None and kept.stat().st_dev != here.stat().st_dev:
-        needed[kept] = asked.nbytes  # it will be copied there
+    uploads_dir, storage_dir = Path(settings.UPLOADS_DIR), storage.folder()
+    needed = {uploads_dir: asked.nbytes - asked.offset}
+    if storage_dir is not None and storage_dir.stat().st_dev != uploads_dir.stat().st_dev:
+        needed[storage_dir] = asked.nbytes  # it will be copied there
     if any(shutil.disk_usage(folder).free < nbytes + SPARE_NBYTES for folder, nbytes in needed.items()):
         raise UploadError(TRY_AGAIN, uploads.DISK_FULL)
 

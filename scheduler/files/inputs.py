@@ -71,21 +71,21 @@ def announce(owner: User, name: str, nbytes: int, md5: str, now: dt.datetime) ->
     if reserved([name]) or (named is not None and named[1] != md5):
         raise InputError("name", "Only the site's own files have such names. Choose another name.")
     User.objects.select_for_update(no_key=True).get(pk=owner.pk)
-    kept = dt.timedelta(days=settings.UPLOADS_KEPT_DAYS)
-    InputUpload.objects.filter(file=None, continued_at__lt=now - kept).delete()
+    lifetime = dt.timedelta(days=settings.UPLOADS_KEPT_DAYS)
+    InputUpload.objects.filter(file=None, continued_at__lt=now - lifetime).delete()
     stored = StoredFile.objects.filter(name=name).first()
     is_same = stored is None or (stored.md5, stored.nbytes, stored.batch_id) == (md5, nbytes, None)
     if stored is not None and (not is_same or stored.signature):
         raise InputConflict("name", "Another file was stored under this name. Names are used once: choose another one.")
-    found = InputUpload.objects.filter(name=name).first()
-    if found is not None and found.owner_id != owner.pk:
+    upload = InputUpload.objects.filter(name=name).first()
+    if upload is not None and upload.owner_id != owner.pk:
         raise InputConflict("name", "Somebody else is uploading a file under this name. Choose another one.")
-    if found is None and stored is not None and stored.deleted_at is None:
+    if upload is None and stored is not None and stored.deleted_at is None:
         # It must not become the requester's, who could then delete it.
         raise InputConflict("name", "Somebody else has already stored this file. Your jobs can name it.")
-    _check_quota(owner, nbytes, found)
-    if found is not None and (found.nbytes, found.md5) != (nbytes, md5):
-        _path(found).unlink(missing_ok=True)  # It would no longer count towards the owner's limit
+    _check_quota(owner, nbytes, upload)
+    if upload is not None and (upload.nbytes, upload.md5) != (nbytes, md5):
+        _path(upload).unlink(missing_ok=True)  # it would no longer count towards the owner's limit
     values = {"owner": owner, "nbytes": nbytes, "md5": md5, "continued_at": now}
     return InputUpload.objects.update_or_create(name=name, defaults=values)
 
@@ -263,10 +263,10 @@ def _locked(upload: InputUpload) -> Iterator[FileIO]:
 
 
 def _check_room(upload: InputUpload, here: int) -> None:
-    folder, kept = Path(settings.UPLOADS_DIR), storage.folder()
-    needed = {folder: upload.nbytes - here}
-    if kept is not None and kept.stat().st_dev != folder.stat().st_dev:
-        needed[kept] = upload.nbytes
+    uploads_dir, storage_dir = Path(settings.UPLOADS_DIR), storage.folder()
+    needed = {uploads_dir: upload.nbytes - here}
+    if storage_dir is not None and storage_dir.stat().st_dev != uploads_dir.stat().st_dev:
+        needed[storage_dir] = upload.nbytes
     for folder, nbytes in needed.items():
         free = shutil.disk_usage(folder).free - incoming.SPARE_NBYTES
         if free < nbytes:

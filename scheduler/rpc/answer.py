@@ -144,12 +144,12 @@ async def _serve(
     reports_taken = await _take_reports(account, host, dispatch, reported, sorted(message_plan.deadlines), now)
 
     queries = job_queries(dispatch, attempt.draw)
-    found = await finding.ready_jobs(queries, attempt.taken, account.user_id, is_locked=attempt.is_locked)
-    if found is None and not attempt.is_locked:
+    candidates = await finding.ready_jobs(queries, attempt.taken, account.user_id, is_locked=attempt.is_locked)
+    if candidates is None and not attempt.is_locked:
         return None
-    found = found or await finding.pick(dispatch, queries, account.user_id, now, attempt.draw)
-    sending = send(dispatch, found.jobs, account.jobs_of_day, now)
-    reasons = await _reasons(request, key_step, dispatch, queries, found.waiting)
+    candidates = candidates or await finding.pick(dispatch, queries, account.user_id, now, attempt.draw)
+    sending = send(dispatch, candidates.jobs, account.jobs_of_day, now)
+    reasons = await _reasons(request, key_step, dispatch, queries, candidates.waiting)
 
     changes = Changes(
         jobs=sending.rows,

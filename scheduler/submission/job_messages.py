@@ -30,7 +30,7 @@ def send_down(result_id: int, text: str, now: dt.datetime) -> TrickleDown:
     if result is None or result.server_state != ServerState.IN_PROGRESS:
         raise SendingError(Message("trickle_down_not_running"))
     waiting = list(TrickleDown.objects.filter(result=result, acknowledged_at=None))
-    if same := next((each for each in waiting if each.text == text), None):
+    if same := next((message for message in waiting if message.text == text), None):
         return same
     if len(waiting) >= MAX_WAITING:
         raise SendingError(Message("trickle_down_limit", number=MAX_WAITING))

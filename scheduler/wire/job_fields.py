@@ -421,8 +421,8 @@ def _remote_name(remote: RemoteContent, is_executable: bool) -> str:
 
     Equal only if everything about it is equal: so no job changes another's file.
     """
-    said = [remote.md5, remote.nbytes, remote.urls, remote.gzipped_nbytes, remote.gzipped_urls, is_executable]
-    return f"remote_{hashlib.sha256(json.dumps(said).encode()).hexdigest()[:32]}"
+    properties = [remote.md5, remote.nbytes, remote.urls, remote.gzipped_nbytes, remote.gzipped_urls, is_executable]
+    return f"remote_{hashlib.sha256(json.dumps(properties).encode()).hexdigest()[:32]}"
 
 
 def _urls(value: object, where: str) -> tuple[str, ...]:

@@ -71,7 +71,7 @@ def forecast(lately: RecentResults, left: Open) -> Forecast | None:
     njobs = left.nunsent + len(left.out_secs)
     if len(lately.granted) < MIN_GRANTED or lately.span_secs <= 0 or not njobs:
         return None
-    turnarounds = sorted(each.turnaround_secs for each in lately.granted)
+    turnarounds = sorted(result.turnaround_secs for result in lately.granted)
     fast, slow = _paces(lately, left.fpops_ahead)
     sent_early = left.fpops_ahead / fast
     sent_late = max(left.fpops_ahead, left.fpops / left.part) / slow
@@ -103,9 +103,9 @@ def _paces(lately: RecentResults, fpops: float) -> tuple[float, float]:
     """Return the FLOPS of the queue at best and at worst while it works off ``fpops``: over time they even out."""
     slice_secs = lately.span_secs / NSLICES
     sums = [0.0] * NSLICES
-    for each in lately.granted:
-        sums[min(int(each.ago_secs / slice_secs), NSLICES - 1)] += each.fpops
-    paces = [its / slice_secs for its in sums]
+    for result in lately.granted:
+        sums[min(int(result.ago_secs / slice_secs), NSLICES - 1)] += result.fpops
+    paces = [total / slice_secs for total in sums]
     mean = statistics.fmean(paces)
     nslices = max(fpops / mean / slice_secs, 1.0)
     deviation = NDEVIATIONS * statistics.stdev(paces) * sqrt(1 / NSLICES + 1 / nslices)
