@@ -104,7 +104,7 @@ class PlanClassForm(AuditedForm):
             "cpu_features": _("Names as used by BOINC, separated by spaces: sse4_2 avx2."),
             "needs_docker": _("Only computers with Docker or Podman that BOINC may use."),
             "needs_wsl": _("Only computers with Windows Subsystem for Linux that BOINC may use."),
-            "min_driver_version": _("As sent by clients: 53504 for NVIDIA’s 535.04. 0 means any, also below."),
+            "min_driver_version": _("As sent by clients: 53504 for NVIDIA’s 535.04. 0 means any, here and below."),
             "max_compute_capability": _("Major × 100 + minor, for example 705. NVIDIA only."),
             "min_cuda_version": _("Major × 1000 + minor × 10: 12020 for 12.2."),
             "min_opencl_version": _("Major × 100 + minor: 102 for 1.2."),
@@ -125,7 +125,7 @@ class PlanClassForm(AuditedForm):
             "needs_virtualbox": _("Its versions go only to computers whose main platform is theirs."),
             "needs_vm_acceleration": _("Without it, a virtual machine runs slowly and with one processor."),
             "min_virtualbox_version": _("70012 is 7.0.12; 0 means any."),
-            "excluded_virtualbox_versions": _("Such numbers, separated by spaces."),
+            "excluded_virtualbox_versions": _("Version numbers like the ones above, separated by spaces."),
         }
 
     def clean(self) -> dict[str, Any]:
@@ -248,11 +248,11 @@ class SubmitterAdmin(AuditedAdmin):
     search_fields = ("user__name",)
     fields = SubmitterForm.Meta.fields
 
-    @admin.display(description=_("most open jobs"), ordering="max_jobs")
+    @admin.display(description=_("maximum open jobs"), ordering="max_jobs")
     def most_jobs(self, submitter: Submitter) -> str:
         return gettext("any number") if submitter.max_jobs is None else str(submitter.max_jobs)
 
-    @admin.display(description=_("most open FLOPs"), ordering="max_fpops")
+    @admin.display(description=_("maximum open FLOPs"), ordering="max_fpops")
     def most_fpops(self, submitter: Submitter) -> str:
         return gettext("any number") if submitter.max_fpops is None else f"{submitter.max_fpops:g}"
 

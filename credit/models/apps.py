@@ -368,17 +368,17 @@ class App(models.Model):
         ),
     )
     deadline_extension_secs = models.PositiveIntegerField(
-        _("time that a job gets by a trickle-up message (seconds)"),
+        _("deadline extension per trickle-up message (seconds)"),
         default=0,
         db_default=0,
         validators=[MaxValueValidator(MAX_DEADLINE_SECS)],
         help_text=_(
-            "With each message a job’s deadline becomes at least this long from then, and its computer is told. For "
-            "jobs that run for months. 0: messages extend nothing."
+            "With each message, a job’s deadline moves to at least this long from then, and its computer is told. For "
+            "jobs that run for months. 0: messages do not extend deadlines."
         ),
     )
     max_extended_secs = models.PositiveIntegerField(
-        _("the most that a job can get so (seconds since it was sent)"),
+        _("longest time of an extended job (seconds since it was sent)"),
         null=True,
         blank=True,
         validators=[MinValueValidator(1), MaxValueValidator(MAX_DEADLINE_SECS)],

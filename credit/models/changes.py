@@ -81,8 +81,8 @@ class HostRecordSnapshot(_PfcAverages):
     et_q = models.FloatField()
 
     class Meta:
-        verbose_name = _("kept record of a computer")
-        verbose_name_plural = _("kept records of computers")
+        verbose_name = _("stored record of a computer")
+        verbose_name_plural = _("stored records of computers")
         constraints = [models.UniqueConstraint(fields=["snapshot", "record"], name="hostrecordsnapshot_once")]
 
     def __str__(self) -> str:

@@ -94,14 +94,14 @@ class AppVersion(models.Model):
     cmdline = models.CharField(_("arguments"), max_length=MAX_CMDLINE_NBYTES, blank=True, default="")
     # Major × 10,000 + minor × 100 + release; 0: any
     min_client_version = models.PositiveIntegerField(
-        _("least version of BOINC"),
+        _("minimum version of BOINC"),
         default=0,
         db_default=0,
         validators=[MaxValueValidator(9_999_999)],
         help_text=_("Computers with an older one do not get this version. 71620 is 7.16.20; 0 means any."),
     )
     max_client_version = models.PositiveIntegerField(
-        _("greatest version of BOINC"),
+        _("maximum version of BOINC"),
         default=0,
         db_default=0,
         validators=[MaxValueValidator(9_999_999)],

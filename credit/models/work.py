@@ -124,10 +124,10 @@ class Workunit(models.Model):
     need_validate = models.BooleanField(_("to be validated"), default=False)
     # If outputs could not be compared: why, and when that is tried again
     validate_fault = models.CharField(_("why outputs could not be compared"), max_length=500, blank=True, db_default="")
-    validate_after = models.DateTimeField(_("validated not before"), null=True, blank=True)
+    validate_after = models.DateTimeField(_("not validated before"), null=True, blank=True)
     # Until then its quorum is raised by one; NULL: it waits for nobody
-    confirm_until = models.DateTimeField(_("waits to be confirmed until"), null=True, blank=True)
-    transition_at = models.DateTimeField(_("next look of the transitioner"), null=True, blank=True)
+    confirm_until = models.DateTimeField(_("waits for confirmation until"), null=True, blank=True)
+    transition_at = models.DateTimeField(_("next check by the transitioner"), null=True, blank=True)
     # There is no constraint in the database: it would cost a fifth of the validator's writing time. The validator only
     # sets results that it has read with this workunit locked, and check_credit checks all of them.
     canonical_result = models.ForeignKey(
@@ -300,8 +300,8 @@ class Result(StoredClaim):
     )
 
     # These three have no constraints in the database, which would take a tenth of its time for a dispatch. Any code
-    # that gives a result to a computer has locked it, and so has the only code that deletes computers and volunteers:
-    # erasing an account. Versions are never deleted. check_credit checks all of them.
+    # that gives a result to a computer has locked the computer, and so has the only code that deletes computers and
+    # volunteers: erasing an account. Versions are never deleted. check_credit checks all of them.
     user = models.ForeignKey(
         User,
         models.SET_NULL,

@@ -27,9 +27,9 @@ class Submitter(models.Model):
         validators=[MinValueValidator(LEAST_PRIORITY), MaxValueValidator(MOST_PRIORITY)],
     )
     # NULL: unlimited
-    max_jobs = models.PositiveIntegerField(_("most open jobs"), null=True, blank=True, default=100_000)
+    max_jobs = models.PositiveIntegerField(_("maximum open jobs"), null=True, blank=True, default=100_000)
     max_fpops = models.FloatField(
-        _("most open FLOPs"), null=True, blank=True, default=1e20, validators=[MinValueValidator(0)]
+        _("maximum open FLOPs"), null=True, blank=True, default=1e20, validators=[MinValueValidator(0)]
     )
     app_names = models.CharField(_("apps"), max_length=1000, blank=True, default="")
 

@@ -132,8 +132,7 @@ def read_release(folder: Path) -> Release:
     path = next((folder / name for name in DESCRIPTIONS if (folder / name).is_file()), None)
     if path is None:
         raise ReleaseError(
-            gettext("%(folder)s: there is neither %(names)s in it.")
-            % {"folder": folder, "names": " / ".join(DESCRIPTIONS)}
+            gettext("%(folder)s contains neither %(names)s.") % {"folder": folder, "names": " / ".join(DESCRIPTIONS)}
         )
     try:
         text = path.read_text(encoding="utf-8")
@@ -390,7 +389,7 @@ def release_version(release: Release, signatures: Mapping[str, str]) -> tuple[Ap
         signed_log.append(SignedEntry.Kind.RELEASE, _logged(version, contents))
     elif _released(version) != _described(release):
         raise ReleaseError(
-            gettext("%(version)s was released before, but not like this. Give it another version number.")
+            gettext("%(version)s was released before, with other content. Give it another version number.")
             % {"version": version}
         )
     return version, is_new

@@ -112,7 +112,7 @@ class VersionForm(forms.Form):
         widget=UnfoldAdminIntegerFieldWidget,
     )
     min_client_version = forms.IntegerField(
-        label=_("Least version of BOINC"),
+        label=_("Minimum version of BOINC"),
         min_value=0,
         max_value=MAX_CLIENT_VERSION,
         required=False,
@@ -121,7 +121,7 @@ class VersionForm(forms.Form):
         widget=UnfoldAdminIntegerFieldWidget,
     )
     max_client_version = forms.IntegerField(
-        label=_("Greatest version of BOINC"),
+        label=_("Maximum version of BOINC"),
         min_value=0,
         max_value=MAX_CLIENT_VERSION,
         required=False,
@@ -140,7 +140,7 @@ class VersionForm(forms.Form):
     needs_network = _flag(_("Needs the network while it runs"), _("It waits while BOINC may not use the network."))
     dont_throttle = _flag(
         _("Is never slowed down"),
-        _("Not by “use at most x % of CPU time”. New clients decide that by GPUs and VirtualBox alone."),
+        _("“Use at most x % of CPU time” does not apply. Newer clients decide this by GPUs and VirtualBox alone."),
     )
     file_prefix = _text(
         _("Folder of inputs and outputs"),

@@ -80,7 +80,7 @@ def read_archive(file: UploadedFile[bytes]) -> Succession:
             name = PurePosixPath(entry.filename).name
             if entry.compress_type not in _METHODS:
                 raise KeyChangeError(
-                    gettext("%(name)s is compressed in another way than ZIP programs usually do.") % {"name": name[:80]}
+                    gettext("%(name)s is not compressed the way ZIP programs usually do it.") % {"name": name[:80]}
                 )
             with archive.open(entry) as content:
                 raw = content.read(MAX_ENTRY_NBYTES + 1)

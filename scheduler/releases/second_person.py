@@ -54,12 +54,12 @@ def _release(payload: Payload, asked_by: User) -> None:
         if "version" in payload:
             version = AppVersion.objects.select_related("app", "beta_test").filter(pk=payload["version"]).first()
             if version is None:
-                raise StepRefused(gettext("It is not there any more."))
+                raise StepRefused(gettext("It no longer exists."))
             rollout.act(version, ReleaseAction.RELEASE, asked_by, now)
             return
         draft = ReleaseDraft.objects.select_for_update().filter(pk=payload["draft"]).first()
         if draft is None or _digest(draft) != payload["digest"]:
-            raise StepRefused(gettext("The version was changed since this was asked for. Ask again."))
+            raise StepRefused(gettext("The version has changed since this was requested. Ask again."))
         drafts.store(draft, ReleaseAction.RELEASE, asked_by, now)
     except ReleaseError as error:
         raise StepRefused(str(error)) from error
