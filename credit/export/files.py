@@ -37,7 +37,7 @@ _LEVEL: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
+class PublishedFile:
     """A file of the published set."""
 
     path: str
@@ -53,7 +53,7 @@ class Published:
         return default_storage.open(self.path, "rb")
 
 
-def find_published(name: str) -> Published | None:
+def find_published(name: str) -> PublishedFile | None:
     """Find the published file of this name; None if nothing was exported yet.
 
     Names are already checked. Raises the storage's OSError.
@@ -63,7 +63,7 @@ def find_published(name: str) -> Published | None:
         return None
     path = f"{last.folder}/{name}"
     try:
-        return Published(path, default_storage.size(path), int(last.published_at.timestamp()))
+        return PublishedFile(path, default_storage.size(path), int(last.published_at.timestamp()))
     except FileNotFoundError:
         return None
 

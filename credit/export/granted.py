@@ -24,7 +24,7 @@ cross-project id as exported.
 
 
 @dataclass(frozen=True, slots=True)
-class Granted:
+class GrantedCredit:
     """Rows as of one moment (seconds since 1970): batches, to be read once, first of volunteers, then of computers."""
 
     as_of: int
@@ -33,11 +33,11 @@ class Granted:
 
 
 @contextmanager
-def granted_to_all() -> Iterator[Granted]:
+def granted_to_all() -> Iterator[GrantedCredit]:
     """Yield every account and computer with credit, from a snapshot that ends with the block. Locks nothing."""
     with read_snapshot() as snapshot:
         (as_of,) = snapshot.execute(sql.AS_OF).fetchone() or (0,)
-        yield Granted(as_of, _rows(snapshot, sql.GRANTED_USERS), _rows(snapshot, sql.GRANTED_HOSTS))
+        yield GrantedCredit(as_of, _rows(snapshot, sql.GRANTED_USERS), _rows(snapshot, sql.GRANTED_HOSTS))
 
 
 def _rows(snapshot: Connection[Any], statement: str) -> Iterator[list[Row]]:

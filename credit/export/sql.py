@@ -89,8 +89,9 @@ _EXPORTED: Final = """EXISTS (SELECT FROM credit_statisticsexport s
                 WHERE (s.finished_at IS NULL OR s.finished_at >= e.changed_at)
                   AND (u.deletion_asked_at IS NULL OR s.started_at < u.deletion_asked_at))"""
 
-# A volunteer who is published again is not gone, but may be listed as gone until the next export. One who asked to be
-# deleted is gone at once, not only after the grace period: otherwise they would be in neither list meanwhile.
+# Volunteers who are published again are left out, but their rows stay: they may withdraw once more before the next
+# export. Those who asked to be deleted are gone at once, not only after the grace period: otherwise they would be in
+# neither list meanwhile.
 GONE_USERS: Final = f"""COPY (
 SELECT g.user_id, g.cpid FROM credit_goneuser g
  WHERE g.gone_at > now() - interval '60 days'

@@ -100,7 +100,7 @@ def join_hours(now: dt.datetime) -> None:
 # --- what charts read -----------------------------------------------------------------------------------
 
 
-class Ended(NamedTuple):
+class EndedResults(NamedTuple):
     """Results of an hour, or of a day, that ended alike; fields that were not requested are empty."""
 
     at: dt.datetime
@@ -121,7 +121,7 @@ Column = Literal["app_id", "app_version_id", "outcome", "exit_status"]
 
 def read(
     since: dt.datetime, until: dt.datetime, columns: Sequence[Column], only: Sequence[Outcome] = (), daily: bool = False
-) -> list[Ended]:
+) -> list[EndedResults]:
     """Return sums per hour (or day) by ``columns``, for all outcomes or ``only`` these; at most three statements."""
     apps = app_names()
     versions = all_versions() if "app_version_id" in columns else {}
@@ -135,7 +135,7 @@ def read(
         app = apps.get(row.get("app_id"), "")
         version = versions.get(row.get("app_version_id"))
         groups.append(
-            Ended(
+            EndedResults(
                 row["at"],
                 row["number"],
                 app,
@@ -149,7 +149,7 @@ def read(
 
 
 def by(
-    label: Callable[[Ended], str], columns: Sequence[Column], only: Sequence[Outcome] = ()
+    label: Callable[[EndedResults], str], columns: Sequence[Column], only: Sequence[Outcome] = ()
 ) -> Callable[[dt.datetime, dt.datetime], dict[str, Points]]:
     """Return a figure's history: results per hour by ``label``, which reads ``columns``.
 
@@ -169,7 +169,7 @@ def by(
     return history
 
 
-def outcome_name(row: Ended) -> str:
+def outcome_name(row: EndedResults) -> str:
     return outcome_text(Outcome(row.outcome))
 
 
@@ -178,7 +178,7 @@ def outcome_text(outcome: Outcome) -> str:
     return in_english(OUTCOMES[outcome])
 
 
-def error_name(row: Ended) -> str:
+def error_name(row: EndedResults) -> str:
     """Return the name of an outcome, or of its exit status."""
     if row.outcome != Outcome.CLIENT_ERROR:
         return outcome_name(row)

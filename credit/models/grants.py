@@ -13,7 +13,7 @@ from credit.engine.rules import MAX_STATISTIC
 from credit.models.common import within
 from portal.models import Host, User
 
-# Excludes infinite times.
+# All real times are between these; infinity is not.
 _FIRST: Final = dt.datetime(2000, 1, 1, tzinfo=dt.UTC)
 _LAST: Final = dt.datetime(9999, 1, 1, tzinfo=dt.UTC)
 

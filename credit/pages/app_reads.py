@@ -19,7 +19,7 @@ RECENT_WORKUNITS: Final = 5000
 
 
 @dataclass(frozen=True, slots=True)
-class Recent:
+class RecentOutcomes:
     """The outcomes of a version's newest jobs."""
 
     ntasks: int
@@ -35,7 +35,7 @@ class VersionRow:
 
     version: AppVersion | None
     processor_type: str
-    recent: Recent | None
+    recent: RecentOutcomes | None
     # Recent average credit per day, as of now
     recent_credit: float = 0.0
     is_tested: bool = False
@@ -91,11 +91,11 @@ def _tested() -> set[int]:
     return {id_ for app in site_apps() for id_ in app.tested_versions()}
 
 
-def _recent(app: App) -> dict[tuple[int | None, str], Recent]:
+def _recent(app: App) -> dict[tuple[int | None, str], RecentOutcomes]:
     with connection.cursor() as cursor:
         cursor.execute(sql.RECENT_JOBS, [app.pk, RECENT_WORKUNITS])
         return {
-            (version, type_): Recent(
+            (version, type_): RecentOutcomes(
                 ntasks=ntasks,
                 credit_per_task=credit / ntasks,
                 credit_per_hour=credit / (float(elapsed_secs) / 3600) if elapsed_secs else None,

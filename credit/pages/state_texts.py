@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
 
 
-class Stated(Protocol):
+class StateNumbers(Protocol):
     """The numbers that make up a state, of ``credit.engine.states``; they are BOINC's."""
 
     server_state: int
@@ -26,7 +26,7 @@ class Stated(Protocol):
     deadline_at: dt.datetime | None
 
 
-class Reported(Protocol):
+class ReportedFailure(Protocol):
     """The data that explain a failure. ``stderr_text`` begins with the client's message, if there is one."""
 
     client_state: int | None
@@ -199,7 +199,7 @@ _FILE_ERROR: Final = re.compile(r"<error_code>(-[0-9]{1,4})\b")
 _SIGNALLED: Final = re.compile(r"process got signal ([0-9]{1,3})\b")
 
 
-def state_text(result: Stated, now: dt.datetime) -> StateText:
+def state_text(result: StateNumbers, now: dt.datetime) -> StateText:
     """Return the state of a result at ``now``."""
     if result.server_state == ServerState.UNSENT:
         return _UNSENT
@@ -217,7 +217,7 @@ def state_text(result: Stated, now: dt.datetime) -> StateText:
     return _OUTCOMES.get(result.outcome, _PENDING)
 
 
-def reason_text(result: Reported) -> str:
+def reason_text(result: ReportedFailure) -> str:
     """Explain in words why it failed: its exit status, and any details from the client's message; empty if it did not.
 
     If a file could not be downloaded, the exit status only says so, and the message has the file's error. Exit statuses

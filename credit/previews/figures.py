@@ -10,7 +10,7 @@ from math import log2
 from typing import Any, Final
 
 from credit.previews.replay import Guesses, ReplayedResult
-from credit.previews.run import Decided
+from credit.previews.run import ReplayedDecision
 
 EXACT: Final = 1e-9
 """The relative tolerance within which a replayed grant equals the actual one."""
@@ -203,7 +203,7 @@ def _most_affected(outcomes: Iterable[ReplayedResult]) -> list[dict[str, Any]]:
     return hosts
 
 
-def side(decided: Decided) -> dict[str, Any] | None:
+def side(decided: ReplayedDecision) -> dict[str, Any] | None:
     """Return the claim and the grant as `credit.previews.texts` needs them; None if it would wait."""
     if decided.claim is None or decided.app is None:
         return None

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from credit.engine.averages import Average, AverageWithVariance
 from credit.engine.facts import HostVersionFacts, WorkunitFacts
-from credit.previews.run import Decided, ReplayedPass, Run, Settings, VersionState
+from credit.previews.run import ReplayedDecision, ReplayedPass, Run, Settings, VersionState
 from credit.statistics.pass_arrays import PassFacts
 
 _OVERLAPPING: Final = 16
@@ -37,8 +37,8 @@ class ReplayedResult:
     partial_credit: float
     elapsed_secs: float
     granted: float
-    before: Decided
-    after: Decided
+    before: ReplayedDecision
+    after: ReplayedDecision
 
 
 @dataclass(slots=True)
@@ -161,7 +161,10 @@ def _store(run: Run, rows: Sequence[Sequence[Any]]) -> None:
 
 
 def _outcomes(
-    batch: ReplayedPass, rows: Sequence[Sequence[Any]], before: Sequence[Decided], after: Sequence[Decided]
+    batch: ReplayedPass,
+    rows: Sequence[Sequence[Any]],
+    before: Sequence[ReplayedDecision],
+    after: Sequence[ReplayedDecision],
 ) -> Iterable[ReplayedResult]:
     facts = [WorkunitFacts(*row[1:6]) for row in batch.workunits]
     for place, result in enumerate(batch.results):

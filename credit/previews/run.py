@@ -69,7 +69,7 @@ NO_STATISTICS: Final = VersionState(0, None, None, False)
 
 
 @dataclass(slots=True)
-class Decided:
+class ReplayedDecision:
     """A valid result in one run; empty if it would wait for another result to confirm it.
 
     ``credit``: its total. ``granted``, by ``grant_rule`` (``Grant.code``), may be less than partial credit. ``app``:
@@ -179,7 +179,7 @@ class Run:
         records: Sequence[HostVersionFacts],
         read: Mapping[int, VersionFacts],
         least: float | None,
-    ) -> list[Decided]:
+    ) -> list[ReplayedDecision]:
         """Replay a pass of the validator: return the decision on each result, empty for one that is wrong or waits.
 
         If a workunit waits, later results of it wait too.
@@ -195,11 +195,13 @@ class Run:
             average = Average(state.n, state.avg)
             add_samples(self.app, version, average)
             self.versions[version.id] = state._replace(n=average.n, avg=average.avg)
-        by_place = [Decided() for _ in facts]
+        by_place = [ReplayedDecision() for _ in facts]
         columns = decided.places, decided.grant_rules, decided.credits, decided.claims
         for place, rule, credit, claim in zip(*columns, strict=True):
             if credit is not None:
-                by_place[place] = Decided(max(credit, facts[place].partial_credit), credit, rule, claim, self.app)
+                by_place[place] = ReplayedDecision(
+                    max(credit, facts[place].partial_credit), credit, rule, claim, self.app
+                )
         return by_place
 
 

@@ -201,7 +201,7 @@ def read_newer(results: Results, places: Sequence[int]) -> list[tuple[int, int]]
 def with_newer(
     hosts: Column, versions: Column, types: Column, newer: Sequence[tuple[int, int]]
 ) -> tuple[Column, Column, Column, list[int]]:
-    """Return the keys of ``keys_of``, followed by those of ``newer`` that are not among them, and each one's place."""
+    """Return the keys of ``keys_of``, followed by those of ``newer`` that are not among them, and all positions."""
     places = {key: place for place, key in enumerate(zip(hosts.tolist(), versions.tolist(), strict=True)) if key[1]}
     more = [key for key in dict.fromkeys(newer) if key not in places]
     places |= {key: len(hosts) + n for n, key in enumerate(more)}

@@ -16,7 +16,7 @@ _NAME: Final = re.compile(r"(.+)_(0|[1-9][0-9]{0,2})")
 _FORMER_NAME: Final = re.compile(r"_r[0-9]{1,10}_(0|[1-9][0-9]?)")
 
 
-class Uploaded(Protocol):
+class UploadedFile(Protocol):
     """The relevant fields of an upload (``scheduler.models.Upload``); ``path`` is that of the default storage."""
 
     name: str
@@ -29,7 +29,7 @@ class Uploaded(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Received:
+class ReceivedOutputs:
     """The outputs of a result that have arrived.
 
     ``outputs``: one of {"name", "nbytes", "md5", "path"} for each file, in the order of the workunit's output files.
@@ -63,8 +63,8 @@ def own_upload_name(result_name: str, name: str) -> str:
 
 
 def expected_and_received(
-    output_files: Sequence[Mapping[str, Any]], result_name: str, uploads: Iterable[Uploaded]
-) -> Received:
+    output_files: Sequence[Mapping[str, Any]], result_name: str, uploads: Iterable[UploadedFile]
+) -> ReceivedOutputs:
     """Compare a workunit's ``output_files`` with the uploads of one of its results.
 
     The digest covers number, size and MD5 of each compared file that arrived, in order: so a missing optional one
@@ -82,4 +82,4 @@ def expected_and_received(
                 digest.update(f"{number} {upload.nbytes} {upload.md5}\n".encode())
         elif not output_file.get("optional"):
             missing.append(name)
-    return Received(outputs, digest.digest(), missing)
+    return ReceivedOutputs(outputs, digest.digest(), missing)

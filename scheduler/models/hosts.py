@@ -26,7 +26,7 @@ class HostRecord(models.Model):
     # How many of them in a row came with jobs of two clients
     repeated_times = models.SmallIntegerField(default=0, db_default=0)
     last_rpc_at = models.DateTimeField(null=True)
-    # When it last asked for jobs that were searched for. NULL: unknown
+    # When one of its requests last led to a search for jobs. NULL: unknown
     work_asked_at = models.DateTimeField(null=True)
     on_frac = models.FloatField(default=1)
     active_frac = models.FloatField(default=1)

@@ -45,7 +45,7 @@ from scheduler.rpc.choice.refusals import is_urgent, messages
 from scheduler.rpc.choice.sending import record_changes, send
 from scheduler.rpc.queue import DiagnosisQuery
 from scheduler.rpc.reports import Report
-from scheduler.rpc.rows import KnownResult, Waiting, WrittenRow
+from scheduler.rpc.rows import KnownResult, WaitingCounts, WrittenRow
 from scheduler.rpc.store import Account, KnownHost
 from scheduler.rpc.writes import Changes
 from scheduler.wire.replies import SchedulerReply, render_reply
@@ -128,7 +128,7 @@ async def _serve(
     identified = await identify.find_account(
         request, host_id, locks=attempt.is_locked, trickle_downs=catalogue.has_trickle_downs, is_enrolled=is_enrolled
     )
-    if not isinstance(identified, identify.Identified):
+    if not isinstance(identified, identify.IdentifiedClient):
         return identified
     account, host = identified
 
@@ -235,7 +235,7 @@ async def _reasons(
     key_step: KeyStep,
     dispatch: Dispatch,
     queries: list[JobQuery],
-    waiting: Waiting | None,
+    waiting: WaitingCounts | None,
 ) -> list[str]:
     """Return why nothing is sent, if so. A client with a foreign key gets a notice instead."""
     if dispatch.selection.sent or dispatch.again:

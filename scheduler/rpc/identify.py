@@ -38,7 +38,7 @@ log = structlog.get_logger("scheduler")
 _WEAK_KEY: Final = re.compile(r"([1-9]\d{0,17})_([0-9a-f]{32})")
 
 
-class Identified(NamedTuple):
+class IdentifiedClient(NamedTuple):
     """The client's account and computer."""
 
     account: store.Account
@@ -78,7 +78,7 @@ def refuse(unknown: UnknownKey) -> NoReturn:
 
 async def find_account(
     request: SchedulerRequest, host_id: int, *, locks: bool, trickle_downs: bool, is_enrolled: bool = False
-) -> Identified | UnknownHost | UnknownKey:
+) -> IdentifiedClient | UnknownHost | UnknownKey:
     """Find the account and the computer; with ``locks`` it is locked.
 
     ``trickle_downs``: whether any message to a running job waits. ``is_enrolled``: `enrol` has just found ``host_id``
@@ -106,7 +106,7 @@ async def find_account(
         return UnknownHost(account.user_id, is_copy=False)
     if request.hostid == host_id and _is_copy(request, account, account.host):
         return UnknownHost(account.user_id, is_copy=True)
-    return Identified(account, account.host)
+    return IdentifiedClient(account, account.host)
 
 
 async def check_key(authenticator: str) -> None:

@@ -16,7 +16,7 @@ from portal.clients.database.json_rows import decode
 from portal.clients.effects import Query, Row, Step, fetch
 from scheduler.engine.facts import Job, JobQuery
 from scheduler.rpc import sql as rpc_sql
-from scheduler.rpc.rows import ELSEWHERE, PICKED, WAITING, Waiting
+from scheduler.rpc.rows import ELSEWHERE, PICKED, WAITING, WaitingCounts
 
 
 def _as_json(queries: Sequence[JobQuery]) -> str:
@@ -51,7 +51,7 @@ async def pick(user_id: int, queries: Sequence[JobQuery]) -> tuple[list[Job], di
 
 async def pick_elsewhere(
     user_id: int, short: Sequence[JobQuery], queries: Sequence[JobQuery], locked: Sequence[Job], now: dt.datetime
-) -> tuple[list[Job], Waiting]:
+) -> tuple[list[Job], WaitingCounts]:
     """Lock jobs from elsewhere in queues whose heads have too few, and count the waiting jobs for all ``queries``.
 
     ``locked``: jobs that the request has already.
@@ -69,7 +69,7 @@ async def pick_elsewhere(
 
 
 @dataclass(slots=True, eq=False)
-class DiagnosisQuery(Query[Waiting]):
+class DiagnosisQuery(Query[WaitingCounts]):
     """Finds out why nothing suits. It examines so many jobs that other requests must not wait for it."""
 
     queries: Sequence[JobQuery]
@@ -89,5 +89,5 @@ class DiagnosisQuery(Query[Waiting]):
         return [Step(rpc_sql.DIAGNOSE, {"apps": _as_json(diagnosis.queries)})]
 
     @staticmethod
-    def results(several: Sequence[DiagnosisQuery], rows: Sequence[Row]) -> list[Waiting]:
+    def results(several: Sequence[DiagnosisQuery], rows: Sequence[Row]) -> list[WaitingCounts]:
         return decode(WAITING, rows)

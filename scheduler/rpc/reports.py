@@ -112,7 +112,7 @@ def _judged(result: KnownResult, reported: ReportedResult, now: dt.datetime) -> 
     return Report(result, reported, row, has_finished and not wrong)
 
 
-def _wrong_files(result: KnownResult, reported: ReportedResult, received: outputs.Received) -> list[Message]:
+def _wrong_files(result: KnownResult, reported: ReportedResult, received: outputs.ReceivedOutputs) -> list[Message]:
     """Return files that the client could not upload, that arrived with other content than it says, or that did not
     arrive.
 

@@ -16,7 +16,7 @@ from scheduler.engine.trickle_downs import Message
 
 
 class UploadRow(JsonRow):
-    """An output that is here (`outputs.Uploaded`). ``sent_md5``: as its computer knows it, if it arrived packed."""
+    """An output that is here (`outputs.UploadedFile`). ``sent_md5``: as its computer knows it, if it arrived packed."""
 
     name: str
     path: str
@@ -155,7 +155,7 @@ class PickedJob(JsonRow):
     place: int | None
 
 
-class Waiting(JsonRow):
+class WaitingCounts(JsonRow):
     """Among the examined jobs: how many wait, and how many need more time than there is.
 
     For those that need more memory or disk space: how many bytes the smallest lacks.
@@ -169,7 +169,7 @@ class Waiting(JsonRow):
 
 class ElsewhereRow(JsonRow):
     jobs: list[Job] | None
-    waiting: Waiting
+    waiting: WaitingCounts
 
 
 class WrittenRow(JsonRow):
@@ -186,5 +186,5 @@ READ: Final = msgspec.json.Decoder(ReadRow)
 REPORT: Final = msgspec.json.Decoder(ReportRow)
 PICKED: Final = msgspec.json.Decoder(list[PickedJob] | None)
 ELSEWHERE: Final = msgspec.json.Decoder(ElsewhereRow)
-WAITING: Final = msgspec.json.Decoder(Waiting)
+WAITING: Final = msgspec.json.Decoder(WaitingCounts)
 WRITTEN: Final = msgspec.json.Decoder(WrittenRow)

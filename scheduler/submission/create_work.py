@@ -11,7 +11,7 @@ from django.db import connection, models
 from django.db.backends.utils import CursorWrapper
 
 from credit.models import Result, Workunit
-from scheduler.engine.submission.fair_queue import QueueOf, Window
+from scheduler.engine.submission.fair_queue import QueueKey, Window
 from scheduler.submission import sql
 from scheduler.submission.sql import MARK, SHIFT
 
@@ -35,7 +35,7 @@ def create_results(
     cursor: CursorWrapper,
     numbers: Sequence[tuple[int, int, int]],
     now: dt.datetime,
-    windows: Mapping[QueueOf, Window] | None = None,
+    windows: Mapping[QueueKey, Window] | None = None,
 ) -> None:
     """Create results of workunits: (workunit id, number of the first, how many) of each. One statement.
 

@@ -10,14 +10,14 @@ from credit.models import Batch
 from portal.models import User
 from scheduler.engine.lanes import is_of_size
 from scheduler.engine.submission import fair_queue
-from scheduler.engine.submission.fair_queue import Queue, QueueOf, Window
+from scheduler.engine.submission.fair_queue import Queue, QueueKey, Window
 from scheduler.engine.submission.submitter_limits import RequestedJob, UnderWay, excess
 from scheduler.models import Submitter, SubmitterPlace
 from scheduler.submission import sql
 from scheduler.wire.job_fields import MOST_PRIORITY, JobError, SubmittedJob
 
 
-def admit(batch: Batch, jobs: Sequence[SubmittedJob]) -> Mapping[QueueOf, Window]:
+def admit(batch: Batch, jobs: Sequence[SubmittedJob]) -> Mapping[QueueKey, Window]:
     """Return where in the queues the results of these jobs lie. JobError if their owner may not submit them.
 
     Locks the owner's row, so that their submissions are admitted one after the other. Jobs without an owner have no
@@ -57,12 +57,12 @@ def _check(submitter: Submitter, batch: Batch, requested: Sequence[RequestedJob]
         raise JobError(fault.field, fault.message)
 
 
-def _windows(submitter: Submitter, app_id: int, jobs: Iterable[SubmittedJob]) -> dict[QueueOf, Window]:
+def _windows(submitter: Submitter, app_id: int, jobs: Iterable[SubmittedJob]) -> dict[QueueKey, Window]:
     """Return where the jobs go in the queues. The submitter's next submission begins behind them."""
-    fpops: dict[QueueOf, list[float]] = {}
+    fpops: dict[QueueKey, list[float]] = {}
     for job in jobs:
         lane = job.fields["lane"]
-        queue = QueueOf(job.fields["priority"], lane if is_of_size(lane) else 0)
+        queue = QueueKey(job.fields["priority"], lane if is_of_size(lane) else 0)
         fpops.setdefault(queue, []).extend([job.fields["fpops_est"]] * job.fields["target_nresults"])
     queues = {"priorities": [queue.priority for queue in fpops], "lanes": [queue.lane for queue in fpops]}
     values = {"app": app_id, "submitter": submitter.pk, **queues}
@@ -70,7 +70,7 @@ def _windows(submitter: Submitter, app_id: int, jobs: Iterable[SubmittedJob]) ->
     with connection.cursor() as cursor:
         cursor.execute(sql.READ_PLACES, values)
         for priority, lane, newest, head, last, end in cursor.fetchall():
-            queue = QueueOf(priority, lane)
+            queue = QueueKey(priority, lane)
             windows[queue] = fair_queue.window(Queue(newest, head, last), end, fpops[queue], submitter.share)
         cursor.execute(sql.FORGET_PLACES, values)
     SubmitterPlace.objects.bulk_create(

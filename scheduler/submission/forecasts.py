@@ -12,7 +12,7 @@ from django.core.cache import cache
 from django.db import connection
 
 from credit.models import Batch
-from scheduler.engine.submission.forecast import Forecast, Granted, Open, RecentResults, forecast
+from scheduler.engine.submission.forecast import Forecast, GrantedResult, OpenWork, RecentResults, forecast
 from scheduler.submission import sql
 from scheduler.wire.job_fields import SubmittedJob
 
@@ -60,7 +60,7 @@ def of_jobs(app_id: int, owner_id: int | None, jobs: Sequence[SubmittedJob], now
     # While its jobs are sent, the others get their shares of the queue, as long as they have anything in it.
     ahead = own + min(waiting, own * (1 - part) / part)
     ncopies = sum(one["target_nresults"] for one in fields)
-    left = Open(own, ahead, part, ncopies, (), max(one["delay_bound_secs"] for one in fields))
+    left = OpenWork(own, ahead, part, ncopies, (), max(one["delay_bound_secs"] for one in fields))
     return _told(forecast(_lately(app_id, now), left), now)
 
 
@@ -83,10 +83,10 @@ def _span_secs() -> float:
 def _lately(app_id: int, now: dt.datetime) -> RecentResults:
     values = {"app": app_id, "now": now, "span_secs": _span_secs(), "most": MOST_RESULTS}
     granted, span_secs, nlost = _row(sql.GRANTED_LATELY, values)
-    return RecentResults([Granted(*row) for row in granted or ()], span_secs or 0.0, nlost)
+    return RecentResults([GrantedResult(*row) for row in granted or ()], span_secs or 0.0, nlost)
 
 
-def _left(batch: Batch, now: dt.datetime) -> Open:
+def _left(batch: Batch, now: dt.datetime) -> OpenWork:
     values = {
         "batch": batch.pk,
         "app": batch.app_id,
@@ -94,7 +94,7 @@ def _left(batch: Batch, now: dt.datetime) -> Open:
         "now": now,
         "span_secs": _span_secs(),
     }
-    return Open(*_row(sql.LEFT, values))
+    return OpenWork(*_row(sql.LEFT, values))
 
 
 def _row(statement: str, values: dict[str, Any]) -> tuple[Any, ...]:

@@ -26,7 +26,7 @@ from portal.languages.messages import Message
 from portal.models import User
 from portal.object_storage.storage import sync
 from scheduler.engine.limits import job_of_output
-from scheduler.engine.submission.fair_queue import QueueOf, Window
+from scheduler.engine.submission.fair_queue import QueueKey, Window
 from scheduler.files.store import removed_on_failure, save_content
 from scheduler.models import ArchivedWorkunit, StickyFile, StoredFile
 from scheduler.programs import containers
@@ -211,7 +211,7 @@ def _write_rows(
     batch: Batch,
     jobs: Sequence[SubmittedJob],
     stored: dict[_Key, StoredFile],
-    windows: Mapping[QueueOf, Window],
+    windows: Mapping[QueueKey, Window],
     now: dt.datetime,
 ) -> None:
     workunits = (

@@ -52,8 +52,9 @@ def result_status(request: ClientRequest) -> Steps[ClientReply]:
 
 
 async def _page_or_answer(use_case: UseCase, request: ClientRequest) -> ClientReply:
-    """Answer with XML on request, and to anybody with a key; else redirect to the page, as BOINC does, with only the
-    number.
+    """Answer with XML on request, and to anybody with a key.
+
+    Otherwise redirect to the page, as BOINC does, with only the number.
     """
     asked = Asked(parameters(request), request.address)
     if {"format", "xml", "auth"} & asked.given.keys():

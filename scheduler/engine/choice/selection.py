@@ -35,7 +35,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class SentJob:
     """A job of the reply. ``must_replicate``: it should have been a single one, but this computer is not trusted yet,
     or is spot-checked. ``binding``: what sending it binds its workunit to, if anything.
     """
@@ -66,7 +66,7 @@ class Selection:
     today: dt.date
     in_progress: Counter[tuple[int, bool]]
     disk_bytes: float | None = None
-    sent: list[Sent] = field(default_factory=list)
+    sent: list[SentJob] = field(default_factory=list)
     reasons: set[Reason] = field(default_factory=set)
     missing: dict[Reason, float] = field(default_factory=dict)
     workunits: set[int] = field(default_factory=set)
@@ -186,7 +186,7 @@ class Selection:
         replicate = is_single and self._is_checked(self.records.get(choice.key), app)
         self.count(job, choice)
         self.sent_by_key[choice.key] = self.sent_by_key.get(choice.key, 0) + 1
-        self.sent.append(Sent(job, choice, replicate, self._binding(job, choice, app)))
+        self.sent.append(SentJob(job, choice, replicate, self._binding(job, choice, app)))
 
     def _binding(self, job: Job, choice: Choice, app: AppFacts) -> Binding | None:
         """Return what the workunit is bound to from now on; None if it is bound already, or its app binds none."""

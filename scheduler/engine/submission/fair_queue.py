@@ -30,7 +30,7 @@ PART_OF_QUEUE: Final = 16
 """It is also shuffled over this fraction of a long queue: the longer the queue, the further apart are copies."""
 
 
-class QueueOf(NamedTuple):
+class QueueKey(NamedTuple):
     """One of an app's queues, by priority and the lane of its size class; lane 0: jobs without a size class."""
 
     priority: int

@@ -26,7 +26,7 @@ OFTEN: Final = 0.05
 """Lost jobs are allowed for if at least this share of such batches loses one."""
 
 
-class Granted(NamedTuple):
+class GrantedResult(NamedTuple):
     """A recently granted result: how long ago it came, its estimated FLOPs, how long it was out."""
 
     ago_secs: float
@@ -38,13 +38,13 @@ class Granted(NamedTuple):
 class RecentResults:
     """What an app was granted in the last ``span_secs``; ``nlost``: results that were sent and came to nothing."""
 
-    granted: Sequence[Granted]
+    granted: Sequence[GrantedResult]
     span_secs: float
     nlost: int
 
 
 @dataclass(frozen=True, slots=True)
-class Open:
+class OpenWork:
     """What is left of a batch: estimated FLOPs of waiting results, its own and all up to its last one.
 
     ``part``: its submitter's share among all recent submitters. ``out_secs``: how long each result in progress has been
@@ -66,7 +66,7 @@ class Forecast(NamedTuple):
     latest_secs: float
 
 
-def forecast(lately: RecentResults, left: Open) -> Forecast | None:
+def forecast(lately: RecentResults, left: OpenWork) -> Forecast | None:
     """Forecast when the batch will be done; None if too little was granted recently."""
     njobs = left.nunsent + len(left.out_secs)
     if len(lately.granted) < MIN_GRANTED or lately.span_secs <= 0 or not njobs:
@@ -89,7 +89,7 @@ def forecast(lately: RecentResults, left: Open) -> Forecast | None:
     return Forecast(earliest, max(earliest, latest))
 
 
-def _losses(turnarounds: Sequence[float], nlost: int, left: Open) -> tuple[float, float]:
+def _losses(turnarounds: Sequence[float], nlost: int, left: OpenWork) -> tuple[float, float]:
     """Return the share of jobs that come to nothing, and how many open ones will: the longer out, the likelier."""
     lost_share = nlost / (nlost + len(turnarounds))
     expected = left.nunsent * lost_share

@@ -14,14 +14,14 @@ from scheduler.ready_jobs.job_cache import TakenJobs
 from scheduler.rpc import queue, writes
 from scheduler.rpc.choice.dispatch import Dispatch
 from scheduler.rpc.choice.job_queries import from_random_place, queries_of_other_apps
-from scheduler.rpc.rows import Waiting
+from scheduler.rpc.rows import WaitingCounts
 
 
 class FoundJobs(NamedTuple):
     """Jobs that may be sent. ``waiting`` counts the jobs in the queues, if these were searched."""
 
     jobs: list[Job]
-    waiting: Waiting | None
+    waiting: WaitingCounts | None
 
 
 async def ready_jobs(

@@ -13,7 +13,7 @@ from scheduler.engine.reasons import OF_PLAN_CLASSES, Reason, sentence
 from scheduler.engine.request import SchedulerRequest
 from scheduler.programs.catalogue import Catalogue
 from scheduler.rpc.choice.computer import client_limits
-from scheduler.rpc.rows import Waiting
+from scheduler.rpc.rows import WaitingCounts
 from scheduler.rpc.store import Account
 
 
@@ -56,7 +56,7 @@ def is_urgent(selection: Selection) -> bool:
     return not selection.reasons.isdisjoint((Reason.BLOCKED, Reason.CLIENT_TOO_OLD, Reason.CLIENT_TOO_NEW))
 
 
-def messages(selection: Selection, waiting: Waiting | None) -> list[str]:
+def messages(selection: Selection, waiting: WaitingCounts | None) -> list[str]:
     """Say why nothing was sent, the most useful reason first. ``waiting``: counts of jobs in the searched queues."""
     if Reason.NOT_WANTED in selection.reasons:
         return []
@@ -75,7 +75,7 @@ def messages(selection: Selection, waiting: Waiting | None) -> list[str]:
     ]
 
 
-def _add_reasons_of(waiting: Waiting, selection: Selection) -> None:
+def _add_reasons_of(waiting: WaitingCounts, selection: Selection) -> None:
     if not waiting.njobs:
         selection.reasons.add(Reason.NO_JOBS)
         return
