@@ -1,4 +1,4 @@
-"""The statistics export: what is in it, in the form that the strictest reader takes, and what is not."""
+"""The statistics export: what it contains, in the form that the strictest reader accepts, and what it does not."""
 
 from __future__ import annotations
 

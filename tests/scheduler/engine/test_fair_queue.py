@@ -1,4 +1,4 @@
-"""Where in a queue submissions lie, and what submitters get of a queue that is worked off from its head."""
+"""Where submissions lie in a queue, and what submitters get of a queue that is processed from its head."""
 
 from __future__ import annotations
 
@@ -154,11 +154,11 @@ LIMITS = SubmitterLimits(max_priority=5, max_jobs=10, max_fpops=5e13, app_names=
 def test_a_submission_is_within_its_submitters_limits(
     jobs: list[RequestedJob], before: UnderWay, field: str | None
 ) -> None:
-    found = excess(LIMITS, "alpine", jobs, before)
-    assert (found and found.field) == field
+    fault = excess(LIMITS, "alpine", jobs, before)
+    assert (fault and fault.field) == field
 
 
 def test_a_submitter_may_be_bound_to_apps() -> None:
-    found = excess(LIMITS, "primes", [SMALL], UnderWay(0, 0))
-    assert found is not None and found.field == "app"
+    fault = excess(LIMITS, "primes", [SMALL], UnderWay(0, 0))
+    assert fault is not None and fault.field == "app"
     assert excess(SubmitterLimits(0), "primes", [SMALL] * 1000, UnderWay(10**9, 1e30)) is None

@@ -1,4 +1,4 @@
-"""Messages to running jobs go out until their computer names the deadline that came with them."""
+"""Messages to running jobs are sent until their computer names the deadline that came with them."""
 
 from __future__ import annotations
 
@@ -90,8 +90,8 @@ def test_a_deadline_that_the_client_has_not_yet_is_told_again() -> None:
 def test_progress_extends_a_deadline_within_its_limit(
     deadline: float, extension: float, most: float, expected: float | None
 ) -> None:
-    found = extended(deadline * DAY, 0.0, 9 * DAY, extension * DAY, most * DAY)
-    assert found == (None if expected is None else expected * DAY)
+    extended_at = extended(deadline * DAY, 0.0, 9 * DAY, extension * DAY, most * DAY)
+    assert extended_at == (None if expected is None else expected * DAY)
 
 
 @pytest.mark.parametrize(

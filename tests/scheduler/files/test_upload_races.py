@@ -1,4 +1,4 @@
-"""Uploads and the file deleter at the same time: whatever comes first, no file is left that nobody knows."""
+"""Uploads and the file deleter at the same time: whichever comes first, no unknown file is left."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The upload handler: captured requests, resuming, what is refused and why, and what is left after each."""
+"""The upload handler: captured requests, resuming, refusals with their reasons, and what is left after each."""
 
 from __future__ import annotations
 
@@ -392,12 +392,12 @@ def test_a_result_is_complete_when_all_files_but_optional_ones_are_here(studio: 
     task = make_task("t", studio, nfiles=3)
     files = [*task.workunit.output_files[:2], {"open_name": "log", "max_nbytes": 9, "optional": True}]
     post(upload_body("t_1", b"one"))
-    found = expected_and_received(files, "t", task.uploads.all())
-    assert (found.is_complete, found.missing) == (False, ["t_0"])
+    received = expected_and_received(files, "t", task.uploads.all())
+    assert (received.is_complete, received.missing) == (False, ["t_0"])
     post(upload_body("t_0", b"zero"))
-    found = expected_and_received(files, "t", task.uploads.all())
-    assert found.is_complete
-    assert [output["name"] for output in found.outputs] == ["t_0", "t_1"]
+    received = expected_and_received(files, "t", task.uploads.all())
+    assert received.is_complete
+    assert [output["name"] for output in received.outputs] == ["t_0", "t_1"]
 
 
 def test_results_with_equal_files_have_equal_digests(studio: Host) -> None:

@@ -1,4 +1,4 @@
-"""A new code-signing key: who changes it, what clients with older ones are told, and what is signed again."""
+"""A new code-signing key: who changes it, what clients with older ones get, and what is signed again."""
 
 from __future__ import annotations
 
@@ -80,13 +80,15 @@ class Client(Computer):
 
     def ask(self, *args: Any, **kwargs: Any) -> str:
         reply = super().ask(*args, code_sign_key=f"\n{self.held}\n" if self.held else None, **kwargs)
-        told = key_in(reply)
+        received = key_in(reply)
         signature = re.search(r"<code_sign_key_signature>(.*?)</code_sign_key_signature>", reply, re.DOTALL)
-        if told and self.held:
-            is_right = signature and signing.verify(told.encode(), signature[1], signing.parse_public_key(self.held))
+        if received and self.held:
+            is_right = signature and signing.verify(
+                received.encode(), signature[1], signing.parse_public_key(self.held)
+            )
             self.refused += not is_right
-            told = told if is_right else self.held
-        self.held = told or self.held
+            received = received if is_right else self.held
+        self.held = received or self.held
         # Every program of the reply must be signed with what is held now.
         for text in re.findall(r"<file_signature>(.*?)</file_signature>", reply, re.DOTALL):
             self.refused += not signing.verify_md5(MD5, text, signing.parse_public_key(self.held))
@@ -143,10 +145,10 @@ def test_a_client_with_a_strange_key_gets_no_jobs_and_is_told_why(client: Client
 
 def test_a_key_that_another_process_told_a_moment_ago_is_no_strange_one(client: Client) -> None:
     client.ask(secs=1)
-    kept = known_apps()
+    app_elements = known_apps()
     # Without the hook after the commit, as in a process that did not make the change.
     call_command("change_code_signing_key", stdout=StringIO())
-    assert known_apps() is kept
+    assert known_apps() is app_elements
     client.held = code_signing.code_signing_key_text()
     reply = client.ask(secs=1)
     assert (len(names(reply, "result")), client.refused, messages(reply)) == (1, 0, [])
@@ -168,8 +170,14 @@ def test_the_old_keys_are_kept_and_a_server_with_the_old_public_file_follows(
     old = (own_keys / "public").read_text()
     change()
     assert (own_keys / "public").read_text().strip() == code_signing.code_signing_key_text() != old.strip()
-    kept = sorted(path.name for path in own_keys.iterdir())
-    assert [name.split("-")[0] for name in kept] == ["private", "private.old", "private.signed", "public", "public.old"]
+    file_names = sorted(path.name for path in own_keys.iterdir())
+    assert [name.split("-")[0] for name in file_names] == [
+        "private",
+        "private.old",
+        "private.signed",
+        "public",
+        "public.old",
+    ]
     settings.CODE_SIGNING_KEY_PUBLIC = next(own_keys.glob("public.old-*"))
     assert code_signing.code_signing_key_text() == (own_keys / "public").read_text().strip()
     assert (own_keys / "private").stat().st_mode & 0o777 == 0o600

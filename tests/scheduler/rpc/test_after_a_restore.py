@@ -1,4 +1,4 @@
-"""A dump is restored that was taken in the middle: computers know more than the database, and lose nothing by it."""
+"""A dump taken in the middle is restored: computers know more than the database, and lose nothing by it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Computers that get no work: blocked by operators, or with another version of BOINC; the time of grace."""
+"""Computers that get no work: blocked by operators, or with an unsupported version of BOINC; the grace period."""
 
 from __future__ import annotations
 
@@ -174,13 +174,13 @@ def test_a_job_is_waited_for_longer_than_its_client_is_told(app: App, alice: Use
     make_result(make_workunit(app, output_files=[], delay_bound_secs=86_400))
     computer = computer_of(alice)
     reply = computer.ask(0, 1, now=now)
-    told = now.timestamp() + 86_400
-    assert float(value(reply, "report_deadline")) == told
+    told_at = now.timestamp() + 86_400
+    assert float(value(reply, "report_deadline")) == told_at
     result = Result.objects.get(name=computer.jobs[0])
-    assert result.deadline_at is not None and result.deadline_at.timestamp() == told + 3600
+    assert result.deadline_at is not None and result.deadline_at.timestamp() == told_at + 3600
     transitioner.run(now + dt.timedelta(seconds=86_400 + 3599))
     result.refresh_from_db()
     assert result.server_state == ServerState.IN_PROGRESS
     # A lost reply tells the same deadline again.
     computer.jobs = []
-    assert float(value(computer.ask(0, 1, now=now + dt.timedelta(minutes=5)), "report_deadline")) == told
+    assert float(value(computer.ask(0, 1, now=now + dt.timedelta(minutes=5)), "report_deadline")) == told_at

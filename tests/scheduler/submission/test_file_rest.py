@@ -1,4 +1,4 @@
-"""Inputs that are uploaded over the REST API: in pieces that may break off, up to a limit, each name for one file."""
+"""Inputs uploaded over the REST API: in pieces that may be interrupted, up to a limit, one file for each name."""
 
 from __future__ import annotations
 
