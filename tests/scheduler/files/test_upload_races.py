@@ -71,7 +71,7 @@ def test_a_file_that_ceases_to_be_needed_while_it_comes_is_refused_and_leaves_no
         file_deleter.run(NOON)
         return next(pieces)
 
-    with pytest.raises(UploadError, match="not needed"):
+    with pytest.raises(UploadError, match="no longer needed"):
         receive(read)
     assert state(late) == FileDeleteState.DONE
     leftovers.delete(timezone.now() + dt.timedelta(days=2))

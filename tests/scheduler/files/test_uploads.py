@@ -221,7 +221,7 @@ def test_a_wrong_md5_after_a_resume_starts_from_the_beginning(studio: Host) -> N
     md5 = hashlib.md5(CONTENT, usedforsecurity=False).hexdigest()
     damaged = upload_body("t_0", b"!" * 25_600, md5=md5)
     post_cut(damaged, 10_000)
-    assert post(upload_body("t_0", CONTENT, offset=15_600)).startswith("1 The parts do not make up the file")
+    assert post(upload_body("t_0", CONTENT, offset=15_600)).startswith("1 The parts do not add up to the file")
     assert post(size_query("t_0")) == "0 0"
     assert post(upload_body("t_0", CONTENT)) == "0"
 
@@ -324,7 +324,7 @@ def test_other_methods_and_chunks_are_refused() -> None:
 def test_a_client_that_is_refused_may_send_to_the_end() -> None:
     body = BytesIO(upload_body("t_0", bytes(1_000_000)))
     sent: dict[str, Any] = {"wsgi.input": body, "CONTENT_LENGTH": str(len(body.getvalue()))}
-    assert read_reply(Client().generic("POST", ADDRESS, **sent).content).startswith("-1 This file is not one")
+    assert read_reply(Client().generic("POST", ADDRESS, **sent).content).startswith("-1 This project does not expect")
     assert body.read() == b""
 
 

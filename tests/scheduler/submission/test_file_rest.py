@@ -112,7 +112,7 @@ def test_what_came_of_a_broken_piece_stays(token: dict[str, str]) -> None:
 def test_another_content_than_announced_begins_again(token: dict[str, str], settings: Settings) -> None:
     announce(token)
     problem = send(token, 0, bytes(len(CONTENT)), 400)
-    assert errors_of(problem)["md5"].endswith("It is deleted: send the file again.")
+    assert errors_of(problem)["md5"].endswith("It was deleted: send it again.")
     assert call("GET", f"{API}map.bin/", token)["received"] == 0
     # The file was changed before it was sent whole: its new announcement begins with nothing.
     send(token, 0, CONTENT[:10])
@@ -185,7 +185,7 @@ def test_a_name_is_one_persons_and_never_another_files(token: dict[str, str], al
     program = {"nbytes": 9, "md5": hashlib.md5(b"#!/bin/sh").hexdigest()}
     assert "Another file" in errors_of(announce(token, "program", 409, **program))["name"]
     # Not even the very same file becomes another's, who could delete it.
-    assert "stored already" in errors_of(announce(token, "table", 409))["name"]
+    assert "already stored" in errors_of(announce(token, "table", 409))["name"]
     assert InputUpload.objects.count() == 1
 
 
@@ -193,7 +193,7 @@ def test_a_file_that_others_stored_meanwhile_stays_theirs(token: dict[str, str])
     announce(token)
     send(token, 0, CONTENT[:-1])
     program = store_file("map.bin", ContentFile(CONTENT), signature="ab")
-    assert "meanwhile" in errors_of(send(token, len(CONTENT) - 1, CONTENT[-1:], 409))["name"]
+    assert "in the meantime" in errors_of(send(token, len(CONTENT) - 1, CONTENT[-1:], 409))["name"]
     call("DELETE", f"{API}map.bin/", token, status=204)
     program.refresh_from_db()
     assert program.deleted_at is None and default_storage.exists(program.path)
@@ -227,7 +227,7 @@ def test_a_piece_of_a_file_that_is_deleted_meanwhile_is_told_so(
         patch.setattr(inputs, "_check_room", deletes_it)
         for piece in (CONTENT[:10], CONTENT):
             announce(token)
-            assert "meanwhile" in errors_of(send(token, 0, piece, 409))["name"]
+            assert "in the meantime" in errors_of(send(token, 0, piece, 409))["name"]
     digest = inputs._digest
 
     def is_deleted(*args: Any) -> Any:
@@ -237,7 +237,7 @@ def test_a_piece_of_a_file_that_is_deleted_meanwhile_is_told_so(
     announce(token)
     with monkeypatch.context() as patch:
         patch.setattr(inputs, "_digest", is_deleted)
-        assert "meanwhile" in errors_of(send(token, 0, CONTENT, 409))["name"]
+        assert "in the meantime" in errors_of(send(token, 0, CONTENT, 409))["name"]
     upload = InputUpload(pk=1, name="map.bin", nbytes=len(CONTENT), md5=MD5)
     with pytest.raises(inputs.InputConflict):
         inputs.receive(upload, 0, 9, BytesIO(CONTENT).read)

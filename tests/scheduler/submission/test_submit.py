@@ -156,7 +156,9 @@ def test_a_repeated_request_finds_its_batch(app: App, alice: User, bob: User) ->
     ]
     for other in others:
         given: dict[str, Any] = {"app": app, "defaults": DEFAULTS, "jobs": [{}], **other}
-        with pytest.raises(RequestIdUsed, match="request_id: was used for another submission; give this one an id"):
+        with pytest.raises(
+            RequestIdUsed, match="request_id: was used for another submission; give this one a different id"
+        ):
             submit(**given, owner=alice, request_id="r1", now=NOON)
     assert Workunit.objects.count() == 1
 
