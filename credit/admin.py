@@ -1,4 +1,4 @@
-"""Operators' pages of validated credit: apps and versions to edit, and the site's own records to read."""
+"""Admin pages for validated credit: editable apps and versions, and read-only records."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ VERSION_STATISTICS = ("pfc_n", "average", "factor", "credit", "ngranted", "daily
 
 
 class SettingsAdmin(AuditedAdmin):
-    """Rows with settings beside state that the site itself keeps."""
+    """Base for models that mix operators' settings with state that the site maintains."""
 
     def save_settings(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
-        """Write only what was changed: a validator or the feeder may have moved the rest since the row was read."""
+        """Write only the changed fields: a validator or the feeder may have updated others since the row was read."""
         if not change:
             super().save_settings(request, obj, form, change)
         elif form.changed_data:
@@ -59,7 +59,7 @@ class SettingsAdmin(AuditedAdmin):
 
 
 class AppForm(AuditedForm):
-    """An app's settings; what belongs together is checked together."""
+    """Edit an app's settings, with checks across fields."""
 
     class Meta:
         model = App
@@ -72,7 +72,9 @@ class AppForm(AuditedForm):
                 self.fields[kind] = self._function_field(kind)
 
     def _function_field(self, kind: functions.FunctionKind) -> forms.ChoiceField:
-        """A choice among the registered functions. One that is named and not registered is shown, and refused."""
+        """Build a choice field of the registered functions. A stored name that is no longer registered is listed, but
+        refused.
+        """
         present = getattr(self.instance, kind)
         names = [*functions.registered(kind)]
         choices = [("", gettext("none")), *((name, name) for name in names)]
@@ -118,7 +120,7 @@ class AppForm(AuditedForm):
 
 
 class VersionForm(AuditedForm):
-    """What of a version may be corrected; its processor type is not in the form, but its use of GPUs has to fit it."""
+    """Edit the correctable fields of a version. The processor type is not one of them, but GPU usage must match it."""
 
     class Meta:
         model = AppVersion
@@ -257,7 +259,7 @@ class AppAdmin(SettingsAdmin):
 
     @admin.display(description=_("speeds of the size classes"))
     def size_census(self, app: App) -> str:
-        """Where each size class begins, by the last census."""
+        """List the speeds at which the size classes begin, as of the last census."""
         if not app.size_limits:
             return gettext("not known yet: until more computers have been measured, all are in class 0")
         begins = [f"{limit / 1e9:.3g}" for limit in app.size_limits]
@@ -285,7 +287,7 @@ class PlatformAdmin(AuditedAdmin):
 
 @admin.register(AppVersion)
 class AppVersionAdmin(SettingsAdmin):
-    """Versions are released by a command; here they are withdrawn, and their needs corrected."""
+    """List versions, which a command releases, so that they can be withdrawn and their requirements corrected."""
 
     form = VersionForm
     average = column("pfc_avg", _("average"), significant)
@@ -368,7 +370,7 @@ class AppVersionAdmin(SettingsAdmin):
 
     @action(description=_("Reset statistics"), permissions=["change"], icon="restart_alt")
     def reset_statistics(self, request: HttpRequest, object_id: int) -> HttpResponse:
-        """To the step in which it is confirmed."""
+        """Redirect to the confirmation step."""
         version = get_object_or_404(AppVersion, pk=object_id)
         return redirect("admin:portal_change_step", proposals.keep(request.session, reset.proposal(version)))
 
@@ -409,7 +411,7 @@ class HostAppVersionAdmin(ReadOnlyAdmin):
 
 @admin.register(ConfirmingPair)
 class ConfirmingPairAdmin(ReadOnlyAdmin):
-    """Volunteers whose results confirm each other more often than chance would have it; renewed every hour."""
+    """List pairs of volunteers whose results confirm each other more often than chance allows; updated every hour."""
 
     by_chance = column("expected", _("by chance"), significant)
     list_display = ("one", "other", "app", "together", "by_chance", "odds", "needs_another", "counted_at")
@@ -433,7 +435,7 @@ class BatchAdmin(ReadOnlyAdmin):
 class WorkunitAdmin(ReadOnlyAdmin):
     credit = column("canonical_credit", _("credit"), significant)
     list_display = ("name", "app", "created_at", "need_validate", "credit", "error_mask", "assimilate_state")
-    # Those with a fault wait for an operator to repair what kept them from being checked.
+    # Those with a fault wait until an operator repairs what kept them from being checked.
     list_filter = ("app", "assimilate_state", ("validate_fault", admin.EmptyFieldListFilter))
     list_select_related = ("app",)
     search_fields = ("=name",)
@@ -445,7 +447,7 @@ class WorkunitAdmin(ReadOnlyAdmin):
 
 @admin.register(Result)
 class ResultAdmin(ReadOnlyAdmin):
-    """A result's columns; its page on the site explains its credit."""
+    """Show a result's columns; its page on the site explains its credit."""
 
     claimed = column("claimed_credit", _("claimed credit"), significant)
     granted = column("granted_credit", _("granted credit"), significant)

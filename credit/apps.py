@@ -1,4 +1,4 @@
-"""Django's configuration of validated credit."""
+"""Django's configuration of the credit app."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class CreditConfig(extras.SiteApp):
         return {request.KIND: worker.carry_out}
 
     def host_merged(self, older: int, newer: int) -> None:
-        """Whether the older record was published is seen by its credit, which the merge takes away."""
+        """Leave lists of gone computers to the merge of credit, which knows whether the older record was published."""
         from credit.export.consent import follow_merge
         from credit.statistics.host_merge import merge_host
 

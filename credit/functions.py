@@ -1,7 +1,8 @@
-"""The functions that apps may name: what a server's own operators registered, and what apps of the site make.
+"""The functions that apps may name: those that the server's operators registered, and those that the site's apps
+provide.
 
-An app's settings are in the database, so whoever may change them in the admin chooses among these names; they cannot
-have the server call `os.system`. A name is imported only after it was found in the list.
+An app's settings are in the database, so anyone who may change them in the admin chooses among these names; nobody can
+make the server call `os.system`. A name is imported only after it was found in the list.
 
 A function may be slow (`SlowFunction`): then it is called while no row is locked, many times in a session.
 """
@@ -21,7 +22,7 @@ from portal.extras import site_apps
 
 
 class FunctionKind(StrEnum):
-    """What a function does: the field of an app that names it."""
+    """The purpose of a function: the field of an app that names it."""
 
     COMPARISON = "comparison_function"
     ASSIMILATION = "assimilation_function"
@@ -29,7 +30,10 @@ class FunctionKind(StrEnum):
 
 
 class Session(Protocol):
-    """Calls of a slow function. ``is_over``: after too many failures no more are made, and nobody is at fault."""
+    """A series of calls of a slow function.
+
+    ``is_over``: no more calls are made after too many failures; nobody is at fault.
+    """
 
     is_over: bool
 
@@ -37,7 +41,7 @@ class Session(Protocol):
 
 
 class SlowFunction(Protocol):
-    """A function that takes longer than locks should last. It is called in sessions, each by one worker."""
+    """A function that takes longer than locks may be held. Each of its sessions belongs to one worker."""
 
     def session(self) -> AbstractContextManager[Session]: ...
 
@@ -47,11 +51,11 @@ def is_slow(function: object) -> TypeGuard[SlowFunction]:
 
 
 class UnregisteredFunction(Exception):
-    """The name is not in the list; the message says how it gets there."""
+    """The name is not in the list; the message says how to add it."""
 
 
 def registered(kind: FunctionKind) -> list[str]:
-    """The names that an app may have in this field, in alphabetical order."""
+    """Return the names that an app may have in this field, in alphabetical order."""
     return sorted({*_of_modules(kind), *(name for app in site_apps() for name in app.made_functions(kind))})
 
 
@@ -60,7 +64,7 @@ def _of_modules(kind: FunctionKind) -> set[str]:
 
 
 def load(kind: FunctionKind, name: str) -> Any:
-    """The registered function of this name, which may be a `SlowFunction`.
+    """Import the registered function of this name, which may be a `SlowFunction`.
 
     Raises UnregisteredFunction, or whatever importing its module raises.
     """

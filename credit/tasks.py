@@ -1,4 +1,4 @@
-"""Background tasks of validated credit; each may run twice."""
+"""Background tasks of credit; each is safe to run twice."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ EXPORT_SECS: Final = 6 * 3600
 
 @shared_task
 def start_validators() -> None:
-    """Every few seconds: a validator for each slot of each app with work. One that finds no free slot ends at once."""
+    """Start a validator for each slot of each app with work, every few seconds.
+
+    One that finds no free slot ends at once.
+    """
     for app in worker.apps_to_validate(database_now()):
         for _ in range(settings.VALIDATORS_PER_APP):
             _start(app)
@@ -34,7 +37,7 @@ def start_validators() -> None:
 
 @shared_task
 def validate(app_id: int) -> None:
-    """Passes of an app's validator until nothing waits; after a while it queues up again behind other tasks."""
+    """Run passes of an app's validator until nothing waits; after a while it requeues itself behind other tasks."""
     app = App.objects.filter(pk=app_id).first()
     if app is not None and worker.run_until_idle(app, settings.VALIDATOR_RUN_SECS):
         _start(app)
@@ -42,26 +45,26 @@ def validate(app_id: int) -> None:
 
 @shared_task
 def feed() -> None:
-    """Every ten minutes."""
+    """Update the scales and lowest averages, every ten minutes."""
     report = feeder.feed(database_now())
     log.info("feeder_run", **asdict(report))
 
 
 @shared_task
 def settle_parts() -> None:
-    """Every ten minutes."""
+    """Settle provisional partial credit, every ten minutes."""
     log.info("parts_settled", **asdict(settled_parts.settle_parts(database_now())))
 
 
 @shared_task
 def count_pairs() -> None:
-    """Every hour."""
+    """Update the lists of pairs that confirm each other. Hourly."""
     log.info("pairs_counted", listed=pairs.count_all(database_now()))
 
 
 @shared_task
 def thin_snapshots() -> None:
-    """Once a day: fewer old snapshots, and hours of results joined to days."""
+    """Thin out old snapshots and merge hours of results into days. Daily."""
     now = database_now()
     log.info("snapshots_thinned", deleted=thinning.thin_snapshots(now))
     outcomes.join_hours(now)
@@ -69,13 +72,13 @@ def thin_snapshots() -> None:
 
 @shared_task(time_limit=EXPORT_SECS)
 def export_statistics() -> None:
-    """Once a day, for sites that add up credit over projects. One beside another ends at once."""
+    """Export the statistics for sites that add up credit over projects. Daily; a second run ends at once."""
     export.export()
 
 
 @shared_task
 def measure_changes() -> None:
-    """Once a day."""
+    """Measure the effects of recent changes. Daily."""
     log.info("changes_measured", changes=effects.measure_recent(database_now()))
 
 

@@ -1,4 +1,4 @@
-"""Addresses of validated credit: tasks, workunits, apps."""
+"""URLs of credit: tasks, workunits, apps."""
 
 from django.urls import path
 

@@ -1,1 +1,1 @@
-"""The project server: it sends jobs to computers, takes their results, and moves workunits on."""
+"""The project server: sends jobs to computers, takes their results, and moves workunits on."""

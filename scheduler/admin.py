@@ -1,4 +1,4 @@
-"""Operators' pages of the project server: plan classes to edit; files, keys, messages and the retry queue to read."""
+"""Admin pages of the project server: plan classes to edit; files, keys, messages and the retry queue to read."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ PLAN_CLASS_FIELDS: Final[tuple[tuple[StrOrPromise | None, tuple[str, ...]], ...]
 
 
 class PlanClassForm(AuditedForm):
-    """A plan class; what belongs together is checked together."""
+    """Edit a plan class, with checks across fields."""
 
     class Meta:
         model = PlanClass
@@ -104,7 +104,7 @@ class PlanClassForm(AuditedForm):
             "cpu_features": _("Names as used by BOINC, separated by spaces: sse4_2 avx2."),
             "needs_docker": _("Only computers with Docker or Podman that BOINC may use."),
             "needs_wsl": _("Only computers with Windows Subsystem for Linux that BOINC may use."),
-            "min_driver_version": _("As sent by clients: 53504 for NVIDIA’s 535.04. 0 means any, also below."),
+            "min_driver_version": _("As sent by clients: 53504 for NVIDIA’s 535.04. 0 means any, here and below."),
             "max_compute_capability": _("Major × 100 + minor, for example 705. NVIDIA only."),
             "min_cuda_version": _("Major × 1000 + minor × 10: 12020 for 12.2."),
             "min_opencl_version": _("Major × 100 + minor: 102 for 1.2."),
@@ -125,7 +125,7 @@ class PlanClassForm(AuditedForm):
             "needs_virtualbox": _("Its versions go only to computers whose main platform is theirs."),
             "needs_vm_acceleration": _("Without it, a virtual machine runs slowly and with one processor."),
             "min_virtualbox_version": _("70012 is 7.0.12; 0 means any."),
-            "excluded_virtualbox_versions": _("Such numbers, separated by spaces."),
+            "excluded_virtualbox_versions": _("Version numbers like the ones above, separated by spaces."),
         }
 
     def clean(self) -> dict[str, Any]:
@@ -173,7 +173,7 @@ class PlanClassForm(AuditedForm):
 
 @admin.register(PlanClass)
 class PlanClassAdmin(AuditedAdmin):
-    """Which computers can run the versions of a plan class; they follow a change within five seconds."""
+    """Which computers can run the versions of a plan class; changes take effect within five seconds."""
 
     form = PlanClassForm
     fieldsets = [(heading, {"fields": names}) for heading, names in PLAN_CLASS_FIELDS]
@@ -182,7 +182,7 @@ class PlanClassAdmin(AuditedAdmin):
     search_fields = ("name",)
 
     def get_readonly_fields(self, request: HttpRequest, obj: PlanClass | None = None) -> tuple[str, ...]:
-        # Versions are released for the name, and clients have it.
+        # Versions are released for this name, and clients have it.
         return ("name",) if obj is not None and self._is_used(obj) else ()
 
     def has_delete_permission(self, request: HttpRequest, obj: PlanClass | None = None) -> bool:
@@ -198,7 +198,10 @@ class PlanClassAdmin(AuditedAdmin):
 
 @admin.register(AppKeyword)
 class AppKeywordAdmin(AuditedAdmin):
-    """What apps' jobs are about. Who said no to it gets none of them, and who said yes gets them first."""
+    """The subjects of apps' jobs.
+
+    Volunteers who said no to one get none of the jobs, and those who said yes get them first.
+    """
 
     list_display = ("app", "keyword")
     list_filter = ("app",)
@@ -206,7 +209,7 @@ class AppKeywordAdmin(AuditedAdmin):
 
 
 class SubmitterForm(AuditedForm):
-    """The share and the limits of somebody who submits jobs."""
+    """Edit the share and the limits of a submitter of jobs."""
 
     class Meta:
         model = Submitter
@@ -237,7 +240,7 @@ class SubmitterForm(AuditedForm):
 
 @admin.register(Submitter)
 class SubmitterAdmin(AuditedAdmin):
-    """Who submits jobs: which part of the computers they get, and what they may do."""
+    """Submitters of jobs: their share of the computers, and their limits."""
 
     form = SubmitterForm
     list_display = ("user", "share", "max_priority", "most_jobs", "most_fpops", "apps")
@@ -245,11 +248,11 @@ class SubmitterAdmin(AuditedAdmin):
     search_fields = ("user__name",)
     fields = SubmitterForm.Meta.fields
 
-    @admin.display(description=_("most open jobs"), ordering="max_jobs")
+    @admin.display(description=_("maximum open jobs"), ordering="max_jobs")
     def most_jobs(self, submitter: Submitter) -> str:
         return gettext("any number") if submitter.max_jobs is None else str(submitter.max_jobs)
 
-    @admin.display(description=_("most open FLOPs"), ordering="max_fpops")
+    @admin.display(description=_("maximum open FLOPs"), ordering="max_fpops")
     def most_fpops(self, submitter: Submitter) -> str:
         return gettext("any number") if submitter.max_fpops is None else f"{submitter.max_fpops:g}"
 
@@ -258,12 +261,12 @@ class SubmitterAdmin(AuditedAdmin):
         return submitter.app_names or gettext("all")
 
     def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
-        """Offers only the accounts that may submit: a few among thousands."""
+        """Offer only the accounts that may submit: a few among thousands."""
         kwargs["queryset"] = ModelBackend().with_perm("credit.add_batch").order_by("name", "pk")
         return super().formfield_for_foreignkey(db_field, request, **kwargs)
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
-        """The person is the row's key: another one would make another row."""
+        """Lock the person, who is the row's key: a change would create another row."""
         return () if obj is None else ("user",)
 
 
@@ -273,7 +276,7 @@ class ReleaseDraftAdmin(ReleasePages):
 
 
 class WorkBlockForm(AuditedForm):
-    """Who gets no new jobs, and why."""
+    """Choose whom to block, and say why."""
 
     class Meta:
         model = WorkBlock
@@ -300,7 +303,7 @@ class WorkBlockAdmin(AuditedAdmin):
         return [path("invalid-results/", view, name="invalid_results"), *super().get_urls()]
 
     def invalid_results(self, request: HttpRequest) -> HttpResponse:
-        """Which versions and computers return invalid results?"""
+        """Show which versions and computers return invalid results."""
         if not request.user.has_perm("credit.view_result"):
             raise PermissionDenied
         now = timezone.now()
@@ -317,13 +320,13 @@ class WorkBlockAdmin(AuditedAdmin):
         return TemplateResponse(request, "scheduler/admin/invalid_results.html", context)
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
-        """The reason can be put in other words; whom it is about is another block."""
+        """Allow changes of the reason only; blocking somebody else is a new block."""
         return () if obj is None else ("host", "user")
 
 
 @admin.register(RetryEntry)
 class RetryEntryAdmin(LanePages):
-    """Workunits that made a background step fail: why, and when they are tried again."""
+    """Workunits that made a background step fail: why, and when they are retried."""
 
     list_display = ("workunit", "step", "fault", "ntries", "since", "retry_at")
     list_filter = ("step", "workunit__app")
@@ -342,7 +345,7 @@ class RetryEntryAdmin(LanePages):
 
 
 class InputFileForm(forms.ModelForm):
-    """An input file that many jobs share: the form of the command store_file."""
+    """Add an input file that many jobs share, like the command store_file."""
 
     stored_name = forms.CharField(
         label=_("Name"),
@@ -386,7 +389,7 @@ class InputFileForm(forms.ModelForm):
 
 @admin.register(StoredFile)
 class StoredFileAdmin(ReadOnlyAdmin):
-    """Programs and inputs that clients download. Inputs that many jobs share are added here."""
+    """Programs and inputs that clients download. Inputs that many jobs share can be added here."""
 
     list_display = ("name", "nbytes", "md5", "is_executable", "batch", "created_at", "deleted_at")
     list_filter = ("is_executable",)
@@ -410,15 +413,15 @@ class StoredFileAdmin(ReadOnlyAdmin):
         return stored
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
-        """It is stored when its form is checked, as a name may have been used before."""
+        """Do nothing: the file is stored when its form is checked, because its name may have been used before."""
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
-        """There is nothing else to save."""
+        """Do nothing: there is nothing else to save."""
 
 
 @admin.register(Trickle)
 class TrickleAdmin(ReadOnlyAdmin):
-    """Messages of running jobs. Those with a fault were of no use to their app, or its function failed."""
+    """Messages of running jobs. Those with a fault could not be used, or the app's function failed."""
 
     shown_fault = column("fault", _("reason for the failure"), sentence)
     list_display = ("result", "variety", "received_at", "handled_at", "shown_fault")
@@ -431,7 +434,7 @@ class TrickleAdmin(ReadOnlyAdmin):
 
 @admin.register(TrickleDown)
 class TrickleDownAdmin(ReadOnlyAdmin):
-    """Messages to running jobs; those that are not acknowledged go out with each reply."""
+    """Messages to running jobs; unacknowledged ones are sent with each reply."""
 
     list_display = ("result", "created_at", "told_deadline_at", "acknowledged_at")
     list_filter = (("acknowledged_at", admin.EmptyFieldListFilter),)

@@ -1,4 +1,4 @@
-"""The project server's application, and what it adds to others when it starts."""
+"""Django's configuration of the project server, and its additions to other apps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the jobs of apps are about, by BOINC's keywords."""
+"""The subjects of apps' jobs, by BOINC's keywords."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def keyword_choices() -> list[tuple[int, str]]:
 
 
 class AppKeyword(models.Model):
-    """A keyword of an app. Volunteers who said no to it, or to what it is part of, get none of the app's jobs."""
+    """A keyword of an app. Volunteers who said no to it, or to its parent, get none of the app's jobs."""
 
     app = models.ForeignKey(App, models.CASCADE, related_name="keywords", db_index=False, verbose_name=_("app"))
     keyword = models.PositiveIntegerField(_("keyword"), choices=keyword_choices)

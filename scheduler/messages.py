@@ -9,23 +9,21 @@ from portal.languages.messages import declare
 
 MESSAGES: Final = declare(
     {
-        # What of a computer's description is not believed (scheduler/rpc/host_record.py)
-        "reported_above_believed": _("%(field)s is %(claimed)s and counts as %(most)s, the most that is believed"),
+        # Parts of a computer's description that are not believed (scheduler/rpc/host_record.py)
+        "reported_above_believed": _("%(field)s is %(claimed)s and counts as %(most)s, the accepted maximum"),
         "reported_gpu_speed": _("%(field)s is %(claimed)s, so its speed is not known; tasks get average credit"),
-        # What of a job's report was wrong (scheduler/rpc/reports.py)
+        # Errors in a job's report (scheduler/rpc/reports.py)
         "output_missing": _("%(name)s was not uploaded"),
         "output_refused": _("%(name)s could not be uploaded: %(reason)s"),
-        "output_differs": _("%(name)s has another MD5 on the computer than here"),
-        "reported_run_time": _("final_elapsed_time is %(secs)s s, but the job was out for %(most_secs)s s only"),
-        "job_lost": _("The computer does not have this job any more"),
+        "output_differs": _("%(name)s has a different MD5 on the computer than here"),
+        "reported_run_time": _("final_elapsed_time is %(secs)s s, but the job was only out for %(most_secs)s s"),
+        "job_lost": _("The computer no longer has this job"),
         # Why a trickle-up message was of no use (scheduler/rpc/trickles.py)
-        "trickle_unfinished": _("Tries that did not end: %(number)s."),
-        "trickle_abandoned": _(
-            "Given up: its function was called %(number)s times and did not come back; see the log."
-        ),
-        "trickle_too_slow": _("The function that takes this app’s messages did not end in time."),
+        "trickle_unfinished": _("Unfinished attempts: %(number)s."),
+        "trickle_abandoned": _("Given up: its function was called %(number)s times and never returned; see the log."),
+        "trickle_too_slow": _("The function that takes this app’s messages did not finish in time."),
         "trickle_without_fields": _("There is no <elapsed_time> or no <result_name> in the message."),
-        "trickle_of_other_job": _("The message names another job than the one that it comes from."),
+        "trickle_of_other_job": _("The message names a different job than the one that sent it."),
         "trickle_no_number": _("<elapsed_time> is not a number."),
         "trickle_without_credit": _(
             "No credit is due now: the job is over, the run time was credited, the computer cannot have done more, or "
@@ -37,7 +35,9 @@ MESSAGES: Final = declare(
             "not a text of 1 to %(nbytes)s bytes without <trickle_down>, </trickle_down>, <result_name> and <time>"
         ),
         "trickle_down_not_running": _("the job is not in progress"),
-        "trickle_down_limit": _("%(number)s messages to this job wait already; its computer has not had them yet"),
+        "trickle_down_limit": _(
+            "%(number)s messages to this job are already waiting; its computer has not received them yet"
+        ),
         # Why a version cannot get another state (scheduler/engine/release_states.py, scheduler/releases/rollout.py)
         "test_not_possible": _("test is not possible: the state is %(state)s"),
         "release_not_possible": _("release is not possible: the state is %(state)s"),
@@ -74,7 +74,7 @@ MESSAGES: Final = declare(
         "batch_without_failures": _("Batch %(number)s has no failed jobs that can be submitted again."),
         "upload_gone": _("the upload is no longer here; upload it again"),
         "table_limit": _("the table is too long; the limit is %(nbytes)s bytes"),
-        "table_no_text": _("the table is not a text in UTF-8: %(reason)s"),
+        "table_no_text": _("the table is not UTF-8 text: %(reason)s"),
         "table_empty": _("the table is empty; its first line names the columns"),
         "too_many_jobs": _("more than %(number)s jobs"),
         "too_many_cells": _("%(number)s cells, but the first line names %(wanted)s columns"),
@@ -93,9 +93,9 @@ MESSAGES: Final = declare(
         "archive_path": _("not a path of at most %(number)s printable characters without spaces, \\ and :"),
         "archive_path_outside": _("its path leads out of the archive"),
         "file_limit": _("%(nbytes)s bytes; the limit is %(most_nbytes)s"),
-        "no_utf8": _("not a text in UTF-8: %(reason)s"),
+        "no_utf8": _("not UTF-8 text: %(reason)s"),
         "app_closed": _("%(app)s takes no more jobs"),
-        "request_id_used": _("was used for another submission; give this one an id of its own"),
+        "request_id_used": _("was used for another submission; give this one a different id"),
         "no_stored_file": _(
             "there is no stored file %(name)s; upload it over the REST API, or use manage.py store_file"
         ),
@@ -114,13 +114,13 @@ MESSAGES: Final = declare(
         "no_size_class": _("the app has %(number)s size classes, and they are numbered from 0"),
         "no_size_classes": _("jobs of this app have no size classes; operators set their number"),
         "target_given": _("%(name)s is given, too; a job has one target"),
-        "no_target": _("there is no %(kind)s of the number %(number)s"),
+        "no_target": _("there is no %(kind)s with the number %(number)s"),
         "target_computer": _("computer"),
         "target_person": _("volunteer"),
         "target_team": _("team"),
-        "no_such_version": _("the app has no version of the number %(number)s that computers get"),
+        "no_such_version": _("the app has no version with the number %(number)s that computers get"),
         "nobody_to_reach": _("no computer of this target has asked for work within %(days)s days"),
-        "too_many_made": _("one for each computer makes %(number)s jobs; the limit is %(most)s"),
+        "too_many_made": _("one for each computer would be %(number)s jobs; the limit is %(most)s"),
         "no_credit": _("not a number from 0 to %(most)s"),
         "no_command_line": _("not a line of at most 2000 characters"),
         "no_name": _("not a name of %(rule)s"),
@@ -136,9 +136,9 @@ MESSAGES: Final = declare(
         "host_not_allowed": _(
             "computers may not fetch files from %(host)s; an operator can add it to REMOTE_INPUT_HOSTS"
         ),
-        "open_name_twice": _("%(name)s: the job has the file %(other)s, and only one of them could be there"),
+        "open_name_twice": _("%(name)s: the job also has the file %(other)s, and only one of them can exist"),
         "named_as_output": _("%(name)s: outputs of the job %(job)s have such names, and computers would mix them up"),
-        "open_name_taken": _("%(name)s: BOINC has a file of this name there itself"),
+        "open_name_taken": _("%(name)s: BOINC has its own file with this name there"),
         "disk_bound_limit": _("%(nbytes)s bytes, but the input files alone have %(inputs_nbytes)s"),
         "no_md5": _("not 32 lower-case hexadecimal digits"),
         "name_or_content": _("give either the name of a stored file, a content, or a url"),
@@ -147,14 +147,14 @@ MESSAGES: Final = declare(
             "has one of the characters %(characters)s or options %(options)s, which would not reach the container"
         ),
         "container_command_limit": _("more than %(nbytes)s bytes, which is all that containers get"),
-        "container_settings_remote": _("must be stored here, as it is looked at"),
+        "container_settings_remote": _("must be stored here, because it is checked"),
         "container_no_toml": _("not TOML: %(reason)s"),
         "container_setting_unknown": _("not allowed here: it could leave the container. Allowed: %(names)s"),
         "container_setting_value": _(
-            "not what it may be: workdir is an absolute path, use_gpu true or false, verbose 0 to %(most)s"
+            "not allowed: workdir is an absolute path, use_gpu true or false, verbose 0 to %(most)s"
         ),
         "no_text": _("not a text of at most %(number)s characters"),
-        "half_a_character": _("not a text: it has half of a character"),
+        "half_a_character": _("not valid text: it has half of a character"),
         "no_boolean": _("neither true nor false"),
     }
 )

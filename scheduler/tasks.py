@@ -1,4 +1,4 @@
-"""Background tasks of the project server; each may run twice, or beside another run of itself."""
+"""Background tasks of the project server; each may run twice, or alongside another run of itself."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from scheduler.rpc import trickles
 from scheduler.submission import batches, drafts
 
 FINISH_SECS: Final = 600
-"""Well below the time (CELERY_TASK_TIME_LIMIT) after which a task is killed, and what it did is undone."""
+"""Well below the time (CELERY_TASK_TIME_LIMIT) after which a task is killed, and its changes are rolled back."""
 
 
 @shared_task
 def transition() -> None:
-    """Time results out, make further ones, and pass workunits on."""
+    """Time results out, create further ones, and move workunits on."""
     transitioner.run(database_now())
 
 
 @shared_task(soft_time_limit=FINISH_SECS)
 def finish() -> None:
-    """Keep what finished workunits found. A function of an app that hangs is interrupted."""
+    """Assimilate finished workunits. A function of an app that hangs is interrupted."""
     now = database_now()
     if assimilator.run(now, monotonic() + assimilator.BEGIN_SECS):
         transitioner.run(now)
@@ -60,7 +60,7 @@ def delete_leftovers() -> None:
 
 @shared_task
 def archive() -> None:
-    """End batches and results whose time is over, purge what was finished long enough ago, forget old drafts."""
+    """End batches and results whose time is over, purge what was finished long enough ago, discard old drafts."""
     now = database_now()
     batches.expire(now)
     unsendable.run(now)
@@ -77,11 +77,11 @@ def take_size_census() -> None:
 
 @shared_task
 def top_up() -> None:
-    """Demo: keep a few jobs in the queue."""
+    """Keep a few jobs in the queue, for the demo."""
     demo.top_up(database_now())
 
 
 @shared_task(soft_time_limit=trickles.TASK_SECS)
 def handle_trickles() -> None:
-    """Hand the messages of running jobs to the functions of their apps. One that hangs is interrupted."""
+    """Pass the messages of running jobs to the functions of their apps. One that hangs is interrupted."""
     trickles.handle_waiting(database_now(), monotonic() + trickles.BEGIN_SECS)

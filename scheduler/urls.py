@@ -1,4 +1,4 @@
-"""Addresses of the project server, below /project/; the front page too where there is no account manager."""
+"""URLs of the project server, below /project/, and the front page if there is no account manager."""
 
 from django.conf import settings
 from django.urls import URLPattern, URLResolver, path, re_path
@@ -19,7 +19,7 @@ from scheduler.submission import views as submission_views
 urlpatterns: list[URLPattern | URLResolver] = [
     path("project/", master_page.master_page, name="project_page"),
     path("project/download/<str:name>", download, name="download"),
-    # As BOINC's servers spread files over folders
+    # In folders, as on BOINC's servers
     re_path(r"^project/download/[0-9a-f]{1,8}/(?P<name>[^/]+)$", download),
     path("project/batches/", submission_views.batch_list, name="batches"),
     path("project/batches/new/", draft_views.new_batch, name="new_batch"),

@@ -1,1 +1,1 @@
-"""What a volunteer's tasks of one app earned, by day. Histories know the apps of this site's own project alone."""
+"""What a volunteer's tasks of one app earned, by day. Only this site's own project has app histories."""

@@ -13,9 +13,9 @@ _BEFORE_ALL: Final = (dt.date.min, 0)
 
 
 class AppWork(NamedTuple):
-    """What a computer's tasks of the app earned in a step, which begins at ``start``.
+    """What a computer's tasks of the app earned in one step (day, week or month), which begins at ``start``.
 
-    Credit and seconds are in millionths. ``host_id``: 0 for computers that are not known any more.
+    Credit and seconds are in millionths. ``host_id`` is 0 for computers that are no longer known.
     """
 
     start: dt.date
@@ -29,12 +29,12 @@ class AppWork(NamedTuple):
 
     @property
     def amounts(self) -> tuple[int, ...]:
-        """The six amounts, in the order of a history."""
+        """Return the six amounts, in the order of a history."""
         return self[2:]
 
 
 class AppDays(NamedTuple):
-    """Which tasks: a volunteer's, of an app, on the days from ``first`` to ``last``; on one computer if it is given."""
+    """Select a volunteer's tasks of an app on the days from ``first`` to ``last``, optionally on one computer only."""
 
     user_id: int
     app_id: int
@@ -47,18 +47,18 @@ class AppDays(NamedTuple):
         return {"user": self.user_id, "app": self.app_id, "host": self.host_id, "first": self.first, "last": self.last}
 
 
-def read_steps(wanted: AppDays, step: str) -> list[AppWork]:
-    """The sums of each ``step`` (day, week, month) and computer, in the order of time. One statement."""
+def read_steps(selection: AppDays, step: str) -> list[AppWork]:
+    """Return the sums for each ``step`` (day, week, month) and computer, in order of time. One statement."""
     if step == "day":
-        return read_days(wanted, None)
-    return _read(sql.STEPS, {**wanted._params, "step": step})
+        return read_days(selection, None)
+    return _read(sql.STEPS, {**selection._params, "step": step})
 
 
-def read_days(wanted: AppDays, limit: int | None, after: tuple[dt.date, int] | None = None) -> list[AppWork]:
-    """The first ``limit`` days and computers (None: all) after one of them, in their order. One statement."""
+def read_days(selection: AppDays, limit: int | None, after: tuple[dt.date, int] | None = None) -> list[AppWork]:
+    """Return up to ``limit`` days and computers (None: all), in order, starting after ``after``. One statement."""
     after_day, after_host = after or _BEFORE_ALL
     place = {"after_day": after_day, "after_host": after_host, "limit": limit}
-    return _read(sql.DAYS, {**wanted._params, **place})
+    return _read(sql.DAYS, {**selection._params, **place})
 
 
 def _read(statement: str, params: dict[str, Any]) -> list[AppWork]:
@@ -68,7 +68,7 @@ def _read(statement: str, params: dict[str, Any]) -> list[AppWork]:
 
 
 def read_apps() -> list[tuple[int, str]]:
-    """The apps of this site's own project, with their names. One statement."""
+    """Return the apps of this site's own project, with their names. One statement."""
     with connection.cursor() as cursor:
         cursor.execute(sql.APPS)
         return [(pk, name) for pk, name in cursor.fetchall()]

@@ -10,10 +10,10 @@ from credit.engine.states import Outcome
 
 MAX_RUN_SECS: Final = 1e11
 MOST_MICRO: Final = 9 * 10**18
-"""The most that a sum of 1e-6 credits or seconds may be: what a bigint holds."""
+"""The maximum of a sum, in millionths of a credit or second: it must fit into a bigint."""
 RUN_SECS: Final = f"""(CASE WHEN r.elapsed_secs >= {MIN_ELAPSED_SECS:.6f} THEN greatest(0, least(r.elapsed_secs,
     {MAX_RUN_SECS:.0f}, extract(epoch FROM r.received_at - r.sent_at)::float8)) ELSE 0 END)"""
-"""The run time of a result ``r``. No job runs longer than it was out, whatever is reported."""
+"""The run time of a result ``r``: at most the time between sending and report, whatever was reported."""
 _ON_GPU: Final = f"r.processor_type <> '{ProcessorType.CPU}' AS on_gpu"
 _GRANTED_ON: Final = "(coalesce(r.granted_at, r.received_at) AT TIME ZONE 'UTC')::date"
 _REPORTED_ON: Final = "(r.received_at AT TIME ZONE 'UTC')::date"
@@ -26,10 +26,10 @@ SELECT {{columns}}, {_ON_GPU}, {_GRANTED_ON} AS day,
 SELECT {{columns}}, {_ON_GPU}, {_REPORTED_ON}, 0, {RUN_SECS},
        (r.outcome = {Outcome.SUCCESS.value})::int, (r.outcome <> {Outcome.SUCCESS.value})::int
   FROM {{results}} WHERE {{of}} AND {_REPORTED_ON} BETWEEN {{first}} AND {{last}}"""
-"""Of results ``r``: the credit of each on the UTC day of the grant, and its run time and outcome on that of the report.
+"""For results ``r``: credit on the UTC day of the grant; run time and outcome on the UTC day of the report.
 
-Credit granted while it ran is of the day of the grant at its end, or of the report if there is none. What the computer
-reported as a success counts as one, whatever the validator says later.
+Partial credit belongs to the day of the final grant, or of the report if there is none. A result that the computer
+reported as a success counts as a success, whatever the validator decides later.
 """
 
 _MINE: Final = "r.user_id = %(user)s AND r.app_id = %(app)s AND (%(host)s::bigint IS NULL OR r.host_id = %(host)s)"
@@ -69,7 +69,8 @@ SELECT user_id, app_id, host_id, day, on_gpu, sum(credit), sum(elapsed_secs), su
     ON CONFLICT (user_id, app_id, day, host_id, on_gpu) DO UPDATE
    SET credit = a.credit + excluded.credit, elapsed_secs = a.elapsed_secs + excluded.elapsed_secs,
        nsucceeded = a.nsucceeded + excluded.nsucceeded, nfailed = a.nfailed + excluded.nfailed"""
-"""Adds tasks to their days as they are archived: ``counted`` has their user_id, app_id, host_id and columns as JSON."""
+"""Adds tasks to their days when they are archived: ``counted`` has their user_id, app_id, host_id and columns as JSON.
+"""
 MERGE: Final = """
   WITH moved AS (
 DELETE FROM credit_archivedday WHERE host_id = %(older)s
@@ -80,4 +81,4 @@ SELECT user_id, app_id, %(newer)s, day, on_gpu, credit, elapsed_secs, nsucceeded
     ON CONFLICT (user_id, app_id, day, host_id, on_gpu) DO UPDATE
    SET credit = a.credit + excluded.credit, elapsed_secs = a.elapsed_secs + excluded.elapsed_secs,
        nsucceeded = a.nsucceeded + excluded.nsucceeded, nfailed = a.nfailed + excluded.nfailed"""
-"""One statement: what a purge adds to the older computer's days in the meantime is moved with them, not lost."""
+"""One statement, so that whatever a purge adds to the older computer's days meanwhile is moved too, not lost."""

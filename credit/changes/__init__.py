@@ -1,1 +1,1 @@
-"""Changes of settings that change credit: their previews, resetting a version's statistics, and what a change did."""
+"""Changes of settings that affect credit: their previews, resets of a version's statistics, and measured effects."""

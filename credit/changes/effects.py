@@ -1,4 +1,4 @@
-"""What a change of settings did: an app's credit before and after it, measured from results."""
+"""The effects of changed settings: an app's credit before and after a change, measured from results."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from portal.models import Change
 from portal.templatetags.display import localised
 
 MEASURED: Final = dt.timedelta(days=7)
-"""Before and after a change; less where another change of the app's credit is nearer."""
+"""Measured before and after a change; less if another change of the app's credit is closer."""
 MAX_WORKUNITS: Final = 50_000
 _FRESH_SECS: Final = 600
 _FLOPS: Final = 1e12
-"""Credit is given per this many FLOPs estimated."""
+"""The unit of ``per_flops``: credit is shown per this many estimated FLOPs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """A version's grants before, or after: ``per_flops`` with its tenth and ninetieth percentile."""
+    """A version's grants before or after a change: ``per_flops`` with its 10th and 90th percentiles."""
 
     ngranted: int
     per_day: float
@@ -38,8 +38,8 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """``version`` None: volunteers' own programs."""
+class VersionEffect:
+    """A version's grants before and after a change; ``version`` None: volunteers' own programs."""
 
     version: int | None
     name: str
@@ -49,15 +49,16 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Effects:
-    """``until``: the end of what was measured, now if the time after the change is not over.
+    """The measured effects of a change.
 
-    ``is_part``: there were more workunits than are read, so sums over the time are not known.
+    ``until``: the end of the measured time; now if the time after the change is not over yet. ``is_part``: there were
+    more workunits than are read, so sums over the whole time are unknown.
     """
 
     since: dt.datetime
     until: dt.datetime
     is_over: bool
-    rows: list[Row]
+    rows: list[VersionEffect]
     is_part: bool = False
 
     def as_json(self) -> dict[str, Any]:
@@ -66,7 +67,7 @@ class Effects:
     @classmethod
     def of_json(cls, stored: dict[str, Any]) -> Effects:
         rows = [
-            Row(
+            VersionEffect(
                 row["version"],
                 row["name"],
                 Side(**row["before"]) if row["before"] else None,
@@ -79,7 +80,7 @@ class Effects:
 
 
 def measure(app: App, change: Change, now: dt.datetime) -> Effects:
-    """Read the grants on both sides of a change."""
+    """Measure the grants before and after a change."""
     at = change.timestamp
     others = credit_changes(app.pk).exclude(pk=change.pk)
     earlier = others.filter(timestamp__lte=at, timestamp__gt=at - MEASURED).order_by("timestamp").last()
@@ -90,7 +91,7 @@ def measure(app: App, change: Change, now: dt.datetime) -> Effects:
     (before, is_part_before), (after, is_part_after) = _granted(app, since, at), _granted(app, at, until)
     versions = {version.pk: version for version in app.versions.select_related("app", "platform")}
     rows = [
-        Row(version, _name(versions.get(version or 0)), before.get(version), after.get(version))
+        VersionEffect(version, _name(versions.get(version or 0)), before.get(version), after.get(version))
         for version in sorted({*before, *after}, key=lambda pk: (pk is None, pk or 0))
     ]
     return Effects(since, until, now >= end, rows, is_part_before or is_part_after)
@@ -101,7 +102,7 @@ def _name(version: AppVersion | None) -> str:
 
 
 def _granted(app: App, since: dt.datetime, until: dt.datetime) -> tuple[dict[int | None, Side], bool]:
-    """By version, and whether only the newest workunits were read."""
+    """Return the grants by version, and whether only the newest workunits were read."""
     days = (until - since) / dt.timedelta(days=1)
     if days <= 0:
         return {}, False
@@ -116,7 +117,7 @@ def _granted(app: App, since: dt.datetime, until: dt.datetime) -> tuple[dict[int
 
 
 def measure_recent(now: dt.datetime) -> int:
-    """Once a day: keep what recent changes did, before results are deleted; how many. Safe to repeat."""
+    """Store the effects of recent changes before results are deleted; return how many. Daily; safe to repeat."""
     count = 0
     for app in App.objects.order_by("pk"):
         for change in credit_changes(app.pk).filter(timestamp__gte=now - MEASURED - dt.timedelta(days=2)):
@@ -127,7 +128,7 @@ def measure_recent(now: dt.datetime) -> int:
 
 
 def section(change: Change) -> Section | None:
-    """The part of a change's page that says what it did; None for one that changed no credit."""
+    """Build the part of a change's page that describes its effects; None if it did not affect credit."""
     app = _app_of(change)
     if app is None or not credit_changes(app.pk).filter(pk=change.pk).exists():
         return None
@@ -145,7 +146,7 @@ def section(change: Change) -> Section | None:
 
 
 def _measured_lately(app: App, change: Change) -> Effects:
-    """Measured within the last ten minutes: it reads many results."""
+    """Measure, or reuse a measurement from the last ten minutes, because many results are read."""
     key = f"effects-of-change-{change.pk}-{change.timestamp.timestamp()}"
     effects = cache.get(key)
     if effects is None:
@@ -164,7 +165,7 @@ def _app_of(change: Change) -> App | None:
 
 
 def sentence(effects: Effects) -> str:
-    """The whole in a sentence."""
+    """Summarise the effects in a sentence."""
     before = _whole([row.before for row in effects.rows])
     after = _whole([row.after for row in effects.rows])
     if after is None:
@@ -198,7 +199,7 @@ def sentence(effects: Effects) -> str:
 
 
 def _whole(sides: list[Side | None]) -> tuple[float, float, int] | None:
-    """Over all versions: credit per FLOPs, credit a day, results."""
+    """Return totals over all versions: credit per FLOPs, credit per day, number of results."""
     there = [side for side in sides if side is not None]
     if not there:
         return None

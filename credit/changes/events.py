@@ -1,4 +1,4 @@
-"""Marks in charts of credit: when a setting of an app or its versions changed that changes credit."""
+"""Markers in charts of credit: changes of app or version settings that affect credit."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from portal.models import Change
 
 
 def credit_changes(app_id: int | None) -> QuerySet[Change]:
-    """Changes of credit of an app and its versions, or of all apps, oldest first."""
+    """Return the changes that affect credit, of one app and its versions or of all apps, oldest first."""
     kinds = ContentType.objects.get_for_models(App, AppVersion)
     of_app = Q(content_type=kinds[App], changes__has_any_keys=sorted(fields.OF_APPS))
     of_version = Q(content_type=kinds[AppVersion]) & (
@@ -33,7 +33,7 @@ def credit_changes(app_id: int | None) -> QuerySet[Change]:
 
 
 def events(app_id: int | None, since: dt.datetime, until: dt.datetime) -> list[Event]:
-    """The changes to mark in charts of the credit of an app, or of all apps, oldest first. A few statements.
+    """Return the changes to mark in charts of credit, of one app or of all apps, oldest first. A few statements.
 
     Labels name no person and no reason, so volunteers may see them; links are for operators.
     """
@@ -44,11 +44,11 @@ def events(app_id: int | None, since: dt.datetime, until: dt.datetime) -> list[E
 
 
 def label(change: Change) -> str:
-    """What was changed, in a line."""
+    """Summarise a change in a line."""
     if (change.additional_data or {}).get(OPERATION_KEY) == OPERATION:
         what = gettext("statistics restored") if change.undoes_id else gettext("statistics reset")
     else:
-        # Others that were saved with them are not for volunteers, and explain no step in a curve.
+        # Other fields saved at the same time are not for volunteers, and explain no step in a curve.
         lines = (line for line in lines_of(change) if line.name in fields.OF_APPS | fields.OF_VERSIONS)
         what = "; ".join(f"{line.label}: {line.before} → {line.after}" for line in lines)
     return f"{change.object_repr}: {what}"

@@ -1,4 +1,4 @@
-"""Which settings change credit."""
+"""The settings that affect credit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Final
 
 from credit.previews.settings import APP_FIELDS, VERSION_FIELDS
 
-# Those besides decide which jobs are done, or at which peak FLOPS: no replay of past jobs can show what they do.
+# These decide which jobs are done, or their peak FLOPS: no replay of past jobs can show their effect.
 OF_APPS: Final = frozenset({*APP_FIELDS, "min_replication_chance", "adaptive_replication"})
 OF_VERSIONS: Final = frozenset({*VERSION_FIELDS, "avg_ncpus", "gpu_usage"})
 PREVIEWED: Final = frozenset({*APP_FIELDS, *VERSION_FIELDS})

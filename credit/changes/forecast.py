@@ -1,4 +1,4 @@
-"""The step before a change of an app or a version: its preview, and which one was seen."""
+"""The preview step before a change of an app or version, and a record of the preview that was seen."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Reset a version's statistics, and its computers' records of it; or put back those of before.
+"""Reset the statistics of a version and of its computers, or restore earlier ones.
 
-Both replace the statistics and keep the ones before, so each can be undone like any other change.
+Both keep the statistics that they replace, so each can be undone like any other change.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _MAX_TRIES: Final = 20
 
 
 class _NewRecordsError(Exception):
-    """Others have locked records that came while these were locked."""
+    """Others have locked records that were created while these were being locked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +49,12 @@ class _Statistics:
 
 
 def proposal(version: AppVersion) -> Proposal:
-    """To start again."""
+    """Build the proposal of a reset."""
     return Proposal(model=AppVersion._meta.label, pk=version.pk, operation=OPERATION)
 
 
 def _proposed(proposal: Proposal) -> _Statistics:
-    """The statistics of the snapshot to be put back; nothing for a reset."""
+    """Return the statistics of the snapshot to restore; none for a reset."""
     if proposal.subject is None:
         return _Statistics()
     snapshot = StatisticsSnapshot.objects.get(pk=proposal.subject)
@@ -62,7 +62,7 @@ def _proposed(proposal: Proposal) -> _Statistics:
 
 
 def _records_with_statistics(version: AppVersion) -> QuerySet[HostAppVersion]:
-    """The records that `sql.KEEP_RECORDS` keeps."""
+    """Return the records that `sql.KEEP_RECORDS` keeps."""
     return HostAppVersion.objects.filter(Q(pfc_n__gt=0) | Q(clean_pfc_n__gt=0) | Q(et_n__gt=0), app_version=version)
 
 
@@ -106,10 +106,10 @@ def _notes(version: AppVersion, proposal: Proposal) -> list[str]:
 
 
 def _lock(proposal: Proposal) -> None:
-    """Records by id, then the version, as validators do; never a record while the version is held.
+    """Lock records by id, then the version, as validators do; never wait for a record while holding the version.
 
-    If another transaction has a record that came meanwhile, it may wait for the version: it gets it, and all is locked
-    again.
+    If another transaction holds a newly created record, it may be waiting for the version. So the version is released,
+    and everything is locked again.
     """
     for _try in range(_MAX_TRIES):
         with suppress(_NewRecordsError), transaction.atomic(), connection.cursor() as cursor:
@@ -126,7 +126,10 @@ def _lock(proposal: Proposal) -> None:
 
 
 def _carry_out(version: AppVersion, proposal: Proposal) -> Change | None:
-    """In the caller's transaction, which has the records and the version locked; None: there is nothing to reset."""
+    """Apply the proposal in the caller's transaction, which has locked the records and the version.
+
+    Return None if there is nothing to reset.
+    """
     proposed = _proposed(proposal)
     before = _Statistics(*(getattr(version, name) for name in _NAMES))
     if proposal.subject is None and before == proposed and not _records_with_statistics(version).exists():

@@ -1,4 +1,4 @@
-"""The statements of changes. Records of computers are locked by id, as validators lock them, and before the version."""
+"""SQL of resets and their effects. Records of computers are locked by id, then the version, as validators do."""
 
 from __future__ import annotations
 
@@ -25,12 +25,13 @@ _COUNTS: Final = {"pfc_n", "clean_pfc_n", "waiting_pfc_n", "recent_pfc_n", "et_n
 
 LOCK_RECORDS: Final = "SELECT id FROM credit_hostappversion WHERE app_version_id = %s ORDER BY id FOR NO KEY UPDATE"
 LOCK_VERSION: Final = "SELECT FROM credit_appversion WHERE id = %s FOR NO KEY UPDATE"
-# With the version locked: LockNotAvailable if others have a record that came meanwhile; they may wait for the version.
+# With the version locked. LockNotAvailable if others hold a newly created record; they may be waiting for the version.
 LOCK_NEW_RECORDS: Final = f"{LOCK_RECORDS} NOWAIT"
-# With these and the version locked. Others may have newer ones, which have no sample: passes need the version for that.
+# With these and the version locked. Others may hold newer records, but without samples: passes need the version for
+# that.
 READ_LOCKED_RECORDS: Final = f"{LOCK_RECORDS} SKIP LOCKED"
 
-# Locks nothing: the records are locked. Those without a sample have nothing to keep.
+# Locks nothing: the records are already locked. Those without samples have nothing to keep.
 KEEP_RECORDS: Final = f"""
 INSERT INTO credit_hostrecordsnapshot (snapshot_id, record_id, {", ".join(_COLUMNS)})
 SELECT %s, id, {", ".join(_COLUMNS)} FROM credit_hostappversion
@@ -40,13 +41,13 @@ EMPTY_RECORDS: Final = f"""
 UPDATE credit_hostappversion SET {", ".join(f"{name} = {0 if name in _COUNTS else 'NULL'}" for name in _COLUMNS)}
  WHERE id = ANY (%s)"""
 
-# Records that came, or were joined with another, since the snapshot are not in it.
+# Records created or merged since the snapshot are not in it.
 RESTORE_RECORDS: Final = f"""
 UPDATE credit_hostappversion h SET {", ".join(f"{name} = s.{name}" for name in _COLUMNS)}
   FROM credit_hostrecordsnapshot s WHERE s.snapshot_id = %s AND s.record_id = h.id"""
 
-# What an app's versions were granted between two times, by results of the newest workunits that were there at the end.
-# Locks nothing. The limit bounds the cost where there are millions of them; the last column: it left out some.
+# What an app's versions were granted between two times, from the results of the newest workunits at its end. Locks
+# nothing. The limit bounds the cost if there are millions; the last column says whether some were left out.
 GRANTED: Final = """
 WITH recent AS (
   SELECT id, fpops_est, created_at FROM credit_workunit

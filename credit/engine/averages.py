@@ -1,7 +1,7 @@
 """Running averages, with and without variance (credit document, "Computing averages").
 
-The first N samples count evenly, later ones with a constant weight A, so that an average follows changes. A
-sample after the first counts at most X times the average so far. A value that was never measured is None, never 0.
+The first N samples count evenly; later ones have a constant weight A, so the average follows changes. A sample after
+the first counts at most X times the average so far. A value that was never measured is None, never 0.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from typing import Final
 
 SAMPLE_LIMIT: Final = 1e150
-"""Samples from here on are refused: their squares, which variances add up, must stay finite."""
+"""Samples of this size or more are refused: their squares, which variances sum up, must stay finite."""
 
 
 @dataclass(frozen=True, slots=True)
 class AverageRules:
     """How samples become an average.
 
-    ``even_samples`` of them count evenly, later ones with ``weight``; each but the first counts at most ``limit``
+    The first ``even_samples`` count evenly, later ones with ``weight``; each but the first counts at most ``limit``
     times the average so far. The document suggests 10, 0.01 and 10 for hosts, 100, 0.001 and 100 for versions.
     """
 
@@ -34,10 +34,10 @@ class Average:
     avg: float | None = None
 
     def add(self, sample: float, rules: AverageRules, usual: float = 0.0) -> None:
-        """Takes one sample in. One that is negative, not a number or beyond ``SAMPLE_LIMIT`` changes nothing.
+        """Add a sample. One that is negative, not a number or beyond ``SAMPLE_LIMIT`` changes nothing.
 
-        The cap is ``limit`` times this average, or ``limit`` times ``usual`` (what others' samples are) if that is
-        more: from a first sample of next to nothing, the average would otherwise take thousands of samples to recover.
+        A sample is capped at ``limit`` times this average or ``usual`` (others' typical sample), whichever is greater:
+        after a first sample close to zero, the average would otherwise need thousands of samples to recover.
         """
         if not 0 <= sample < SAMPLE_LIMIT:
             return
@@ -57,7 +57,7 @@ class Average:
             self.avg = avg + rules.weight * (sample - avg)
 
     def join(self, other: Average, rules: AverageRules, usual: float = 0.0) -> None:
-        """Takes in the samples of another average, as if each were their mean; ``usual`` as of ``add``."""
+        """Add the samples of another average, as if each equalled its mean; for ``usual`` see ``add``."""
         if not other.n or other.avg is None:
             return
         if not self.n or self.avg is None:
@@ -74,7 +74,7 @@ class Average:
 class AverageWithVariance:
     """The average ``avg`` and variance ``var`` of ``n`` samples; None before the first.
 
-    ``q`` is the sum of squared deviations while samples count evenly, and stays as it is afterwards.
+    ``q`` is the sum of squared deviations while samples count evenly, and is constant afterwards.
     """
 
     n: int = 0
@@ -83,7 +83,7 @@ class AverageWithVariance:
     q: float = 0.0
 
     def add(self, sample: float, rules: AverageRules) -> None:
-        """Takes one sample in; see ``Average.add``."""
+        """Add a sample; see ``Average.add``."""
         if not 0 <= sample < SAMPLE_LIMIT:
             return
         avg = self.avg

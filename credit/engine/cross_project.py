@@ -1,6 +1,5 @@
-"""The central server's rule: factors of versions, averaged over projects. Pure.
-
-Credit document, "Cross-project version normalization".
+"""The central server's rule: version factors averaged over projects (credit document, "Cross-project version
+normalization"). Pure.
 """
 
 from __future__ import annotations
@@ -16,17 +15,17 @@ from credit.engine.recent_credit import decayed
 from credit.engine.rules import Rules
 
 MAX_FACTORS: Final = 1_000
-"""Of one list of averages."""
+"""The limit on factors in a list of averages."""
 MIN_SCALE: Final = 1e-4
 MAX_SCALE: Final = 100.0
-"""Factors beyond these are taken for faults: a GPU version is about ten times less efficient than one for CPUs."""
+"""Factors beyond this are treated as faults: a GPU version is about ten times less efficient than a CPU version."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExportedVersion:
     """A version as its project exports it.
 
-    ``pfc_scale`` 0: it has none yet. ``expavg_credit``: credits a day as of ``expavg_time`` (Unix time).
+    ``pfc_scale`` is 0 if it has none yet. ``expavg_credit``: credits a day as of ``expavg_time`` (Unix time).
     ``is_received``: its factor came from a central server.
     """
 
@@ -47,7 +46,7 @@ class ExportedVersion:
 class Factor:
     """An average factor; ``plan_class`` None: of all versions for this type of processor.
 
-    ``expavg_credit``: the weights' sum, credits a day. ``nprojects``, ``nversions``: how many it is the average of.
+    ``expavg_credit``: the sum of the weights, in credits a day. ``nprojects``, ``nversions``: how many were averaged.
     """
 
     processor_type: str
@@ -59,9 +58,9 @@ class Factor:
 
 
 def versions_that_count(versions: Iterable[ExportedVersion]) -> list[ExportedVersion]:
-    """One project's versions above their sample threshold, from apps that have such versions for both CPUs and GPUs.
+    """Return a project's versions above their sample threshold, from apps with such versions for both CPUs and GPUs.
 
-    Only in these does a factor say how efficient a version is beside the other kind. One that was received adds
+    Only in these apps does a factor compare a version's efficiency with the other kind's. A received factor adds
     nothing new.
     """
     apps: dict[str, list[ExportedVersion]] = defaultdict(list)
@@ -77,10 +76,10 @@ def versions_that_count(versions: Iterable[ExportedVersion]) -> list[ExportedVer
 
 
 def average_factors(projects: Iterable[Sequence[ExportedVersion]], now: float) -> list[Factor]:
-    """The mean factor of each type of processor and of each of its plan classes, weighted by recent average credit.
+    """Average the factors of each type of processor and of each of its plan classes, weighted by recent average credit.
 
-    Versions without recent credit have no weight. What has none at all is left out. Of more than `MAX_FACTORS`, those
-    of types as a whole are kept first, then those of plan classes that most projects have.
+    Versions without recent credit have no weight, and groups without any are left out. If there are more than
+    `MAX_FACTORS`, those of whole processor types are kept first, then those of plan classes that most projects have.
     """
     groups: dict[tuple[str, str | None], list[tuple[int, float, float]]] = defaultdict(list)
     for number, versions in enumerate(projects):
@@ -95,7 +94,7 @@ def average_factors(projects: Iterable[Sequence[ExportedVersion]], now: float) -
         if total > 0:
             scales = [scale for _, scale, _ in rows]
             mean = fsum(scale * credit for _, scale, credit in rows) / total
-            # Rounding may bring it beyond them, far beyond where credit is next to nothing.
+            # Rounding can exceed the limits, by far where credit is tiny.
             scale = min(max(mean, min(scales)), max(scales))
             nprojects = len({number for number, _, _ in rows})
             factors.append(Factor(processor_type, plan_class, scale, total, nprojects, len(rows)))
@@ -108,6 +107,6 @@ def _place(factor: Factor) -> tuple[str, bool, str]:
 
 
 def factor_for(factors: Iterable[Factor], processor_type: str, plan_class: str) -> Factor | None:
-    """S(V): that of the version's plan class, else that of its type of processor."""
+    """Return S(V): the factor of the version's plan class, else of its type of processor."""
     of_type = {factor.plan_class: factor for factor in factors if factor.processor_type == processor_type}
     return of_type.get(plan_class) or of_type.get(None)

@@ -23,7 +23,7 @@ _FAILED_SANITY_CHECK: Final = (ClaimRule.ABOVE_BOUND, ClaimRule.IMPOSSIBLE)
 
 @dataclass(slots=True)
 class Decision:
-    """The grant of a workunit's valid results, and the claim of each, in the order of the input."""
+    """The grant for a workunit's valid results, and each one's claim, in the order of the input."""
 
     grant: Grant
     claims: list[Explanation]
@@ -36,7 +36,7 @@ def decide_set(
     invalid: Sequence[HostVersionFacts | None],
     now: float,
 ) -> Decision:
-    """Decides a workunit that just got its canonical result.
+    """Decide a workunit that has just got its canonical result.
 
     ``valid`` are its valid results (at least one), ``invalid`` the records of those found wrong. Changes the records
     and collects the versions' samples and grants. A result gets ``grants.due(decision.grant, result)``.
@@ -62,7 +62,7 @@ def decide_late(
     canonical_credit: float,
     now: float,
 ) -> Decision:
-    """Results that came after their workunit was decided: they get its grant; claims only feed the statistics.
+    """Decide results that came after their workunit was decided: they get its grant; claims only feed the statistics.
 
     The claims are by the third system's rules, or the app's own, as in ``decide_set``.
     """
@@ -76,7 +76,7 @@ def decide_late(
 def count_only_invalid(
     app: AppFacts, workunit: WorkunitFacts, invalid: Sequence[HostVersionFacts | None], now: float
 ) -> None:
-    """Results found wrong, of a workunit that has no canonical result (yet)."""
+    """Count results found wrong, for a workunit that has no canonical result (yet)."""
     for record in invalid:
         if record is not None:
             count_invalid(record, now, workunit.delay_bound_secs, app.rules)
@@ -94,7 +94,7 @@ def _count_validity(
     rules = app.rules
     is_unreplicated = workunit.target_nresults == 1 and app.target_nresults > 1
     if rules.trusts_every_comparison and (is_late or len(valid) > 1):
-        is_unreplicated = False  # it was compared all the same
+        is_unreplicated = False  # it was compared nevertheless
     for result in valid:
         if result.host_version is not None:
             count_valid(result.host_version, now, workunit.delay_bound_secs, rules, is_unreplicated)
@@ -106,7 +106,7 @@ def _count_validity(
 def _claims(
     app: AppFacts, workunit: WorkunitFacts, valid: Sequence[ResultFacts], now: float
 ) -> tuple[list[Explanation], list[Explanation]]:
-    """The claims by the app's system, and those by CreditNew, which decide what gives a sample."""
+    """Return the claims by the app's system, and those by CreditNew, which decide what gives a sample."""
     if app.rules.claims_as_server:
         creditnew_claims = [deployed_claim(app, workunit, result) for result in valid]
     else:
@@ -126,9 +126,9 @@ def _update_statistics(
     granted: Grant,
     now: float,
 ) -> None:
-    """Updates the statistics by results whose claims have all been made.
+    """Update the statistics with results whose claims have all been made.
 
-    Versions have had the credit of trickle-up messages already.
+    Versions were already credited for trickle-up messages.
     """
     rules = app.rules
     claims_as_server, averages_claims = rules.claims_as_server, rules.averages_claims
@@ -145,5 +145,5 @@ def _update_statistics(
         if not averages_claims:
             version.grants.append((result.sent_at, due(granted, result)))
         elif claim.claimed_credit is not None:
-            # Uncut: one cheat can put millions into a version's recent average.
+            # Capped, because a single cheat could otherwise put millions into a version's recent average.
             version.grants.append((result.sent_at, max(0.0, claim.claimed_credit - result.partial_credit)))

@@ -1,7 +1,7 @@
-"""Why a result claimed and was granted what it was: the numbers that were used, kept with the result.
+"""Why a result claimed and was granted its credit: the numbers used, stored with the result.
 
-An ``Explanation`` holds exactly the numbers of a claim, so the claim can be computed again from it and told in plain
-words (``credit.pages.explanation_texts``). A ``Grant`` says by which rule claims became credit.
+An ``Explanation`` holds exactly the numbers of a claim, so the claim can be recomputed from it and explained in plain
+words (``credit.pages.explanation_texts``). A ``Grant`` says which rule turned claims into credit.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final
 class ClaimRule(IntEnum):
     """Which rule made a claim. The numbers are stored: never reuse one.
 
-    Those below 10 claim the default (``LEFT_OUT``: nothing); those up to ``ZERO_ELAPSED`` give no sample of PFC.
+    Rules below 10 claim the default (``LEFT_OUT``: nothing); those up to ``ZERO_ELAPSED`` give no sample of PFC.
     """
 
     UNKNOWN_PEAK = 0  # the speed of the devices is unknown
@@ -24,7 +24,7 @@ class ClaimRule(IntEnum):
     ZERO_ELAPSED = 4
     ANONYMOUS_DEFAULT = 5
     LEFT_OUT = 6  # deployed: version unknown, host known; no claim
-    OVERLONG = 7  # a run time longer than the job was out, which would claim more than the default
+    OVERLONG = 7  # a run time longer than the time between sending and report, which would claim more than the default
     UNSCALED_VERSION = 8  # published: the version has no scale yet, but the app's average is known; gives samples
     FIRST_JOBS = 9  # published: too few samples of the host at this peak
     ANONYMOUS_NORMALISED = 10
@@ -60,23 +60,23 @@ DEFAULT_RULES: Final = frozenset(
 
 
 class GrantRule(IntEnum):
-    """Which rule made a grant of the claims. The numbers are stored: never reuse one; all are below ``CUT``."""
+    """Which rule made a grant from the claims. The numbers are stored: never reuse one; all are below ``CUT``."""
 
     SINGLE_CLAIM = 1  # not replicated: the claim
     MEAN_OF_NORMAL = 2  # the mean of claims that are not approximate
     DEFAULT = 3  # no such claim: the default
     PEGGED_MEAN = 4  # deployed
     LATE_GETS_CANONICAL = 5
-    MINIMUM = 6  # first two systems: the least of the replicas' claims
+    MINIMUM = 6  # first two systems: the lowest of the replicas' claims
     FIXED = 7
-    PARTIAL = 8  # by a trickle
-    GIVEN = 10  # with the job, when it was submitted
+    PARTIAL = 8  # for a trickle-up message
+    GIVEN = 10  # set with the job when it was submitted
     SINGLE_AHEAD = 11  # not replicated, and more than the record's claims may exceed usual ones
-    UNCONFIRMED_PAIR = 12  # of pairs that nobody else confirmed in time: the least
-    UNCONFIRMED_SINGLE = 13  # another was to confirm it, and none did in time: no more than the default
-    OWN = 15  # for its submitter's own computers: nothing
-    CARRIED_OVER = 14  # by the server that the project moved from; opening balances have it
-    MEAN_OF_SCALED = 9  # no claim but approximate ones: the mean of those with both factors
+    UNCONFIRMED_PAIR = 12  # of pairs that nobody else confirmed in time: the lowest claim
+    UNCONFIRMED_SINGLE = 13  # not confirmed by another result in time: at most the default
+    OWN = 15  # for its submitter's own computers: no credit
+    CARRIED_OVER = 14  # by the server that the project moved from; used for opening balances
+    MEAN_OF_SCALED = 9  # all claims are approximate: the mean of those with both factors
 
 
 CUT: Final = 64
@@ -85,7 +85,7 @@ CUT: Final = 64
 
 @dataclass(slots=True)
 class Grant:
-    """The credit (Cobblestones) of a workunit, and how it came about."""
+    """A workunit's credit (Cobblestones), and how it was calculated."""
 
     credit: float
     rule: GrantRule
@@ -93,27 +93,27 @@ class Grant:
 
     @property
     def code(self) -> int:
-        """The value for the result's column ``grant_rule``."""
+        """Return the value for the result's column ``grant_rule``."""
         return self.rule + CUT if self.is_cut else int(self.rule)
 
 
 def grant_rule_of(code: int) -> tuple[GrantRule, bool]:
-    """The rule, and whether the maximum cut the grant, from the stored code; ValueError for an unknown code."""
+    """Decode a stored code into the rule and whether the maximum cut the grant; ValueError for an unknown code."""
     return GrantRule(code & ~CUT), bool(code & CUT)
 
 
 @dataclass(slots=True)
 class Explanation:
-    """One result's claim and the numbers it was made of; each but the last three is a column of the result.
+    """One result's claim and the numbers it was calculated from; all but the last three are columns of the result.
 
-    ``raw_pfc``: FLOPs before scaling, run time × peak FLOPS in the third system (None if impossible); of a result
-    with partial credit, the part after it. ``claimed_pfc`` = ``raw_pfc`` × the scales that are not None + the
-    partial credit, or the default; None if the result was left out. ``claimed_credit``: the same in Cobblestones.
-    ``version_scale``: the version's scale; the project's factor in the first two systems. The averages are those read
-    before the workunit moved anything; None where a record did not exist or a system does not use them.
-    ``elapsed_secs``: the run time used, after it was cut to the time between sending and receiving. ``fails_often``:
-    the host is on probation for its failures, not only because too little is known of it. ``room_jobs``: by how many
-    usual jobs it may exceed one (None: without a bound).
+    ``raw_pfc``: FLOPs before scaling, run time × peak FLOPS in the third system (None if impossible); for a result with
+    partial credit, the remaining part. ``claimed_pfc`` = ``raw_pfc`` × the scales that are not None + the partial
+    credit, or the default; None if the result was left out. ``claimed_credit``: the same in Cobblestones.
+    ``version_scale``: the version's scale; in the first two systems, the project's factor. The averages are those read
+    before the workunit changed anything; None if a record did not exist or the system does not use them.
+    ``elapsed_secs``: the run time used, cut to the time between sending and report. ``fails_often``: the host is on
+    probation for its failures, not only because too little is known of it. ``room_jobs``: how many usual jobs' credit
+    the claim may exceed a usual one by (None: unlimited).
     """
 
     claim_rule: ClaimRule

@@ -1,8 +1,8 @@
 """The engine's input, and the statistics that it updates.
 
-Times are Unix seconds. A number that is not known (a client sent none) is NaN. ``HostVersionFacts`` and
-``VersionFacts`` are changed in place: the caller loads them, lets the engine decide workunit after workunit, and
-writes them back. Results of one (host, version) share one record.
+Times are Unix seconds. A number that is unknown (a client sent none) is NaN. ``HostVersionFacts`` and ``VersionFacts``
+are changed in place: the caller loads them, lets the engine decide one workunit after another, and writes them back.
+Results of one (host, version) share one record.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ class CreditSystem(StrEnum):
     PEAK_FLOPS = "peak_flops"
     ACTUAL_FLOPS = "actual_flops"
     FIXED = "fixed"
-    GIVEN = "given"  # with each job, when it is submitted
+    GIVEN = "given"  # set with each job when it is submitted
     RUN_TIME = "run_time"
     ASSIGNED = "assigned"  # by the project's function that compares outputs
 
 
 class ReplicaRule(StrEnum):
-    """How replicas' claims make a grant in the first two systems."""
+    """How replicas' claims become a grant in the first two systems."""
 
     MEAN = "mean"
     MINIMUM = "minimum"
 
 
 class ProcessorType(StrEnum):
-    """The processors that a version uses, by BOINC's names; never guessed from a plan class."""
+    """The kinds of processor that a version uses, by BOINC's names; never guessed from a plan class."""
 
     CPU = "CPU"
     NVIDIA = "NVIDIA"
@@ -48,10 +48,10 @@ class ProcessorType(StrEnum):
 
 @dataclass(slots=True)
 class AppFacts:
-    """An app's choices, and ``min_avg_pfc`` as the feeder left it (None: not defined yet).
+    """An app's settings, and ``min_avg_pfc`` as the feeder left it (None: not defined yet).
 
-    ``rules`` already has the app's own limits. ``target_nresults`` is what its workunits usually have; the deployed
-    rules ask whether one is replicated less. ``pairs``: volunteers whose agreement needs a third's.
+    ``rules`` include the app's own limits. ``target_nresults`` is how many results its workunits usually have; the
+    deployed rules ask whether a workunit has fewer. ``pairs``: volunteers whose agreement a third must confirm.
     """
 
     id: int
@@ -70,7 +70,7 @@ class AppFacts:
 
     @property
     def usual_sample(self) -> float:
-        """The PFC / fpops_est of a job that claims the default; 0 where the rules do not compare samples with it."""
+        """The PFC / fpops_est of a job that claims the default; 0 if the rules do not compare samples with it."""
         if not self.rules.caps_from_usual:
             return 0.0
         return 1.0 if self.min_avg_pfc is None else self.min_avg_pfc
@@ -80,9 +80,9 @@ class AppFacts:
 class VersionFacts:
     """A version's statistics as read at the start of a pass, and the pass's additions to them.
 
-    ``pfc`` stays as it is during a pass. ``samples`` (of PFC / fpops_est) and ``grants`` (time the job was sent,
-    credit) collect, in order, what has to be added afterwards, under a lock, to the averages as they are then. Where
-    an app wants the median of its hosts' averages, ``pfc.avg`` is that.
+    ``pfc`` does not change during a pass. ``samples`` (of PFC / fpops_est) and ``grants`` (time the job was sent,
+    credit) collect, in order, what is added to the current averages afterwards, under a lock. If the app uses the
+    median of its hosts' averages, that is ``pfc.avg``.
     """
 
     id: int
@@ -110,12 +110,12 @@ class VersionFacts:
 class HostVersionFacts:
     """The statistics of a version on a host, or of a host's own programs (anonymous platform) of a processor type.
 
-    ``pfc``: PFC / fpops_est. ``recent_pfc``: the same since ``samples_since``; ``waiting_pfc``: of a delay bound or
-    more before that; ``clean_pfc``: earlier. ``failing_share``: the part of the last jobs (a hundred or so) that ended
-    without a valid result. ``et``: elapsed seconds / fpops_est. ``turnaround``: seconds. ``host_scale_time``: None
-    until the first job is sent. ``max_jobs_per_day`` 0: not set yet. ``n_jobs_today`` counts ``jobs_day``.
-    ``peak_flops``: at which the averages of PFC are; None before the first sample. ``lead_jobs``: by how many usual
-    jobs its claims have exceeded those of usual jobs.
+    ``pfc``: PFC / fpops_est. ``recent_pfc``: the same since ``samples_since``; ``waiting_pfc``: for at least one delay
+    bound before that; ``clean_pfc``: earlier. ``failing_share``: the share of the last jobs (about a hundred) that
+    ended without a valid result. ``et``: elapsed seconds / fpops_est. ``turnaround``: seconds. ``host_scale_time``:
+    None until the first job is sent. ``max_jobs_per_day`` 0: not set yet. ``n_jobs_today`` counts the jobs of
+    ``jobs_day``. ``peak_flops``: the peak at which the averages of PFC were measured; None before the first sample.
+    ``lead_jobs``: by how many usual jobs its claims have exceeded those of usual jobs.
     """
 
     pfc: Average = field(default_factory=Average)
@@ -141,9 +141,9 @@ class HostVersionFacts:
 class WorkunitFacts:
     """A workunit's size (FLOPs), its limit, how it is replicated, and how long its results may be out.
 
-    ``given_credit``: set when it was submitted (Cobblestones); NaN: none was. ``is_unconfirmed``: another result
-    had to confirm its only one, or those that agree, of a pair that does so too often, and did not come in time.
-    ``is_own``: it is for its submitter's own computers, so nobody without an interest in it confirms it.
+    ``given_credit``: set when it was submitted (Cobblestones); NaN if not. ``is_unconfirmed``: another result was
+    needed to confirm its only one, or those of a pair that agrees too often, and did not come in time. ``is_own``: it
+    is for its submitter's own computers, so nobody independent confirms it.
     """
 
     fpops_est: float
@@ -160,11 +160,11 @@ class WorkunitFacts:
 class ResultFacts:
     """A result that was reported as a success.
 
-    ``peak_flops`` is that of the devices it was given when it was sent (NaN: their speed is not known).
-    ``host_version`` None: nothing is known of what it ran on. ``version`` None: anonymous platform if ``is_anonymous``,
-    else a version that is not known. ``p_fpops`` (the host's benchmark when the job was sent) and the counts of FLOPs
-    serve the first two credit systems; ``partial_elapsed_secs`` and ``partial_credit`` are what trickle-up messages
-    were granted already. ``assigned_credit``: by a project's function.
+    ``peak_flops`` is that of the devices it was given when it was sent (NaN: their speed is unknown). ``host_version``
+    None: nothing is known of what it ran on. ``version`` None: anonymous platform if ``is_anonymous``, else an unknown
+    version. ``p_fpops`` (the host's benchmark when the job was sent) and the counts of FLOPs serve the first two credit
+    systems; ``partial_elapsed_secs`` and ``partial_credit`` are what trickle-up messages have already been granted.
+    ``assigned_credit``: set by a project's function.
     """
 
     host_version: HostVersionFacts | None
@@ -185,4 +185,4 @@ class ResultFacts:
 
 
 RESULT_NUMBERS: Final = tuple(column.name for column in fields(ResultFacts))[2:]
-"""The fields of a result that are its own, in order: the others are its record and its version."""
+"""The result's own fields, in order; the first two are its record and its version."""

@@ -13,12 +13,12 @@ from credit.engine.rules import LEAST_CREDIT, MAX_CREDIT, credit_of
 
 
 def grant(app: AppFacts, workunit: WorkunitFacts, claims: Sequence[Explanation]) -> Grant:
-    """A workunit's credit, from the claims of all its valid results, of which there is at least one.
+    """Return a workunit's credit, from the claims of all its valid results (at least one).
 
-    Replicated is a workunit with a quorum above one or with several valid results. Of one that is not, the claim is
-    granted, approximate or not. Of others, claims that are approximate do not count; if all are, those with both
-    factors do, whose hosts are on probation. If there are none, the default is granted: in an app where most hosts are
-    on probation it would pay a host that picks its jobs.
+    A workunit is replicated if its quorum is above one or if it has several valid results. If it is not, the claim is
+    granted, approximate or not. If it is, approximate claims do not count; if all are approximate, those with both
+    factors count, whose hosts are on probation. If there are none of these either, the default is granted: if most
+    hosts of an app are on probation, it would otherwise pay a host that picks its jobs.
     """
     if workunit.is_own:
         return Grant(0.0, GrantRule.OWN)
@@ -27,7 +27,7 @@ def grant(app: AppFacts, workunit: WorkunitFacts, claims: Sequence[Explanation])
     if app.credit_system is CreditSystem.GIVEN:
         return _at_most(app, claims[0].claimed_credit or 0.0, GrantRule.GIVEN)
     if workunit.is_unconfirmed:
-        # Nobody showed their run times to be true, either: no more than each would get alone.
+        # Nobody confirmed their run times either: no more than each would get alone.
         smallest = min(_alone(claim, workunit) for claim in claims)
         if len(claims) > 1:
             return _at_most(app, smallest, GrantRule.UNCONFIRMED_PAIR)
@@ -63,14 +63,14 @@ def grant(app: AppFacts, workunit: WorkunitFacts, claims: Sequence[Explanation])
 
 
 def _single(app: AppFacts, workunit: WorkunitFacts, claim: Explanation) -> Grant:
-    """The claim of a job that nobody else ran; no more than its record may be ahead of usual jobs."""
+    """Grant the claim of a job that nobody else ran, up to the lead that its record is allowed."""
     credit = _alone(claim, workunit)
     is_ahead = credit < (claim.claimed_credit or 0.0)
     return _at_most(app, credit, GrantRule.SINGLE_AHEAD if is_ahead else GrantRule.SINGLE_CLAIM)
 
 
 def _alone(claim: Explanation, workunit: WorkunitFacts) -> float:
-    """The credit of a claim that no other is compared with."""
+    """Return the credit of a claim that no other is compared with."""
     credit = claim.claimed_credit or 0.0
     most = most_pfc(claim, workunit)
     if most is not None and credit > credit_of(most) * (1 + 1e-9):
@@ -79,13 +79,15 @@ def _alone(claim: Explanation, workunit: WorkunitFacts) -> float:
 
 
 def late_grant(canonical_credit: float) -> Grant:
-    """The grant of a valid result that comes after its workunit was decided: the same as the others'; NaN: nothing."""
+    """Return the grant for a valid result that comes after its workunit was decided: the same as the others'; NaN:
+    nothing.
+    """
     credit = 0.0 if canonical_credit != canonical_credit else canonical_credit
     return Grant(credit, GrantRule.LATE_GETS_CANONICAL)
 
 
 def due(grant: Grant, result: ResultFacts) -> float:
-    """The part of the grant that this result has not been given as partial credit."""
+    """Return the part of the grant that this result has not yet received as partial credit."""
     return max(0.0, grant.credit - result.partial_credit)
 
 
@@ -95,5 +97,5 @@ def _at_most(app: AppFacts, credit: float, rule: GrantRule) -> Grant:
         most = MAX_CREDIT
     if credit > most:
         return Grant(most, rule, True)
-    # Below it or not a number, which only broken facts can cause; the workunit must be decided all the same.
+    # A value below 0 or not a number only comes from broken facts; the workunit must be decided nevertheless.
     return Grant(credit if credit >= LEAST_CREDIT else 0.0, rule)

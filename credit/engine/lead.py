@@ -1,9 +1,9 @@
-"""How much more than usual jobs the claims of a record may bring in all.
+"""A bound on how far a record's claims may exceed those of usual jobs in total.
 
-A host's average follows its claims by a hundredth a job, so a level that changes pays until the average is there: run
-times that are reported too long, and honest ones after the first were reported too short. A host that reports as it
-runs claims on average what usual jobs do, and its lead stays near 0. So a bound on the lead costs it nothing, and is
-all that anybody can gain (docs/explanation/credit.md, "Run times that change").
+A host's average follows its claims by one hundredth a job, so a change of level pays until the average has caught up:
+run times that are reported too long, or honest ones after the first were reported too short. An honest host claims on
+average what usual jobs do, and its lead stays near 0. So a bound on the lead costs it nothing, and limits what anybody
+can gain (docs/explanation/credit.md, "Run times that change").
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from credit.engine.rules import Rules
 
 
 def usual_pfc(claim: Explanation, workunit: WorkunitFacts) -> float:
-    """What a job of this size claims on average by the averages that the claim was made of, in FLOPs."""
+    """Return what a job of this size claims on average, by the averages that the claim was based on, in FLOPs."""
     if claim.version_pfc_avg is None:
         return (claim.min_avg_pfc or 0.0) * workunit.fpops_est
     scale = 1.0 if claim.version_scale is None else claim.version_scale
@@ -22,12 +22,12 @@ def usual_pfc(claim: Explanation, workunit: WorkunitFacts) -> float:
 
 
 def most_pfc(claim: Explanation, workunit: WorkunitFacts) -> float | None:
-    """The most that counts of a claim, in FLOPs: by how much it may exceed a usual job's. None: there is no bound."""
+    """Return the most that counts of a claim, in FLOPs (a usual claim plus the allowed excess); None if unbounded."""
     return None if claim.room_jobs is None else usual_pfc(claim, workunit) * (1 + claim.room_jobs)
 
 
 def room_jobs(record: HostVersionFacts, rules: Rules) -> float | None:
-    """By how many usual jobs the record's next claim may exceed one; None: there is no bound."""
+    """Return by how many usual jobs the record's next claim may exceed one; None if unbounded."""
     most = _most_lead_jobs(record, rules)
     if most is None:
         return None
@@ -36,7 +36,9 @@ def room_jobs(record: HostVersionFacts, rules: Rules) -> float | None:
 
 
 def count_lead(record: HostVersionFacts, claim: Explanation, workunit: WorkunitFacts, rules: Rules) -> None:
-    """A claim with the host's factor was decided: ``lead_jobs``. What is above the bound was not granted for it."""
+    """Count a decided claim with the host's factor in ``lead_jobs``. Whatever is above the bound was not granted for
+    it.
+    """
     most = _most_lead_jobs(record, rules)
     usual = usual_pfc(claim, workunit)
     if most is not None and claim.host_scale is not None and usual:

@@ -1,4 +1,4 @@
-"""The feeder's rules: the scales of an app's versions, and the app's least average of PFC.
+"""The feeder's rules: the scales of an app's versions, and the app's lowest average of PFC.
 
 Credit document, "Cross-version normalization" and "Cross-project version normalization".
 """
@@ -15,9 +15,9 @@ from credit.engine.rules import MAX_STATISTIC, Rules, Scaling
 
 @dataclass(slots=True)
 class Normalisation:
-    """The outcome of a feeder pass: the scales of versions (None: it has none), by id, and the least average.
+    """The result of a feeder pass: the scales of versions by id (None: no scale), and the lowest average.
 
-    ``min_avg_pfc`` None: not enough is known; the app keeps what it has. A version that is not in ``scales`` keeps its
+    ``min_avg_pfc`` None: not enough is known; the app keeps its value. A version that is not in ``scales`` keeps its
     scale. ``counted`` are the versions whose averages made ``min_avg_pfc`` (published rules; else empty). ``received``:
     the versions whose scale comes from other projects, as it was set or in proportion to one that was.
     """
@@ -29,7 +29,7 @@ class Normalisation:
 
 
 def normalise(versions: Sequence[VersionFacts], rules: Rules) -> Normalisation:
-    """The scales of one app's versions; ``versions`` are all of them, deprecated ones too."""
+    """Compute the scales of one app's versions; ``versions`` are all of them, including deprecated ones."""
     normalisation = _SCALINGS[rules.scaling](versions, rules)
     normalisation.received |= {
         version.id for version in versions if version.is_scale_received and version.id not in normalisation.scales
@@ -38,10 +38,10 @@ def normalise(versions: Sequence[VersionFacts], rules: Rules) -> Normalisation:
 
 
 def renew_scales(app: AppFacts, versions: Sequence[VersionFacts]) -> list[int]:
-    """A run of the feeder: changes all versions' scales, which of them count, and the app's least average, in place.
+    """Run the feeder: update in place all versions' scales, which of them count, and the app's lowest average.
 
-    Returns the versions whose scale would be no number that can be stored: they have none. A least average that could
-    not be is left out, too.
+    Returns the versions whose scale could not be stored as a number: they get none. A lowest average that could not be
+    stored is left out, too.
     """
     normalisation = normalise(versions, app.rules)
     scales, counted, received = normalisation.scales, normalisation.counted, normalisation.received
@@ -62,9 +62,9 @@ def renew_scales(app: AppFacts, versions: Sequence[VersionFacts]) -> list[int]:
 
 
 def takes_received_scales(versions: Sequence[VersionFacts], rules: Rules) -> bool:
-    """Whether factors of other projects are in force in an app: none of its versions that count is for CPUs.
+    """Whether factors of other projects apply to an app: none of its versions that count is for CPUs.
 
-    Published: versions that count have enough samples, so a CPU version that was just released changes nothing yet.
+    Published: versions need enough samples to count, so a newly released CPU version changes nothing yet.
     """
     if rules.scaling is Scaling.NEWEST:
         return False
@@ -76,10 +76,10 @@ def takes_received_scales(versions: Sequence[VersionFacts], rules: Rules) -> boo
 
 
 def _published(versions: Sequence[VersionFacts], rules: Rules) -> Normalisation:
-    """No scale jumps because a version comes or goes.
+    """Normalise so that no scale jumps because a version comes or goes.
 
-    Versions count that are current and above the threshold. Where they are too few, those that counted at the last
-    pass go on counting, withdrawn or not. A new version counts, and makes its kind count, from the threshold on.
+    Versions count if they are current and above the threshold. If they are too few, those that counted at the last pass
+    still count, withdrawn or not. A new version counts, and makes its kind count, once it reaches the threshold.
     """
     normalisation = Normalisation()
     current = [version for version in versions if not version.is_deprecated]
@@ -93,7 +93,7 @@ def _published(versions: Sequence[VersionFacts], rules: Rules) -> Normalisation:
         _cross_project(normalisation, current, enough, counted)
     else:
         if takes_received and any(version.cross_project_scale for version in versions):
-            # Inherited from a version that was withdrawn without samples, so there is nothing to be in proportion to.
+            # Inherited from a version that was withdrawn without samples, so there is no proportion to derive.
             enough = [version for version in enough if not version.is_scale_received]
         counted = _counted(enough, last)
         if counted:
@@ -105,7 +105,7 @@ def _published(versions: Sequence[VersionFacts], rules: Rules) -> Normalisation:
 
 
 def _counted(enough: Sequence[VersionFacts], last: Sequence[VersionFacts]) -> list[VersionFacts]:
-    """The versions whose means are compared: the document needs one of each kind, or two of the only kind."""
+    """Return the versions whose means are compared: the document needs one of each kind, or two of the only kind."""
     kinds = {version.is_gpu for version in enough}
     counted = [*enough, *(version for version in last if version.is_gpu not in kinds)]
     if len(enough) < 2 and len({version.is_gpu for version in counted}) < 2:
@@ -120,10 +120,10 @@ def _by_kind(versions: Sequence[VersionFacts]) -> list[list[VersionFacts]]:
 
 
 def _inherit(normalisation: Normalisation, versions: Sequence[VersionFacts], current: Sequence[VersionFacts]) -> None:
-    """A version without a scale starts with that of the newest older one of the same platform and plan class.
+    """Let a version without a scale start with that of the newest older one of the same platform and plan class.
 
-    Oldest first, so that several releases may follow each other before any has samples. A scale that came from other
-    projects ends where it was taken back.
+    Oldest first, so that several releases may follow each other before any has samples. A scale received from other
+    projects is no longer inherited once it was withdrawn.
     """
     has_received = any(version.cross_project_scale for version in versions)
     ended = {version.id for version in versions if _has_ended(version, has_received)} - normalisation.scales.keys()
@@ -152,9 +152,9 @@ def _inherit(normalisation: Normalisation, versions: Sequence[VersionFacts], cur
 
 
 def _has_ended(version: VersionFacts, has_received: bool) -> bool:
-    """Whether its scale was another project's, and no setting gives it one any more.
+    """Whether its scale came from another project, and no setting provides one any more.
 
-    A withdrawn version keeps its last scale, as long as the app has any from other projects.
+    A withdrawn version keeps its last scale as long as the app has any from other projects.
     """
     is_kept = has_received if version.is_deprecated else bool(version.cross_project_scale)
     return version.is_scale_received and not is_kept
@@ -181,7 +181,7 @@ def _to_the_letter(versions: Sequence[VersionFacts], rules: Rules) -> Normalisat
 
 
 def _level(current: Sequence[VersionFacts], enough: Sequence[VersionFacts]) -> float | None:
-    """The document's X: what all versions' averages are scaled to; None if it is not defined."""
+    """Return the document's X, which all versions' averages are scaled to; None if it is not defined."""
     cpu = [version for version in enough if not version.is_gpu]
     gpu = [version for version in enough if version.is_gpu]
     if len({version.is_gpu for version in current}) == 2:
@@ -195,10 +195,10 @@ def _cross_project(
     enough: Sequence[VersionFacts],
     with_received: Sequence[VersionFacts],
 ) -> None:
-    """An app with GPU versions only, some of which have a factor set from outside; ``known``: those that count.
+    """Scale an app that only has GPU versions, some with a factor set from outside (``with_received``).
 
-    The factor holds from the first job: it does not depend on samples of our own. Versions without one are scaled to
-    those with one.
+    The factor holds from the first job: it does not depend on samples of this project. Versions without one are scaled
+    to those with one.
     """
     for version in current:
         if version.cross_project_scale:
@@ -216,7 +216,9 @@ def _cross_project(
 
 
 def _deployed(versions: Sequence[VersionFacts], rules: Rules) -> Normalisation:
-    """Normalise as BOINC's feeder does: one GPU version is enough, a CPU version needs a second; others stay as is."""
+    """Normalise as BOINC's feeder does: one GPU version is enough, a CPU version needs a second; others stay as they
+    are.
+    """
     newest: dict[tuple[int, str], VersionFacts] = {}
     for version in versions:
         key = (version.platform_id, version.plan_class)
@@ -248,5 +250,5 @@ def _above(versions: Iterable[VersionFacts], threshold: int) -> list[VersionFact
 
 
 def _mean(versions: Sequence[VersionFacts]) -> float:
-    """The mean of averages, weighted by their samples."""
+    """Return the mean of averages, weighted by their samples."""
     return sum((v.pfc.avg or 0.0) * v.pfc.n for v in versions) / sum(v.pfc.n for v in versions)

@@ -1,7 +1,7 @@
-"""Pairs of volunteers who confirm each other's results: more often than chance would have them meet? Pure.
+"""Detection of volunteers who confirm each other's results more often than chance would explain. Pure.
 
-Chance decides who gets the copies of a workunit. So of the other results of one's workunits, another volunteer has on
-average the share that they have of all results: a binomial distribution, whose upper tail is the chance of a pair.
+Chance decides who gets the copies of a workunit. So another volunteer's expected share of the other results of one's
+workunits equals their share of all results: a binomial distribution, whose upper tail is the chance of a pair.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from typing import Final
 MIN_TOGETHER: Final = 3
 """Fewer workunits in common say nothing, whatever their chance."""
 LISTED_BELOW: Final = 0.01
-"""Pairs are listed if chance brings one of all pairs so far at most this often."""
+"""Pairs are listed if the chance that any of all pairs meets as often is below this."""
 LEAST_CHANCE: Final = 1e-300
 MAX_HOLDERS: Final = 8
-"""A workunit with this many results that agree waits for no further ones, whoever has them."""
+"""A workunit with this many agreeing results waits for no more, whoever computed them."""
 
 Pair = tuple[int, int]
-"""The numbers of two volunteers, the lower one first."""
+"""The ids of two volunteers, the lower one first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Suspicion:
 
 
 def binomial_tail(at_least: int, ntrials: int, p: float) -> float:
-    """The chance that this many or more of independent trials succeed, each with the chance ``p``."""
+    """Return the chance that at least this many of ``ntrials`` independent trials succeed, each with chance ``p``."""
     if at_least <= 0 or p >= 1:
         return 1.0
     if at_least > ntrials or p <= 0:
@@ -64,9 +64,9 @@ def binomial_tail(at_least: int, ntrials: int, p: float) -> float:
 
 
 def suspicions(meetings: Iterable[Meeting], nresults: int, nvolunteers: int) -> list[Suspicion]:
-    """The pairs whose chance is below ``LISTED_BELOW``, the smallest first.
+    """Return the pairs whose chance is below ``LISTED_BELOW``, smallest first.
 
-    ``nresults``, ``nvolunteers``: all valid results of workunits with more than one, and whose they are.
+    ``nresults``, ``nvolunteers``: the number of valid results of workunits with more than one, and of their volunteers.
     """
     npairs = nvolunteers * (nvolunteers - 1) / 2
     suspected = []
@@ -87,9 +87,7 @@ def suspicions(meetings: Iterable[Meeting], nresults: int, nvolunteers: int) -> 
 
 
 def waits_for_another(holders: Sequence[int], pairs: Collection[Pair]) -> bool:
-    """Whether nobody independent is among those whose results of a workunit agree: each is in one of ``pairs`` with
-    another of them.
-    """
+    """Whether none of the volunteers whose results agree is independent: each is in one of ``pairs`` with another."""
     if not 2 <= len(holders) < MAX_HOLDERS:
         return False
     return all(any((min(one, other), max(one, other)) in pairs for other in holders if other != one) for one in holders)

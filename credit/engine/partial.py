@@ -1,9 +1,9 @@
 """Partial credit by trickle-up messages, for jobs that run for months (credit document, "Peak FLOP Count", notes).
 
-A trickle-up message names the job's run time so far, and claims credit for what is new in it. The final report claims
-the rest, and the statistics get one sample of the whole job. All partial claims together stay within the workunit's
-bound. Those of all jobs of a computer stay within what its processors can have done. A message whose claim would be
-the default or approximate grants nothing; the final report does.
+A trickle-up message names the job's run time so far, and claims credit for the new part. The final report claims the
+rest, and the statistics get one sample of the whole job. The sum of all partial claims stays within the workunit's
+bound, and that of all jobs of a computer within what its processors can have done. A message whose claim would be the
+default or approximate grants nothing; the final report does.
 """
 
 from __future__ import annotations
@@ -20,21 +20,25 @@ from credit.engine.probation import is_on_probation
 from credit.engine.rules import MAX_CREDIT, MIN_ELAPSED_SECS, credit_of
 
 MAX_SAVED_SECS: Final = 30 * 86400.0
-"""Time of a computer's processors that was not credited for this long is no longer credited by trickle-up messages."""
+"""Processor time of a computer that has not been credited for this long can no longer be credited by trickle-up
+messages.
+"""
 
 
 UNPROVEN_INSTANCES: Final = 4.0
-"""Processors that a computer is believed to have before its valid jobs have shown more."""
+"""Processors that a computer is believed to have until its valid jobs have shown more."""
 
 
 def believed_instances(claimed: float, proven: float) -> float:
-    """The processors that count: no more than the client claims, or than valid jobs have shown to run at once."""
+    """Return the processors that count: at most as many as the client claims, or as valid jobs have shown to run at
+    once.
+    """
     return min(max(claimed, 1.0), max(UNPROVEN_INSTANCES, proven))
 
 
 @dataclass(frozen=True, slots=True)
 class MachineTime:
-    """The time of a computer's processors of one kind, CPUs or GPUs, for which messages may still be credited.
+    """The time of a computer's processors of one kind, CPUs or GPUs, that messages may still be credited for.
 
     It is believed to have ``ninstances`` of the kind (``believed_instances``), and the job was given ``used`` of them.
     Their time is credited up to ``credited_until`` (None: never). Its jobs in progress cannot have run before the first
@@ -51,20 +55,20 @@ class MachineTime:
         return since if self.credited_until is None else max(since, self.credited_until)
 
     def run_secs_left(self, now: float) -> float:
-        """The run time of the job that can still be credited."""
+        """Return the run time of the job that can still be credited."""
         return max(0.0, now - self._since(now)) * self.ninstances / self.used
 
     def credited_until_after(self, run_secs: float, now: float) -> float:
-        """``credited_until`` after the job was credited for so much more run time."""
+        """Return ``credited_until`` after the job was credited for ``run_secs`` more run time."""
         return min(now, self._since(now) + run_secs * self.used / self.ninstances)
 
 
 @dataclass(slots=True)
 class PartialClaim:
-    """The grant for a trickle-up message, and how much of the run time is credited with it.
+    """The grant for a trickle-up message, and how much run time is credited with it.
 
     ``machine_credited_until``: the new ``MachineTime.credited_until``. ``is_provisional``: it is taken back unless the
-    job ends with a valid result, as the computer's record is on probation.
+    job ends with a valid result, because the computer's record is on probation.
     """
 
     grant: Grant
@@ -82,10 +86,10 @@ def claim_partial(
     elapsed_secs: float,
     now: float,
 ) -> PartialClaim | None:
-    """The grant for a trickle-up message that names this run time, or None. Changes nothing.
+    """Return the grant for a trickle-up message that names this run time, or None. Changes nothing.
 
-    ``result`` is the job in progress with what was credited already; its run time is not read. Only for the third
-    credit system: the others count what is known at the end.
+    ``result`` is the job in progress with the part credited so far; its run time is not read. Only for the third credit
+    system: the others count what is known at the end.
     """
     if workunit.is_own or app.credit_system is not CreditSystem.CREDITNEW or not MIN_ELAPSED_SECS <= elapsed_secs < inf:
         return None

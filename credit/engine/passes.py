@@ -1,9 +1,9 @@
-"""A pass of the validator: what becomes of a batch of workunits whose results' outputs were compared.
+"""A pass of the validator: the decisions about a batch of workunits whose outputs were compared.
 
 Everything that decides jobs goes through here: the validator, previews of changed settings, the laboratory. They read
-the facts, and write or measure what was decided. The order is that of the workunits, and each sees the records as the
-workunits before it left them. Versions' averages stay as they are: ``add_samples`` comes after the pass. A run of the
-feeder is ``normalisation.renew_scales``.
+the facts, and write or measure the decisions. Workunits are decided in order, each with the records as the workunits
+before it left them. Versions' averages do not change: ``add_samples`` follows after the pass. A run of the feeder is
+``normalisation.renew_scales``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from credit.engine.peaks import peak_ratio, pfc_at_peak
 from credit.engine.probation import count_failing, needs_confirmation
 from credit.engine.states import ValidateState
 
-# Plain numbers, as they are read several times for each result: reading a member of an enum takes 0.14 µs.
+# Plain numbers, because each is read several times per result, and reading a member of an enum takes 0.14 µs.
 _INIT: Final = ValidateState.INIT.value
 _VALID: Final = ValidateState.VALID.value
 _INVALID: Final = ValidateState.INVALID.value
@@ -32,11 +32,11 @@ _INVALID: Final = ValidateState.INVALID.value
 class ComparedWorkunit(WorkunitFacts):
     """A workunit with the verdicts on its results, from the comparison of their outputs.
 
-    ``places``: where the results to be decided are in the batch; ``states``: the verdict on each; ``holders``: whose
-    each is, where the app has ``pairs``; ``canonical``: the place of the canonical result, if the comparison chose one.
-    ``is_waiting``: for somebody else to confirm it, its quorum raised by one; ``has_waited``: as long as it may.
-    ``earlier_credit``: None for a first decision; of a workunit that was decided before, what its canonical result was
-    granted (NaN: not known), and its results are late.
+    ``places``: positions in the batch of the results to decide; ``states``: the verdict on each; ``holders``: the
+    volunteer of each, if the app has ``pairs``; ``canonical``: the position of the canonical result, if the comparison
+    chose one. ``is_waiting``: it waits for somebody else to confirm it, with its quorum raised by one; ``has_waited``:
+    the time for that is over. ``earlier_credit``: None for a first decision; if the workunit was decided before, and
+    its results are late, what its canonical result was granted (NaN: unknown).
     """
 
     id: int = 0
@@ -50,28 +50,28 @@ class ComparedWorkunit(WorkunitFacts):
 
 
 class PassDecisions:
-    """What a pass decided, as columns, in the order decided."""
+    """The decisions of a pass, as columns, in the order decided."""
 
     def __init__(self) -> None:
-        # Of each workunit that was handled: its id, and the place of its canonical result and its credit, if it got
-        # them by this pass. Nothing else was decided about those that another result has to confirm.
+        # For each workunit that was handled: its id, and the position and credit of its canonical result, if this pass
+        # chose it. Nothing else was decided about those that another result has to confirm.
         self.workunits: list[tuple[int, int | None, float | None]] = []
         self.waiting_ids: list[int] = []
-        # Of those: they did before, and what came was not fit to confirm them.
+        # Of those: they were already waiting, and the new result was unfit to confirm them.
         self.still_waiting_ids: list[int] = []
         self.unconfirmed_ids: list[int] = []
-        # Of each result with a new state; the last three (grant_rules: Grant.code) are None for one that is not valid
+        # For each result with a new state; the last three (grant_rules: Grant.code) are None for one that is not valid
         self.places: list[int] = []
         self.states: list[int] = []
         self.grant_rules: list[int | None] = []
         self.credits: list[float | None] = []
         self.claims: list[Explanation | None] = []
-        # Of each valid result, with what partial credit did not bring already
+        # For each valid result, with the credit that it has not yet received as partial credit
         self.granted_places: list[int] = []
         self.credits_due: list[float] = []
 
     def extend(self, later: PassDecisions) -> None:
-        """Adds what was decided of the rest of the batch."""
+        """Append the decisions about the rest of the batch."""
         for name, column in vars(later).items():
             getattr(self, name).extend(column)
 
@@ -96,7 +96,7 @@ class PassDecisions:
 def decide_batch(
     app: AppFacts, workunits: Iterable[ComparedWorkunit], results: Sequence[ResultFacts], now: float
 ) -> PassDecisions:
-    """Decides workunits, in order. ``results``: those of the whole batch, at the places that the workunits name.
+    """Decide workunits, in order. ``results`` are those of the whole batch, indexed by the workunits' ``places``.
 
     Changes the (host, version) records of the results, and collects the samples and grants of their versions.
     """
@@ -120,7 +120,7 @@ def decide_batch(
 
 
 def _waits(app: AppFacts, workunit: ComparedWorkunit, results: Sequence[ResultFacts], now: float) -> bool:
-    """Whether its only result is valid, but another one has to confirm it, as jobs of the app usually have several."""
+    """Whether the only result is valid, but another has to confirm it because jobs of the app usually have several."""
     if workunit.is_own or workunit.min_quorum > 1 or len(workunit.states) != 1 or workunit.states[0] != _VALID:
         return False
     result = results[workunit.places[0]]
@@ -132,7 +132,7 @@ def _waits(app: AppFacts, workunit: ComparedWorkunit, results: Sequence[ResultFa
 
 
 def _is_of_pairs(app: AppFacts, workunit: ComparedWorkunit) -> bool:
-    """Whether its valid results come from such pairs only, so that another volunteer has to confirm them."""
+    """Whether its valid results come only from such pairs, so that another volunteer has to confirm them."""
     if not app.pairs or not workunit.holders:
         return False
     valid = [who for who, state in zip(workunit.holders, workunit.states, strict=True) if state == _VALID]
@@ -140,14 +140,14 @@ def _is_of_pairs(app: AppFacts, workunit: ComparedWorkunit) -> bool:
 
 
 def _lacks_only_another(workunit: ComparedWorkunit) -> bool:
-    """Whether nothing was decided, and its fit results would be enough if its quorum had not been raised."""
+    """Whether nothing was decided, but its fit results would be enough without the raised quorum."""
     return workunit.states.count(_INIT) >= workunit.min_quorum - 1 > 0
 
 
 def _decide_first(
     app: AppFacts, workunit: ComparedWorkunit, results: Sequence[ResultFacts], now: float, decided: PassDecisions
 ) -> None:
-    """A first decision: valid results share a grant; without any there is no canonical result yet."""
+    """Make a first decision: valid results share a grant; without any there is no canonical result yet."""
     places, states = workunit.places, workunit.states
     valid, invalid = _split(places, states, results)
     if valid:
@@ -172,7 +172,7 @@ def _decide_late(
     now: float,
     decided: PassDecisions,
 ) -> None:
-    """Late results get what the canonical one was granted; by the deployed rules each is decided separately."""
+    """Grant late results what the canonical one was granted; by the deployed rules each is decided separately."""
     decided.workunits.append((workunit.id, None, None))
     step = 1 if app.rules.decides_late_singly else len(workunit.places) or 1
     for begin in range(0, len(workunit.places), step):
@@ -186,7 +186,7 @@ def _decide_late(
 def _split(
     places: Sequence[int], states: Sequence[int], results: Sequence[ResultFacts]
 ) -> tuple[list[int], list[HostVersionFacts | None]]:
-    """The places of valid results, and the records of those found wrong."""
+    """Return the positions of valid results, and the records of those found wrong."""
     if states.count(_VALID) == len(states):
         return list(places), []
     valid = [place for place, state in zip(places, states, strict=True) if state == _VALID]
@@ -200,13 +200,13 @@ def _add_others(places: Sequence[int], states: Sequence[int], decided: PassDecis
 
 
 def count_for_newer(app: AppFacts, records: Iterable[HostVersionFacts]) -> None:
-    """Wrong results of an older version count for their hosts' records of newer ones, as failed jobs do."""
+    """Count wrong results of an older version for their hosts' records of newer ones, as failed jobs do."""
     if app.rules.counts_every_ending:
         for record in records:
             count_failing(record, app.rules)
 
 
 def add_samples(app: AppFacts, version: VersionFacts, average: Average) -> None:
-    """The samples that a pass collected of a version join its average, as that is by then."""
+    """Add the samples that a pass collected for a version to its current average."""
     for sample in version.samples:
         average.add(sample, app.rules.version_average, app.usual_sample)

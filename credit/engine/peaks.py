@@ -1,11 +1,11 @@
-"""The peak speed at which a record's averages of PFC are, and what becomes of them when a job has another.
+"""The peak speed at which a record's averages of PFC were measured, and how they change when a job has another.
 
-PFC is run time × peak FLOPS, and a host's average moves by a hundredth a job. If only the reported peak changed, each
-job would claim too much, or too little, until the average had followed: after an update of a driver, on a faster
-device, on more processors, and for anyone who reports more than before. So a record keeps the peak of its samples. A
-little change, as of one benchmark to the next, moves the averages by as much. After any other the average of PFC begins
-again: nothing that a client reports tells a faster device from a higher number (docs/explanation/credit.md, "Peaks that
-change").
+PFC is run time × peak FLOPS, and a host's average moves by one hundredth a job. If only the reported peak changed, each
+job would claim too much, or too little, until the average had caught up: after a driver update, on a faster device, on
+more processors, and for anyone who reports more than before. So a record keeps the peak of its samples. A small change,
+as between two benchmarks, rescales the averages by the same ratio. After any other change the average of PFC starts
+again: nothing that a client reports distinguishes a faster device from an inflated number (docs/explanation/credit.md,
+"Peaks that change").
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from credit.engine.facts import HostVersionFacts, ResultFacts
 from credit.engine.rules import Rules
 
 PEAK_RANGE: Final = (1e-40, 1e40)
-"""A peak outside is not known: products of ratios and averages neither overflow nor underflow."""
+"""Peaks outside this range count as unknown, so that products of ratios and averages neither overflow nor underflow."""
 MOST_STEADY: Final = 1.05
-"""A peak at most this many times the one before, or a part as small of it, is of the same devices."""
+"""Peaks that differ by at most this factor are attributed to the same devices."""
 
 
 def peak_ratio(record: HostVersionFacts, result: ResultFacts, rules: Rules) -> float:
-    """The peak of the result's job over that of the record's samples; 1 if either is not known."""
+    """Return the peak of the result's job over that of the record's samples; 1 if either is unknown."""
     before, now = record.peak_flops, result.peak_flops
     if before is None or now == before or not rules.averages_follow_peak or not _is_known(now):
         return 1.0
@@ -31,7 +31,7 @@ def peak_ratio(record: HostVersionFacts, result: ResultFacts, rules: Rules) -> f
 
 
 def pfc_at_peak(record: HostVersionFacts, ratio: float) -> Average:
-    """The average of PFC as a job with this ``peak_ratio`` reads it; without a sample where it begins again."""
+    """Return the average of PFC for a job with this ``peak_ratio``; without samples if it starts again."""
     pfc = record.pfc
     if ratio == 1.0:
         return pfc
@@ -41,9 +41,9 @@ def pfc_at_peak(record: HostVersionFacts, ratio: float) -> Average:
 
 
 def follow_peak(record: HostVersionFacts, result: ResultFacts, rules: Rules) -> None:
-    """Brings the record's averages of PFC to the peak of the result, before its sample joins them, and keeps the peak.
+    """Rescale the record's averages of PFC to the result's peak, before its sample is added, and store the peak.
 
-    The clean samples and those that wait to be clean are moved in any case: they only limit a factor above 1.
+    Clean samples and those that wait to be clean are always rescaled: they only limit a factor above 1.
     """
     if not rules.averages_follow_peak:
         return

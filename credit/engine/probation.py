@@ -1,8 +1,8 @@
 """The effect of a host's successes and failures on its record: probation, error rate and jobs per day.
 
-Credit document, "Cheat prevention" and "Error rate, host punishment". The scheduler tells of jobs sent and of reports,
-the transitioner of time-outs, the validator of validity. Each changes its own fields of the record only; the
-functions' docstrings name them.
+Credit document, "Cheat prevention" and "Error rate, host punishment". The scheduler counts jobs sent and reports, the
+transitioner time-outs, the validator validity. Each changes only its own fields of the record; the functions'
+docstrings name them.
 """
 
 from __future__ import annotations
@@ -21,37 +21,37 @@ class Ending(Enum):
 
     SUCCESS = auto()  # a successful report, valid or not
     NOT_NEEDED = auto()  # the project aborted it, or would have
-    FAILED = auto()  # computed and failed, timed out, or nothing that a client can mean
+    FAILED = auto()  # computed and failed, timed out, or reported in a way that no client means
     ABORTED = auto()  # by the volunteer or the client
-    UNASKED_ABORT = auto()  # said to be aborted by the project, which did not
+    UNASKED_ABORT = auto()  # reported as aborted by the project, which did not abort it
     NOT_DOWNLOADED = auto()
     NOT_UPLOADED = auto()  # an output is missing, or differs from what the client says
-    LOST = auto()  # the computer does not have it any more
+    LOST = auto()  # the computer no longer has it
 
 
 _ERRORS: Final = frozenset({Ending.FAILED, Ending.ABORTED})
-"""Those that the document names."""
+"""The endings that the document names."""
 _NO_CRASH: Final = frozenset({Ending.ABORTED, Ending.NOT_DOWNLOADED, Ending.LOST})
-"""What the owner may want, and what may be the project's fault or the network's: the quota stays as it is."""
+"""Endings that the owner may intend, or that may be the project's or the network's fault: the quota is unchanged."""
 
 
 UNDONE: Final = _NO_CRASH
-"""Endings of jobs that a computer was sent and did not compute. A cheat who picks jobs gets rid of others by them."""
+"""Endings of jobs that a computer was sent but did not compute. A cheat who picks jobs discards the others this way."""
 
 
 def counts_again(nundone: int, njobs: int, max_undone_share: float) -> bool:
-    """Whether a job that was not computed counts in the day's quota as one more job: the first ones do not.
+    """Whether a job that was not computed counts as one more job in the day's quota; the first few do not.
 
-    ``nundone``: jobs of the day that ended so, this one included; ``njobs``: jobs of the day that count.
+    ``nundone``: jobs of the day that ended this way, including this one; ``njobs``: jobs of the day that count.
     """
     return nundone > max_undone_share * max(njobs, nundone)
 
 
 def is_on_probation(record: HostVersionFacts, now: float, rules: Rules) -> bool:
-    """Whether the host has still to show that it does not pick its jobs (whatever the app makes of that).
+    """Whether the host has yet to show that it does not pick its jobs (whether or not the app uses probation).
 
-    It has if it has too few clean samples, or lately too many of its jobs ended without a valid result. To the letter
-    it has in a spell after each failure.
+    It is if it has too few clean samples, or if too many of its recent jobs ended without a valid result. To the letter
+    it is for a spell after each failure.
     """
     if rules.only_clean_samples_raise:
         return record.clean_pfc.n < rules.min_host_samples or fails_often(record, rules)
@@ -60,15 +60,17 @@ def is_on_probation(record: HostVersionFacts, now: float, rules: Rules) -> bool:
 
 
 def fails_often(record: HostVersionFacts, rules: Rules) -> bool:
-    """Whether this many of the host's last jobs ended without a valid result that those that it did may be picked."""
+    """Whether so many of the host's recent jobs ended without a valid result that it may have picked those it
+    completed.
+    """
     return record.failing_share > rules.max_failing_share
 
 
 def count_sent(record: HostVersionFacts, now: float, delay_bound_secs: float, today: date) -> None:
-    """A job was sent: ``host_scale_time``, ``n_jobs_today``, ``jobs_day``.
+    """Count a job that was sent: ``host_scale_time``, ``n_jobs_today``, ``jobs_day``.
 
-    Only the first job sent in a spell of probation sets ``host_scale_time``. If each did, a host that gets a job a
-    day, to be done within a week, would never leave.
+    Only the first job sent in a spell of probation sets ``host_scale_time``. If each did, a host that gets a job a day
+    with a deadline of a week would never leave.
     """
     if record.scale_probation and record.host_scale_time is None:
         record.host_scale_time = now + delay_bound_secs
@@ -79,9 +81,9 @@ def count_sent(record: HostVersionFacts, now: float, delay_bound_secs: float, to
 
 
 def count_error(record: HostVersionFacts, now: float, delay_bound_secs: float, rules: Rules) -> None:
-    """A job ended without a success: a new spell, ``failing_share``, ``error_rate``, ``consecutive_valid``.
+    """Count a job that ended without success: a new spell, ``failing_share``, ``error_rate``, ``consecutive_valid``.
 
-    The transitioner counts time-outs in SQL, as this and ``count_crash`` do.
+    The transitioner counts time-outs in SQL, with the same effect as this and ``count_crash``.
     """
     _count_failure(record, now, delay_bound_secs, rules)
     record.error_rate = _raised(record.error_rate, rules)
@@ -91,9 +93,10 @@ def count_error(record: HostVersionFacts, now: float, delay_bound_secs: float, r
 def count_ending(
     record: HostVersionFacts, ending: Ending, now: float, delay_bound_secs: float, most: int, rules: Rules
 ) -> bool:
-    """A job ended: the fields of ``count_error``, and ``max_jobs_per_day``; whether the record changed.
+    """Count a job that ended: the fields of ``count_error``, and ``max_jobs_per_day``; return whether the record
+    changed.
 
-    ``most`` as of ``most_jobs_per_day``. Whether a success is valid is counted later, by ``count_valid`` or
+    For ``most`` see ``most_jobs_per_day``. Whether a success is valid is counted later, by ``count_valid`` or
     ``count_invalid``.
     """
     if ending is Ending.SUCCESS:
@@ -108,8 +111,8 @@ def count_ending(
 
 
 def count_cheat(record: HostVersionFacts, now: float, delay_bound_secs: float, rules: Rules) -> None:
-    """A claim above the workunit's bound, or of numbers that no computer has: a new spell, ``failing_share``, and
-    suspicion enough to replicate its jobs for a while. A worse error rate stays, but for the letter.
+    """Count a claim above the workunit's bound or based on impossible numbers: a new spell, ``failing_share``, and
+    enough suspicion to replicate its jobs for a while. A worse error rate is kept, except to the letter.
     """
     _count_failure(record, now, delay_bound_secs, rules)
     least = record.error_rate if rules.cheats_keep_worse_error_rate else 0.0
@@ -119,11 +122,11 @@ def count_cheat(record: HostVersionFacts, now: float, delay_bound_secs: float, r
 def count_valid(
     record: HostVersionFacts, now: float, delay_bound_secs: float, rules: Rules, is_unreplicated: bool = False
 ) -> None:
-    """A result was found valid: ``consecutive_valid``, ``error_rate``, ``failing_share``, the end of a spell, and which
-    samples are clean.
+    """Count a valid result: ``consecutive_valid``, ``error_rate``, ``failing_share``, the end of a spell, clean
+    samples.
 
-    A single result of an app whose workunits usually have more (``is_unreplicated``) was compared with nothing, and
-    does not make a host trusted; but to the letter. Deployed rules: ``max_jobs_per_day`` too.
+    A single result of an app whose workunits usually have more (``is_unreplicated``) was compared with nothing, so
+    except to the letter it does not make a host trusted. Deployed rules: ``max_jobs_per_day`` too.
     """
     if rules.daily_result_quota is not None:
         record.max_jobs_per_day += 1
@@ -139,8 +142,9 @@ def count_valid(
 
 
 def _age_samples(record: HostVersionFacts, now: float, delay_bound_secs: float, rules: Rules) -> None:
-    """Samples are collected for a delay bound or more, and are clean after they have waited for as long: jobs that were
-    held back meanwhile have timed out by then. Those that come or wait while too many jobs fail never are.
+    """Move samples on: they are collected for at least one delay bound, wait as long again, and are then clean. By
+    then, jobs that were held back have timed out. Samples that come or wait while too many jobs fail never become
+    clean.
     """
     if fails_often(record, rules):
         record.waiting_pfc, record.recent_pfc = Average(), Average()
@@ -154,7 +158,7 @@ def _age_samples(record: HostVersionFacts, now: float, delay_bound_secs: float, 
 
 
 def count_invalid(record: HostVersionFacts, now: float, delay_bound_secs: float, rules: Rules) -> None:
-    """A result was found wrong: a new spell, ``failing_share``, ``consecutive_valid``, ``error_rate``.
+    """Count a result found wrong: a new spell, ``failing_share``, ``consecutive_valid``, ``error_rate``.
 
     Deployed rules: ``max_jobs_per_day`` too.
     """
@@ -168,38 +172,36 @@ def count_invalid(record: HostVersionFacts, now: float, delay_bound_secs: float,
 
 
 def _count_failure(record: HostVersionFacts, now: float, delay_bound_secs: float, rules: Rules) -> None:
-    """``failing_share``, and a new spell. It does not end before the one that the host is in: jobs may differ in their
-    delay bounds.
-    """
+    """Update ``failing_share`` and begin a new spell. It never ends before the current one: delay bounds differ."""
     count_failing(record, rules)
     record.scale_probation = True
     record.host_scale_time = max(record.host_scale_time or 0.0, now + delay_bound_secs)
 
 
 def count_failing(record: HostVersionFacts, rules: Rules) -> None:
-    """A job of the record's version, or of an older one whose statistics the record took over, ended without a valid
-    result: ``failing_share``. Otherwise who holds jobs back until the next version would leave them behind.
+    """Update ``failing_share`` for a job of the record's version, or of an older one whose statistics it took over,
+    that ended without a valid result. Otherwise a host could hold jobs back until the next version, and shed them.
     """
     record.failing_share += rules.failing_weight * (1 - record.failing_share)
 
 
 def count_crash(record: HostVersionFacts, most: int) -> None:
-    """``max_jobs_per_day`` after a crash or a failed upload; ``most`` as of ``most_jobs_per_day``."""
+    """Lower ``max_jobs_per_day`` after a crash or a failed upload; for ``most`` see ``most_jobs_per_day``."""
     record.max_jobs_per_day = max(1, min(record.max_jobs_per_day or most, most) - 1)
 
 
 def count_success(record: HostVersionFacts, most: int) -> None:
-    """``max_jobs_per_day`` after a successful report, valid or not."""
+    """Raise ``max_jobs_per_day`` after a successful report, valid or not."""
     record.max_jobs_per_day = min((record.max_jobs_per_day or most) * 2, most)
 
 
 def most_jobs_per_day(max_jobs_per_day_init: int, ninstances: int) -> int:
-    """The app's quota for a new computer times its instances of the version's processor type; at least 1."""
+    """Return the app's quota for a new computer times its instances of the version's processor type; at least 1."""
     return max(1, max_jobs_per_day_init * ninstances)
 
 
 def counts_for(jobs_day: date | None, today: date) -> bool:
-    """Whether jobs that were counted for ``jobs_day`` count for a request of ``today``.
+    """Whether jobs counted for ``jobs_day`` count for a request made ``today``.
 
     A request that waited over midnight may come after one of the new day: its jobs count for that. A day further ahead
     was counted while the server's clock was wrong.
@@ -208,16 +210,17 @@ def counts_for(jobs_day: date | None, today: date) -> bool:
 
 
 def jobs_left_today(record: HostVersionFacts, most: int, today: date) -> int:
-    """How many more jobs the host may get on this UTC day."""
+    """Return how many more jobs the host may get on this UTC day."""
     quota = min(record.max_jobs_per_day or most, most)
     sent = record.n_jobs_today if counts_for(record.jobs_day, today) else 0
     return max(0, quota - sent)
 
 
 def replication_chance(record: HostVersionFacts | None, rules: Rules) -> float:
-    """The chance that a single result of this host is replicated, where the app allows single results at all.
+    """Return the chance that a single result of this host is replicated, in apps that allow single results.
 
-    It falls with the valid results in a row, but never to 0: nothing else finds a host that begins to make up outputs.
+    It falls with the number of valid results in a row, but never to 0: nothing else detects a host that starts to make
+    up outputs.
     """
     if record is None or record.error_rate >= rules.max_error_rate_for_single:
         return 1.0
@@ -228,8 +231,8 @@ def replication_chance(record: HostVersionFacts | None, rules: Rules) -> float:
 
 
 def is_suspicious(sample: float, host: Average | None, version: Average | None, rules: Rules) -> bool:
-    """Whether a single result's PFC / fpops_est is so far from the host's average, or the version's, that another
-    result has to confirm it. Averages below the sample thresholds are not compared. ``host``: ``peaks.pfc_at_peak``.
+    """Whether a single result's PFC / fpops_est is so far from the host's or the version's average that another result
+    has to confirm it. Averages below the sample thresholds are not compared. ``host``: see ``peaks.pfc_at_peak``.
     """
     factor = rules.confirmation_factor
     if factor is None:
@@ -248,9 +251,9 @@ def needs_confirmation(
     version: Average | None,
     now: float,
 ) -> bool:
-    """Whether a single result's claim has to wait for another result, in an app that otherwise has two of each job.
+    """Whether a single result's claim has to wait for another result, in an app that usually has two of each job.
 
-    It is suspicious, or, where probation counts, nothing shows yet what the host's claims are worth.
+    It does if it is suspicious or, in apps with probation, if nothing shows yet what the host's claims are worth.
     """
     rules = app.rules
     if is_suspicious(sample, host, version, rules):

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from credit.engine.states import ValidateState
 
 Equal = Callable[[int, int], bool]
-"""Whether the outputs of two results, by their places, agree; a result that disagrees with itself is unfit."""
+"""Whether the outputs of two results, by their positions, agree; a result that disagrees with itself is unfit."""
 
 
 @dataclass(slots=True)
 class Verdict:
-    """``states``: the validate state of each result, in order. ``canonical``: the place of the canonical result.
+    """The validate state of each result, in order, and the position of the canonical result, if one was chosen.
 
-    ``unfit``: places of results that failed their own check: their outputs are not there or make no sense.
+    ``unfit``: positions of results that failed their own check: their outputs are missing or make no sense.
     """
 
     states: list[ValidateState]
@@ -27,11 +27,11 @@ class Verdict:
 
 
 def check_set(count: int, min_quorum: int, equal: Equal) -> Verdict:
-    """A first decision about ``count`` results, in the order of their ids.
+    """Make a first decision about ``count`` results, in the order of their ids.
 
-    The largest group of results that agree with one of them makes that one canonical, if it is of at least
-    ``min_quorum`` and no other group is as large. Else what is fit is inconclusive, and more results are wanted; too
-    few fit results to ask are left as they are.
+    The canonical result is the one that the largest group agrees with, if the group has at least ``min_quorum`` results
+    and no other is as large. Otherwise fit results are inconclusive, and more are needed; if there are too few fit
+    results to compare, they are left as they are.
     """
     fit = [place for place in range(count) if equal(place, place)]
     unfit = tuple(place for place in range(count) if place not in fit)
@@ -42,7 +42,7 @@ def check_set(count: int, min_quorum: int, equal: Equal) -> Verdict:
         return Verdict(states, None, unfit)
     groups = _groups(fit, equal)
     best = max(groups, key=len)
-    # Results that agree with each other have the same group; another one, of the same size, is a tie.
+    # Results that agree with each other have the same group; another group of the same size is a tie.
     is_tie = any(len(group) == len(best) and group != best for group in groups)
     if len(best) < min_quorum or is_tie:
         for place in fit:
@@ -50,12 +50,12 @@ def check_set(count: int, min_quorum: int, equal: Equal) -> Verdict:
         return Verdict(states, None, unfit)
     for place in best:
         states[place] = ValidateState.VALID
-    # The one that the others agree with: the first whose group this is.
+    # The one that the others agree with: the first with this group.
     return Verdict(states, fit[groups.index(best)], unfit)
 
 
 def check_late(count: int, canonical: int, equal: Equal) -> Verdict:
-    """Results that came after the decision, each against the canonical one, whose place is among ``count``."""
+    """Compare results that came after the decision with the canonical one, whose position is among ``count``."""
     states: list[ValidateState] = []
     unfit = []
     for place in range(count):
@@ -70,12 +70,12 @@ def check_late(count: int, canonical: int, equal: Equal) -> Verdict:
 
 
 def check_too_late(count: int) -> Verdict:
-    """Results that came when the canonical one was no longer there to compare with."""
+    """Decide results that came when the canonical one was no longer there to compare with."""
     return Verdict([ValidateState.TOO_LATE] * count)
 
 
 def _groups(fit: Sequence[int], equal: Equal) -> list[tuple[int, ...]]:
-    """For each result, the results that agree with it, itself included."""
+    """Return, for each result, the results that agree with it, including itself."""
     agree: dict[tuple[int, int], bool] = {}
     for number, one in enumerate(fit):
         for other in fit[number + 1 :]:

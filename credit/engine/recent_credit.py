@@ -16,12 +16,12 @@ _DEPLOYED_MIN_LOSS: Final = 1e-6
 def add_credit(
     average: float, updated_at: float | None, now: float, credit: float, since: float, rules: Rules
 ) -> tuple[float, float]:
-    """The average and its time after a grant.
+    """Return the average and its time after a grant.
 
     ``average``: credits per day as of ``updated_at`` (None: never granted anything); ``since``: when the job was sent.
-    With x days since the last update and w = 0.5^(x / 7): average × w + (1 − w) × credit / x; for x = 0 (several
-    grants at once) its limit, average + ln 2 × credit / 7. A first grant: credit / days since the job was sent. A
-    clock set back counts as no time.
+    With x days since the last update and w = 0.5^(x / 7): average × w + (1 − w) × credit / x; for x = 0 (several grants
+    at once) its limit, average + ln 2 × credit / 7. A first grant: credit / days since the job was sent. If the clock
+    was set back, no time has passed.
     """
     if updated_at is None:
         days = max(now - since, MIN_SECS) / DAY_SECS
@@ -33,14 +33,14 @@ def add_credit(
 
 
 def decayed(average: float, updated_at: float | None, now: float, rules: Rules) -> float:
-    """The average at a later time without further grants, in credits per day."""
+    """Return the average at a later time without further grants, in credits per day."""
     if updated_at is None or now <= updated_at:
         return average
     return average * exp(-log(2) * (now - updated_at) / rules.credit_half_life_secs)
 
 
 def take_back(average: float, updated_at: float | None, now: float, credit: float, at: float, rules: Rules) -> float:
-    """The average as of now without a credit that was granted ``at`` that time, as if at once; never below 0."""
+    """Return the average as of ``now`` without a credit that was granted ``at`` that time; never below 0."""
     share = log(2) * credit / (rules.credit_half_life_secs / DAY_SECS)
     return max(0.0, decayed(average, updated_at, now, rules) - decayed(share, at, now, rules))
 
@@ -48,9 +48,10 @@ def take_back(average: float, updated_at: float | None, now: float, credit: floa
 def add_credit_as_deployed(
     average: float, updated_at: float | None, now: float, credit: float, since: float, rules: Rules
 ) -> float:
-    """The average after a grant as BOINC's server computes it: the limit is used while the loss is below 1e-6.
+    """Return the average after a grant as BOINC's server computes it: the limit is used while the loss is below 1e-6.
 
-    ``updated_at`` None: never updated. A first grant at the very second the job was sent leaves the average as it is.
+    ``updated_at`` None: never updated. A first grant in the very second when the job was sent leaves the average
+    unchanged.
     """
     if updated_at is None:
         return credit / ((now - since) / DAY_SECS) if now != since else average

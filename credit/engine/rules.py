@@ -1,4 +1,4 @@
-"""The rule sets: the credit document with its holes closed, the document to the letter, and BOINC's own formulas.
+"""The rule sets: the credit document with its loopholes closed, the document to the letter, and BOINC's own formulas.
 
 Every threshold, limit and cap of the engine is a field of ``Rules``. An app chooses a set and may replace the limits
 that the document leaves to projects (``Rules.with_limits``). docs/explanation/credit.md compares the sets.
@@ -17,32 +17,32 @@ CREDIT_PER_DAY: Final = 200
 """Cobblestones for a day of a 1 GFLOPS processor."""
 GFLOP_DAY: Final = 86400e9
 MAX_CREDIT: Final = 1e15
-"""The most credit that one job can be granted, whatever an app says."""
+"""The most credit that one job can be granted, whatever an app's setting."""
 MAX_STATISTIC: Final = 1e30
-"""Sums and averages of credit and of normalised PFC stay below it: only broken statistics come near."""
+"""Sums and averages of credit and of normalised PFC stay below this: only broken statistics come near."""
 LEAST_CREDIT: Final = 1e-100
-"""Less is none: quotients of grants must be numbers that a database can hold."""
+"""Less counts as none: quotients of grants must be numbers that a database can store."""
 MIN_ELAPSED_SECS: Final = 1e-6
-"""A shorter run time is none, as in BOINC's server."""
+"""A shorter run time counts as none, as in BOINC's server."""
 
 
 def credit_of(pfc: float) -> float:
-    """The credit (Cobblestones) for a count of FLOPs (credit document, "Claimed and granted credit")."""
+    """Return the credit (Cobblestones) for a count of FLOPs (credit document, "Claimed and granted credit")."""
     return pfc * CREDIT_PER_DAY / GFLOP_DAY
 
 
 def pfc_of(credit: float) -> float:
-    """The FLOPs that are worth this much credit."""
+    """Return the FLOPs that are worth this much credit."""
     return credit * GFLOP_DAY / CREDIT_PER_DAY
 
 
 def _(text: str) -> str:
-    """Marks a text for translation, which pages do."""
+    """Mark a text for translation, which pages do."""
     return text
 
 
 class RuleSet(StrEnum):
-    """The sets, each with what pages call it. The function that makes one has its name (`Rules.of`)."""
+    """The rule sets, each with its label on pages. A classmethod of `Rules` with its name builds it (`Rules.of`)."""
 
     label: str
 
@@ -59,13 +59,13 @@ class RuleSet(StrEnum):
 class Scaling(StrEnum):
     """How the feeder scales an app's versions (credit document, "Cross-version normalization")."""
 
-    KEPT = "kept"  # a version that is withdrawn or new has the scale that it had, or inherits one
+    KEPT = "kept"  # a withdrawn version keeps its scale, and a new one inherits one
     RENEWED = "renewed"  # the letter: such a version has no scale, and its jobs claim their whole run time
     NEWEST = "newest"  # deployed: the newest version of each kind counts, and factors of other projects do not
 
 
 class RulesError(ValueError):
-    """A limit that no rule set can have; names the field and the range."""
+    """A limit that no rule set can have. The message names the field and the range."""
 
     def __init__(self, name: str, value: object, low: float, high: float) -> None:
         super().__init__(f"{name} must be from {low:g} to {high:g}, not {value!r}")
@@ -74,7 +74,7 @@ class RulesError(ValueError):
         self.high = high
 
 
-# The limits that an app may replace: lowest and highest value. The names are those of the app's columns.
+# The limits that an app may replace: minimum and maximum. The names are those of the app's columns.
 LIMITS: Final[dict[str, tuple[float, float]]] = {
     "host_avg_samples": (1, 10_000),
     "host_avg_weight": (1e-6, 1),
@@ -92,10 +92,10 @@ LIMITS: Final[dict[str, tuple[float, float]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """One set of rules; the defaults are the published ones. Counts are of samples or jobs, times in seconds.
+    """One set of rules; the defaults are the published ones. Counts are of samples or jobs; times are in seconds.
 
-    ``min_host_samples`` and ``min_version_samples`` are the document's sample thresholds: an average is used from
-    this many samples on. The comments say where a field comes from; "deployed" ones do nothing in the published set.
+    ``min_host_samples`` and ``min_version_samples`` are the document's sample thresholds: an average is used once it
+    has this many samples. The comments name a field's source; "deployed" ones do nothing in the published set.
     """
 
     rule_set: RuleSet = RuleSet.PUBLISHED
@@ -107,8 +107,8 @@ class Rules:
     version_avg_weight: float = 0.001
     version_avg_limit: float = 100.0
     is_sample_n_even: bool = True  # False: deployed, sample number N is already weighted
-    # False: the letter. X caps samples at a multiple of the average so far, also if its first sample was next to
-    # nothing; it then stays far too low for thousands of jobs.
+    # False: the letter. X caps samples at a multiple of the average so far, even if its first sample was close to zero;
+    # it then stays far too low for thousands of jobs.
     caps_from_usual: bool = True
     min_host_samples: int = 10
     min_version_samples: int = 100
@@ -116,24 +116,25 @@ class Rules:
     max_host_scale: float = 10.0
     caps_anonymous_scale: bool = True
     trusted_after_valid: int = 0  # deployed: consecutive valid results, in place of probation
-    # "Cheat prevention": not only errors and aborts begin a spell of probation, but every ending without a valid result
+    # "Cheat prevention": not only errors and aborts, but every ending without a valid result begins a spell of
+    # probation
     counts_every_ending: bool = True
     # False: the letter. A host that picks its jobs fails the others, and its average is of those that it picked.
     only_clean_samples_raise: bool = True
-    max_failing_share: float = 0.05  # of the last jobs; above it no samples are clean
+    max_failing_share: float = 0.05  # of the last jobs; above it no samples become clean
     failing_weight: float = 0.01  # of a job in that share
-    max_over_clean: float = 1.25  # the host's factor, if above 1, over the one that clean samples bear out
+    max_over_clean: float = 1.25  # the host's factor, if above 1, over the one that clean samples justify
     # "Cross-version normalization"
     scaling: Scaling = Scaling.KEPT
     # "Peak FLOP Count". False: the letter. Without a scale a claim is not scaled, even if the app's average is known.
     prices_unscaled_by_average: bool = True
     # False: the letter. A host that reports another peak claims by it until its average has followed.
     averages_follow_peak: bool = True
-    # None: the letter. By how many usual jobs a record's claims may exceed those of usual jobs in all, and which part
-    # of the jobs that it had.
+    # None: the letter. By how many usual jobs a record's claims may exceed those of usual jobs in total, and as which
+    # share of its jobs.
     max_lead_jobs: float | None = 40.0
     max_lead_share: float = 0.3
-    # False: the letter. A host's first jobs claim by its own peak alone, whatever it says.
+    # False: the letter. A host's first jobs claim by its own peak alone, however high.
     caps_first_claims: bool = True
     extra_samples_in_mean: int = 0  # deployed: more than the threshold, to count in the groups' means
     only_gpu_scale: float | None = None  # deployed: of an app that has GPU versions only
@@ -157,14 +158,14 @@ class Rules:
     error_rate_kept_when_valid: float = 0.95
     error_rate_step: float = 0.1
     max_error_rate_for_single: float = 0.05
-    # "Replicate for a while". By the letter a host is trusted until it fails, which made-up single results never do.
-    # Nor do single results lower the error rate, which were compared with nothing.
+    # "Replicate for a while". By the letter a host is trusted until it fails, but single results that are made up never
+    # fail. Nor do single results, which were compared with nothing, lower the error rate.
     trusts_compared_only: bool = True
     # After this many valid results in a row the chance of a second one falls; 0, 0 and None: the letter.
     always_replicated_valid: int = 10
     min_replication_chance: float = 0.05
     # A single result this far from the averages is replicated before it is granted; a claim this far above its host's
-    # average, or beyond its lead, sets no other's credit.
+    # average, or beyond its lead, does not set anybody else's credit.
     confirmation_factor: float | None = 10.0
     # False: the letter. "Cheat prevention" resets the error rate, which would improve a worse one.
     cheats_keep_worse_error_rate: bool = True
@@ -177,7 +178,7 @@ class Rules:
     cpu_efficiency: float = 0.5
     gpu_efficiency: float = 0.1
     credit_half_life_secs: float = 7 * 86400.0
-    # Made from the fields above
+    # Derived from the fields above
     host_average: AverageRules = field(init=False, repr=False)
     version_average: AverageRules = field(init=False, repr=False)
 
@@ -190,12 +191,12 @@ class Rules:
 
     @classmethod
     def published(cls) -> Rules:
-        """The credit document's rules, with the numbers it suggests and its holes closed."""
+        """Return the credit document's rules, with the numbers it suggests and its loopholes closed."""
         return cls()
 
     @classmethod
     def letter(cls) -> Rules:
-        """The credit document's rules word for word: what the published set mends is as the document has it."""
+        """Return the credit document's rules word for word, without the corrections of the published set."""
         return cls(
             rule_set=RuleSet.LETTER,
             caps_from_usual=False,
@@ -220,7 +221,7 @@ class Rules:
 
     @classmethod
     def deployed(cls) -> Rules:
-        """The formulas of BOINC's server, for projects that move over and must not see a jump."""
+        """Return the formulas of BOINC's server, for projects that move here and must not see a jump in credit."""
         return cls(
             rule_set=RuleSet.DEPLOYED,
             host_avg_samples=20,
@@ -260,14 +261,14 @@ class Rules:
 
     @classmethod
     def of(cls, rule_set: str) -> Rules:
-        """The set of that name (``RuleSet``); ValueError for another."""
+        """Return the set of that name (``RuleSet``); ValueError for any other."""
         made: Rules = getattr(cls, RuleSet(rule_set))()
         return made
 
     def with_limits(self, **limits: float | None) -> Rules:
-        """These rules with an app's own limits (the names in ``LIMITS``); None keeps the set's value.
+        """Return these rules with an app's own limits (the names in ``LIMITS``); None keeps the set's value.
 
-        Raises RulesError for a value out of range, TypeError for a name that is no limit.
+        Raises RulesError for a value out of range, TypeError for a name that is not a limit.
         """
         given: dict[str, Any] = {}
         for name, value in limits.items():

@@ -1,4 +1,4 @@
-"""The states of workunits and results, once: models, rules and SQL all take them from here.
+"""The states of workunits and results, defined once for models, rules and SQL.
 
 The numbers are BOINC's, so that people who know its database can read ours. docs/reference/states.md lists every
 transition.
@@ -18,7 +18,7 @@ class ServerState(IntEnum):
 
 
 class Outcome(IntEnum):
-    """How a result ended; INIT until it is over."""
+    """How a result ended; INIT until then."""
 
     INIT = 0
     SUCCESS = 1
@@ -42,7 +42,7 @@ class ValidateState(IntEnum):
 
 
 class AssimilateState(IntEnum):
-    """Whether a workunit's canonical output has been handed on."""
+    """Whether a workunit's canonical output has been assimilated."""
 
     INIT = 0
     READY = 1

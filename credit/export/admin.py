@@ -1,4 +1,4 @@
-"""The operators' list of exports."""
+"""The admin list of exports."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from portal.admin import ReadOnlyAdmin
 
 
 class StatisticsExportAdmin(ReadOnlyAdmin):
-    """How far the running export is, and how those of the last sixty days ended."""
+    """Show the progress of the running export, and how those of the last sixty days ended."""
 
     list_display = ("started_at", "state", "nrecords", "nusers", "nteams", "nhosts", "nbytes")
 

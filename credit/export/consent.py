@@ -1,4 +1,4 @@
-"""What volunteers let other sites know of them, and what follows when they no longer do."""
+"""What volunteers let other sites know about them, and the consequences of a withdrawal."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ HOSTS: Final = ConsentKind(
 
 
 def read(user: User) -> ExportConsent:
-    """The volunteer's choice; without a row, that nothing is published."""
+    """Return the volunteer's choice; without a row, nothing is published."""
     return ExportConsent.objects.filter(user=user).first() or ExportConsent(user=user)
 
 
@@ -58,9 +58,10 @@ def save(
     now: dt.datetime,
     origin: ConsentEvent.Origin = ConsentEvent.Origin.PAGE,
 ) -> None:
-    """Keep the choice, and what changed of it. Who is no longer published is listed as gone, so that readers drop them.
+    """Save the choice and record its changes. If something is no longer published, list it as gone, so that readers
+    drop it.
 
-    None leaves the present choice. One transaction. Locks the user's row, then the rows of the lists, computers by
+    None leaves the current choice. One transaction. Locks the user's row, then the rows of the lists, computers by
     number.
     """
     with transaction.atomic():
@@ -77,7 +78,7 @@ def save(
 
 
 def withdraw(user_id: int, now: dt.datetime) -> None:
-    """List a volunteer and their computers as gone, as far as they are published now. Inside a transaction."""
+    """List a volunteer and their computers as gone, as far as they are currently published. Inside a transaction."""
     with connection.cursor() as cursor:
         cursor.execute(sql.USER_GONE, {"user": user_id, "now": now})
         cursor.execute(sql.HOSTS_GONE, {"user": user_id, "host": None, "now": now})

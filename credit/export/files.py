@@ -1,8 +1,8 @@
 """The published exports: each a set of files in the default storage, from which every web server sends them.
 
-A set is written to a folder of the worker's own first, below ``settings.VAR_DIR``, and then stored in a folder of its
-own. Its row makes it the published one, in one step, when all of it is there. Its time is that of the files, which
-never change, and no two sets have the same; so size and time are a strong ETag, the very one that nginx makes of them.
+A set is first written to a folder of the worker, below ``settings.VAR_DIR``, and then stored in its own folder. Its row
+makes it the published one, in one step, when it is complete. Its time is that of the files, which never change, and no
+two sets have the same; so size and time form a strong ETag, the same one that nginx builds.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from portal.object_storage import storage
 
 _UNFINISHED: Final = "unfinished-statistics-"
 _UNFINISHED_SECS: Final = 86_400
-"""No export takes as long."""
+"""No export takes this long."""
 _PARTS_NBYTES: Final = 512 * 1024
-# Of zlib: a gzip file, compressed at the level that takes a third of the usual time, and a tenth more room.
+# For zlib: a gzip file at a level that takes a third of the usual time, and a tenth more space.
 _GZIP_WBITS: Final = 31
 _LEVEL: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
+class PublishedFile:
     """A file of the published set."""
 
     path: str
@@ -49,33 +49,36 @@ class Published:
         return f'"{self.modified_at:x}-{self.nbytes:x}"'
 
     def open(self) -> IO[bytes]:
-        """Its content, which the caller closes."""
+        """Open its content, which the caller closes."""
         return default_storage.open(self.path, "rb")
 
 
-def find_published(name: str) -> Published | None:
-    """The file of this name; None if nothing was exported yet. Names are checked before. OSError of the storage."""
+def find_published(name: str) -> PublishedFile | None:
+    """Find the published file of this name; None if nothing was exported yet.
+
+    Names are already checked. Raises the storage's OSError.
+    """
     last = _published_set()
     if last is None or last.published_at is None:
         return None
     path = f"{last.folder}/{name}"
     try:
-        return Published(path, default_storage.size(path), int(last.published_at.timestamp()))
+        return PublishedFile(path, default_storage.size(path), int(last.published_at.timestamp()))
     except FileNotFoundError:
         return None
 
 
 @contextmanager
 def new_set(made: StatisticsExport, taken_at: dt.datetime) -> Iterator[Path]:
-    """An empty folder for an export; when the block ends, what is in it is published. The set before stays.
+    """Yield an empty folder for an export; at the end of the block its content is published. The previous set stays.
 
-    If the block fails, what is published does not change. Only one process at a time may be in it.
+    If the block fails, the published set does not change. Only one process at a time may be inside.
     """
     before = _published_set()
     _delete_others(before)
     published_at = taken_at.replace(microsecond=0)
     if before is not None and before.published_at is not None:
-        # Two files of one ETag would be the same file for a reader.
+        # Two files with one ETag would be the same file for a reader.
         published_at = max(published_at, before.published_at + dt.timedelta(seconds=1))
     with _folder() as name:
         yield Path(name)
@@ -88,7 +91,7 @@ def new_set(made: StatisticsExport, taken_at: dt.datetime) -> Iterator[Path]:
 
 
 def write(path: Path, parts: Iterable[bytes], *, is_compressed: bool) -> int:
-    """Write a new file of these parts, safely on the disk; its size."""
+    """Write these parts to a new file, synced to the disk; return its size."""
     packer = zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP_WBITS) if is_compressed else None
     with path.open("xb") as file:
         for block in _blocks(parts):
@@ -101,7 +104,7 @@ def write(path: Path, parts: Iterable[bytes], *, is_compressed: bool) -> int:
 
 
 def _blocks(parts: Iterable[bytes]) -> Iterator[bytes]:
-    """Joins small parts into large pieces."""
+    """Join small parts into large pieces."""
     waiting: list[bytes] = []
     nbytes = 0
     for part in parts:
@@ -115,7 +118,10 @@ def _blocks(parts: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _folder() -> TemporaryDirectory[str]:
-    """An empty folder on a disk, as temporary folders may be in memory. What killed workers left there goes."""
+    """Create an empty folder on a disk, because temporary folders may be in memory.
+
+    Leftovers of killed workers are deleted.
+    """
     within: Path = settings.VAR_DIR
     within.mkdir(parents=True, exist_ok=True)
     for left in within.glob(f"{_UNFINISHED}*"):
@@ -131,21 +137,21 @@ def _published_set() -> StatisticsExport | None:
 
 
 def _store(file: Path, path: str, published_at: dt.datetime) -> None:
-    default_storage.delete(path)  # of a set whose row a restored database has forgotten
+    default_storage.delete(path)  # left by a set whose row a restored database has forgotten
     with file.open("rb") as opened:
         content = File(opened)
         if storage.keep(path, content, storage.content_of(content)) != path:
-            raise OSError(EIO, "the storage has something there that it does not delete", path)
+            raise OSError(EIO, "the storage has something there that it cannot delete", path)
     if storage.folder() is not None:
-        # nginx sends it, with an ETag of its own.
+        # nginx sends it, with its own ETag.
         os.utime(default_storage.path(path), (published_at.timestamp(), published_at.timestamp()))
 
 
 def _delete_others(published: StatisticsExport | None) -> None:
-    """Sets of earlier days, and whatever a killed worker left. The published one is being read."""
+    """Delete sets of earlier days, and whatever a killed worker left. The published one is being read."""
     left = StatisticsExport.objects.filter(is_in_storage=True)
     for row in left.exclude(pk=published.pk) if published else left:
-        with suppress(FileNotFoundError):  # its folder was never made
+        with suppress(FileNotFoundError):  # its folder was never created
             for name in default_storage.listdir(row.folder)[1]:
                 default_storage.delete(f"{row.folder}/{name}")
         default_storage.delete(row.folder)

@@ -1,6 +1,6 @@
-"""Make an export: everything from one snapshot of the database, row by row, into files that are swapped in whole.
+"""Makes an export: everything from one snapshot of the database, row by row, into files that are published together.
 
-The snapshot is a connection of its own, which only reads. How far the export is stands in its row meanwhile.
+The snapshot is a separate connection that only reads. Meanwhile the export's row shows its progress.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ _STATEMENTS: Final = {
 
 
 def export() -> StatisticsExport | None:
-    """Export everything, and publish it; None if another export is running. Raises what went wrong, and notes it.
+    """Export everything, and publish it; None if another export is running. Raises errors, and records them.
 
-    Safe to repeat and to interrupt: what is published changes in one step, when all files are there.
+    Safe to repeat and to interrupt: the published set changes in one step, when all files exist.
     """
     with psycopg.connect(**psycopg_params(), autocommit=True) as session, _lock(session) as is_free:
         if not is_free:
@@ -50,7 +50,7 @@ def export() -> StatisticsExport | None:
         try:
             _write(made)
         except BaseException as error:
-            # Of whatever kind, also the end of the process: operators see why there is no new export. The task fails.
+            # Any kind of error, even the end of the process: operators see why there is no new export. The task fails.
             made.failure = f"{type(error).__name__}: {error}"[:200]
             raise
         finally:
@@ -62,7 +62,7 @@ def export() -> StatisticsExport | None:
 
 @contextmanager
 def _lock(session: Connection[Any]) -> Iterator[bool]:
-    """The lock of exports; False if another holds it. It ends with the session at the latest."""
+    """Take the lock of exports; yield False if another holds it. It ends with the session at the latest."""
     try:
         yield _first(session, sql.LOCK)[0]
     finally:
@@ -73,7 +73,7 @@ def _lock(session: Connection[Any]) -> Iterator[bool]:
 
 @contextmanager
 def read_snapshot() -> Iterator[Connection[Any]]:
-    """A connection that reads all from one moment."""
+    """Open a connection whose reads all see the same moment."""
     with psycopg.connect(**psycopg_params(connection), autocommit=True) as snapshot:
         snapshot.execute(sql.SESSION)
         snapshot.isolation_level = IsolationLevel.REPEATABLE_READ
@@ -100,7 +100,7 @@ EXPORT: Final = Job(
 
 
 def _begin(now: dt.datetime) -> StatisticsExport:
-    """The row of a new export. One that is still there as unfinished had a worker that was killed."""
+    """Create the row of a new export. An earlier one that is still unfinished had a worker that was killed."""
     lost = StatisticsExport.objects.filter(finished_at=None)
     lost.update(finished_at=now, failure="The worker was ended.")
     StatisticsExport.objects.filter(started_at__lt=now - EXPORTS_KEPT, is_in_storage=False).delete()
@@ -130,15 +130,15 @@ def _write(made: StatisticsExport) -> None:
 
 
 def _write_kind(snapshot: Connection[Any], kind: FileKind, folder: Path, made: StatisticsExport) -> int:
-    """Write one of the compressed files; how many records it has."""
+    """Write one of the compressed files; return its number of records."""
     before = made.nrecords
     with snapshot.cursor() as cursor, cursor.copy(_STATEMENTS[kind]) as rows:
-        parts = _records(kind, (bytes(row) for row in rows), lambda count: _tell(made, before + count))
+        parts = _records(kind, (bytes(row) for row in rows), lambda count: _report_progress(made, before + count))
         made.nbytes += files.write(folder / kind.name, parts, is_compressed=True)
     return made.nrecords - before
 
 
-def _records(kind: FileKind, rows: Iterator[bytes], tell: Callable[[int], None]) -> Iterator[bytes]:
+def _records(kind: FileKind, rows: Iterator[bytes], report: Callable[[int], None]) -> Iterator[bytes]:
     record = kind.record
     count = 0
     yield kind.begin
@@ -146,17 +146,17 @@ def _records(kind: FileKind, rows: Iterator[bytes], tell: Callable[[int], None])
         yield record(row[:-1])  # without its line feed
         count += 1
         if not count % _PROGRESS_ROWS:
-            tell(count)
+            report(count)
     yield kind.end
-    tell(count)
+    report(count)
 
 
-def _tell(made: StatisticsExport, nrecords: int) -> None:
+def _report_progress(made: StatisticsExport, nrecords: int) -> None:
     made.nrecords = nrecords
     StatisticsExport.objects.filter(pk=made.pk).update(nrecords=nrecords)
 
 
 def _first(snapshot: Connection[Any], statement: Any) -> tuple[Any, ...]:
     row = snapshot.execute(statement).fetchone()
-    assert row is not None  # each of these statements has one
+    assert row is not None  # each of these statements returns a row
     return tuple(row)

@@ -1,6 +1,6 @@
-"""SQL of the export. All reads are of one snapshot; nothing is locked. now() is the time of the snapshot.
+"""SQL of the export. All reads see the same snapshot; nothing is locked. now() is the time of the snapshot.
 
-COPY hands rows on as they are found, as text, so neither side holds more than a few of them.
+COPY returns rows as text as they are found, so neither side holds more than a few of them.
 """
 
 from __future__ import annotations
@@ -12,13 +12,14 @@ from credit.teams.sql import SUMS as SUMS_OF_TEAMS
 
 LOCK: Final = "SELECT pg_try_advisory_lock(hashtext('credit.export'))"
 UNLOCK: Final = "SELECT pg_advisory_unlock_all()"
-# A long COPY is no statement that hangs. Records in the order of their numbers: by the primary keys, so without a sort.
+# A long COPY is not a hanging statement. Records are in the order of their numbers: by the primary keys, so without a
+# sort.
 SESSION: Final = "SET statement_timeout = 0; SET jit = off; SET timezone = UTC"
 
 _NOW: Final = "extract(epoch FROM now())"
 _PUBLISHED: Final = "e.exports_statistics AND u.deletion_asked_at IS NULL"
 USER_CPID: Final = "md5(u.cross_project_id || u.email)"
-# An empty id would leave a digest of the address alone.
+# With an empty id, it would be a digest of the address alone.
 HOST_CPID: Final = """CASE WHEN h.host_cpid = '' AND h.published_cpid <> '' THEN h.published_cpid
      ELSE md5(coalesce(nullif(h.host_cpid, ''), h.token) || u.email) END"""
 
@@ -33,7 +34,7 @@ SELECT u.id, u.name, floor(extract(epoch FROM u.created_at))::bigint,
  ORDER BY c.user_id
 ) TO STDOUT"""
 
-# Of the founder only what they publish. The team's credit is that of all its members.
+# The founder is included only as far as they are published. The team's credit is that of all its members.
 TEAMS: Final = f"""COPY (
 SELECT t.id, t.type, t.name, CASE WHEN {_PUBLISHED} THEN u.id END, s.total_credit, s.expavg_credit, {_NOW},
        CASE WHEN {_PUBLISHED} THEN coalesce(nullif(u.name, ''), 'Anonymous') END,
@@ -46,7 +47,7 @@ SELECT t.id, t.type, t.name, CASE WHEN {_PUBLISHED} THEN u.id END, s.total_credi
  ORDER BY t.id
 ) TO STDOUT"""
 
-# Free disk and speeds of transfers are not kept here, and credit by processor time is BOINC's of old: 0.
+# Free disk space and transfer speeds are not stored here, and credit by processor time is an old system of BOINC: 0.
 HOSTS: Final = f"""COPY (
 SELECT h.id, h.owner_id, c.total_credit, {RECENT.format(credit="c")}, {_NOW},
        h.p_vendor, h.p_model, h.os_name, h.os_version,
@@ -65,7 +66,7 @@ SELECT h.id, h.owner_id, c.total_credit, {RECENT.format(credit="c")}, {_NOW},
  ORDER BY c.host_id
 ) TO STDOUT"""
 
-# For this site's own account manager alone: of everybody, what it reads of other projects' exports.
+# For this site's own account manager only: what it reads of other projects' exports, but for everybody.
 AS_OF: Final = "SELECT floor(extract(epoch FROM now()))::bigint"
 _GRANTED: Final = f"""
 SELECT {{owner}}.id, c.total_credit, {RECENT.format(credit="c")}, {_NOW}::float8,
@@ -82,13 +83,15 @@ GRANTED_HOSTS: Final = f"""{_GRANTED.format(owner="h", cpid=HOST_CPID)}
  WHERE c.total_credit > 0 AND h.merged_into_id IS NULL
  ORDER BY c.host_id"""
 
-# An export since they agreed, and before they asked to be deleted: without one readers have nothing to drop.
+# Whether there was an export since they agreed, and before they asked to be deleted: if not, readers have nothing to
+# drop.
 _EXPORTED: Final = """EXISTS (SELECT FROM credit_statisticsexport s
                 WHERE (s.finished_at IS NULL OR s.finished_at >= e.changed_at)
                   AND (u.deletion_asked_at IS NULL OR s.started_at < u.deletion_asked_at))"""
 
-# Anyone who is published again is not gone, but may be once more before the next export. Whoever asked to be deleted is
-# gone at once, and not after the grace period only: without this they would be nowhere meanwhile.
+# Volunteers who are published again are left out, but their rows stay: they may withdraw once more before the next
+# export. Those who asked to be deleted are gone at once, not only after the grace period: otherwise they would be in
+# neither list meanwhile.
 GONE_USERS: Final = f"""COPY (
 SELECT g.user_id, g.cpid FROM credit_goneuser g
  WHERE g.gone_at > now() - interval '60 days'
@@ -119,7 +122,7 @@ SELECT h.id, {HOST_CPID} FROM portal_host h
  ORDER BY 1
 ) TO STDOUT"""
 
-# Of the whole project, also of those who are not published: nothing of it is about one person.
+# Of the whole project, including those who are not published: none of it is about one person.
 SUMS: Final = """
 SELECT extract(epoch FROM now())::float8,
        (SELECT count(*) FROM credit_usercredit WHERE total_credit > 0),
@@ -130,7 +133,7 @@ APPS: Final = "SELECT user_friendly_name FROM credit_app WHERE NOT is_deprecated
 
 _AGAIN: Final = """ON CONFLICT ({key}) DO UPDATE SET cpid = excluded.cpid, gone_at = excluded.gone_at"""
 
-# A volunteer who was published: into the list of those who are gone. Locks the row that it writes there.
+# Adds a published volunteer to the list of those who are gone. Locks the row that it writes there.
 USER_GONE: Final = f"""
 INSERT INTO credit_goneuser (user_id, cpid, gone_at)
 SELECT u.id, {USER_CPID}, %(now)s FROM portal_user u
@@ -138,7 +141,7 @@ SELECT u.id, {USER_CPID}, %(now)s FROM portal_user u
  WHERE u.id = %(user)s AND e.exports_statistics AND c.total_credit > 0 AND {_EXPORTED}
 {_AGAIN.format(key="user_id")}"""
 
-# The same for computers: of a volunteer, or, where ``host`` is no NULL, one of them.
+# The same for computers: all of a volunteer's or, if ``host`` is not NULL, one of them.
 HOSTS_GONE: Final = f"""
 INSERT INTO credit_gonehost (host_id, cpid, gone_at)
 SELECT h.id, {HOST_CPID}, %(now)s FROM portal_host h

@@ -1,4 +1,4 @@
-"""The published files, what they are, and the page where volunteers choose whether they are in them."""
+"""The published files, a page about them, and the page where volunteers choose whether they are included."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ CACHED_SECS: Final = 600
 
 @require_safe
 def about(request: HttpRequest) -> HttpResponse:
-    """What is published, and when it was made."""
+    """Explain what is published, and when it was made."""
     made = StatisticsExport.objects.filter(finished_at__isnull=False, failure="").first()
     return render(request, "credit/export/about.html", {"made": made, "names": writers.NAMES})
 
 
 @require_safe
 def file(request: HttpRequest, name: str) -> HttpResponseBase:
-    """A file of the published set, with a strong ETag; nothing of it is compressed on the way.
+    """Send a file of the published set, with a strong ETag and without further compression.
 
     In production nginx sends it, and ranges of it, with the same ETag (deploy/nginx.conf).
     """
@@ -63,7 +63,7 @@ def file(request: HttpRequest, name: str) -> HttpResponseBase:
 @require_http_methods(["GET", "HEAD", "POST"])
 @login_required
 def choose(request: HttpRequest) -> HttpResponse:
-    """May other sites know what you did?"""
+    """Choose what other sites may know."""
     user = signed_in(request)
     if request.method == "POST":
         consent.save(

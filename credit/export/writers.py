@@ -1,8 +1,8 @@
-"""The files of the export as bytes: one row of the database in, one record out. Pure.
+"""Renders the files of the export as bytes: one row of the database in, one record out. Pure.
 
-Readers go line by line: the tags that begin and end a record are at column 0, and each element has a line of its own.
-So nothing that a volunteer entered, or a computer reported, may bring a line feed or a tag with it. Rows come as
-PostgreSQL's COPY gives them, where values are divided by tabs and need no conversion. Source of the form: BOINC's
+Readers go line by line: the tags that begin and end a record are at column 0, and each element has its own line. So
+nothing that a volunteer entered, or a computer reported, may introduce a line feed or a tag. Rows come from
+PostgreSQL's COPY, where values are separated by tabs and need no conversion. Source of the format: BOINC's
 sched/db_dump.cpp.
 """
 
@@ -17,9 +17,9 @@ from typing import Final
 
 HEAD: Final = b'<?xml version="1.0" encoding="utf-8"?>\n'
 _NULL: Final = b"\\N"
-# Whatever must not stand in XML as it is, and COPY's backslashes.
+# Characters that must not appear unescaped in XML, and COPY's backslashes.
 _SPECIAL: Final = bytes({*range(9), *range(10, 32), 127, *b"&<>\\"})
-# How characters begin in UTF-8 that must not stand there, or that are ends of lines for some readers.
+# First bytes in UTF-8 of characters that must not appear there, or that some readers treat as line ends.
 _BEGINNINGS: Final = (b"\xc2", b"\xe2\x80", b"\xef\xbf")
 _ILLEGAL: Final = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]|\xc2[\x80-\x9f]|\xe2\x80[\xa8\xa9]|\xef\xbf[\xbe\xbf]")
 _COPIED: Final = re.compile(rb"\\(.)")
@@ -29,7 +29,7 @@ Record = Callable[[bytes], bytes]
 
 
 def user(row: bytes) -> bytes:
-    """<user> of id, name, create_time, total_credit, expavg_credit, expavg_time, cpid, teamid or NULL."""
+    """Render <user> from id, name, create_time, total_credit, expavg_credit, expavg_time, cpid, teamid or NULL."""
     id_, name, created, total, recent, recent_at, cpid, team = _fields(row)
     return (
         b"<user>\n <id>%b</id>\n <name>%b</name>\n <create_time>%b</create_time>\n"
@@ -57,7 +57,7 @@ _NUMBERS: Final = ("total_credit", "expavg_credit")
 
 
 def team(row: bytes) -> bytes:
-    """<team> of the columns `_TEAM_TAGS`; the founder is left out where NULL, texts where empty."""
+    """Render <team> from the columns `_TEAM_TAGS`; the founder is left out if NULL, texts if empty."""
     lines = [b"<team>\n"]
     for tag, value in zip(_TEAM_TAGS, _fields(row), strict=True):
         if (tag in _OF_FOUNDER and value == _NULL) or (tag in _OPTIONAL and not value):
@@ -95,7 +95,7 @@ _numbers_of: Final = itemgetter(*_HOST_NUMBERS)
 
 
 def host(row: bytes) -> bytes:
-    """<host> of the columns of `_HOST`, in its order. What is not known is NULL, and written as 0."""
+    """Render <host> from the columns of `_HOST`, in its order. Unknown values are NULL, and written as 0."""
     parts = row.split(b"\t")
     if _is_special(row):
         misc = _json(parts[_HOST_MISC])
@@ -108,18 +108,18 @@ def host(row: bytes) -> bytes:
 
 
 def gone_user(row: bytes) -> bytes:
-    """<user> of id and cpid, of somebody who is not published any more."""
+    """Render <user> from id and cpid, for somebody who is no longer published."""
     return b"<user>\n    <id>%b</id>\n    <cpid>%b</cpid>\n</user>\n" % tuple(row.split(b"\t"))
 
 
 def gone_host(row: bytes) -> bytes:
-    """The <host> element of a computer that is gone, with its number and its ID across projects."""
+    """Render <host> from number and cross-project id, for a computer that is no longer published."""
     return b"<host>\n    <id>%b</id>\n    <host_cpid>%b</host_cpid>\n</host>\n" % tuple(row.split(b"\t"))
 
 
 @dataclass(frozen=True, slots=True)
 class FileKind:
-    """One of the compressed files: its name, its outer element, what makes a record of a row."""
+    """One of the compressed files: its name, its outer element, and its renderer of records."""
 
     name: str
     root: str
@@ -146,7 +146,7 @@ NAMES: Final = (TABLES, *(kind.name for kind in KINDS))
 
 @dataclass(frozen=True, slots=True)
 class ProjectSums:
-    """What tables.xml says of the whole project. Volunteers, computers, credit: also those that are not published."""
+    """The sums in tables.xml for the whole project: volunteers, computers and credit, published or not."""
 
     update_time: int
     nusers: int
@@ -158,7 +158,7 @@ class ProjectSums:
 
 
 def tables(sums: ProjectSums, apps: Iterable[str]) -> bytes:
-    """tables.xml; ``apps``: the names that people know."""
+    """Render tables.xml; ``apps``: their display names."""
     counts = {
         "nusers_total": sums.nusers,
         "nteams_total": sums.nteams,
@@ -184,14 +184,14 @@ def _fields(row: bytes) -> Sequence[bytes]:
 
 
 def _is_special(value: bytes) -> bool:
-    """Whether anything in it needs a second look. Few rows do, and a pattern takes ten times as long."""
+    """Whether anything in it needs closer inspection. Few rows do, and a pattern takes ten times as long."""
     if len(value.translate(None, _SPECIAL)) != len(value):
         return True
     return not value.isascii() and any(beginning in value for beginning in _BEGINNINGS)
 
 
 def _text(value: bytes) -> bytes:
-    """A value of COPY as the text of an element: on one line, without control characters, escaped."""
+    """Return a value of COPY as the text of an element: on one line, without control characters, escaped."""
     if not _is_special(value):
         return value
     return _escaped(_uncopied(value))
@@ -203,15 +203,15 @@ def _escaped(text: bytes) -> bytes:
 
 
 def _json(value: bytes) -> bytes:
-    """A value of COPY that is JSON, so that it can stand in a CDATA section on one line."""
+    """Return a JSON value of COPY, fit for a CDATA section on one line."""
     return _ILLEGAL.sub(b"", _uncopied(value)).replace(b"]]>", b"]]\\u003e")
 
 
 def _uncopied(value: bytes) -> bytes:
-    """What COPY wrote with backslashes; line feeds, tabs and the like become blanks."""
+    """Undo COPY's backslashes; line feeds, tabs and the like become blanks."""
     return _COPIED.sub(lambda match: _BLANKS.get(match[1], match[1]), value)
 
 
 def _decimal(value: bytes) -> bytes:
-    """A number as PostgreSQL or Python writes it, without an exponent; not a digit is lost."""
+    """Return a number written by PostgreSQL or Python without its exponent; no digit is lost."""
     return format(Decimal(value.decode()), "f").encode() if b"e" in value else value

@@ -1,1 +1,1 @@
-"""What the dashboard and the public status say of jobs and of credit (portal/dashboard)."""
+"""Figures of jobs and credit, for the dashboard and the public status (portal/dashboard)."""

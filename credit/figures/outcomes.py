@@ -1,4 +1,4 @@
-"""How results ended, by hour: the roll-up, and what charts read of it."""
+"""How results ended, hour by hour: the roll-up, and the reads for charts."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from portal.dashboard.rules import Points
 from portal.languages.sentences import in_english
 
 LAG: Final = dt.timedelta(minutes=2)
-"""A report is in the database this long after its time at the latest: clients are answered within a minute."""
+"""Reports are committed within this time: clients are answered within a minute."""
 STEP: Final = dt.timedelta(hours=1)
 FIRST: Final = dt.timedelta(days=1)
-"""The first run counts what was received since then."""
+"""How far back the first run counts."""
 TIMED_OUT_AGAIN: Final = dt.timedelta(days=1)
 HOURS_KEPT: Final = dt.timedelta(days=31)
 UNFIT_AGAIN: Final = dt.timedelta(days=7)
-"""Outputs may be found unfit this long after they were reported, once there are others to compare them with."""
-# Of jobs that a computer no longer has nobody knows when it lost them.
+"""How long after their report outputs may still be found unfit, once there are others to compare them with."""
+# Nobody knows when a computer lost the jobs that it no longer has.
 FAILURES: Final = (Outcome.CLIENT_ERROR, Outcome.NO_REPLY, Outcome.VALIDATE_ERROR)
 
 
 def roll_up(now: dt.datetime) -> None:
-    """Count what was received since the last run, an hour to a transaction. A repeat changes nothing.
+    """Count what was received since the last run, one hour per transaction. Safe to repeat.
 
     Locks the mark, then rows of the roll-up, which nothing else writes.
     """
@@ -50,7 +50,7 @@ def roll_up(now: dt.datetime) -> None:
 
 
 def _go_back(until: dt.datetime) -> None:
-    """After a clock that was ahead: what was received since would not be counted, so count from this hour on again."""
+    """Count again from this hour if the clock was ahead: results received since then would never be counted."""
     hour = until.astimezone(dt.UTC).replace(minute=0, second=0, microsecond=0)
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(sql.LOCK_MARK)
@@ -61,7 +61,7 @@ def _go_back(until: dt.datetime) -> None:
 
 
 def _count_an_hour(until: dt.datetime) -> bool:
-    """Whether more is left."""
+    """Count one hour; return whether more are left."""
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(sql.LOCK_MARK)
         since: dt.datetime = cursor.fetchone()[0]
@@ -90,7 +90,7 @@ def _count_timed_out(now: dt.datetime) -> None:
 
 
 def join_hours(now: dt.datetime) -> None:
-    """Once a day: the hours of each older day become one row. A repeat changes nothing."""
+    """Merge the hours of each older day into one row. Daily; safe to repeat."""
     day = now.astimezone(dt.UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(sql.LOCK_MARK)
@@ -100,8 +100,8 @@ def join_hours(now: dt.datetime) -> None:
 # --- what charts read -----------------------------------------------------------------------------------
 
 
-class Ended(NamedTuple):
-    """Results of an hour, or of a day, that ended alike; what was not asked for is empty."""
+class EndedResults(NamedTuple):
+    """Results of an hour, or of a day, that ended alike; fields that were not requested are empty."""
 
     at: dt.datetime
     number: int
@@ -121,8 +121,8 @@ Column = Literal["app_id", "app_version_id", "outcome", "exit_status"]
 
 def read(
     since: dt.datetime, until: dt.datetime, columns: Sequence[Column], only: Sequence[Outcome] = (), daily: bool = False
-) -> list[Ended]:
-    """The sums of these hours, or days, by ``columns``, of all outcomes or ``only`` these; at most three statements."""
+) -> list[EndedResults]:
+    """Return sums per hour (or day) by ``columns``, for all outcomes or ``only`` these; at most three statements."""
     apps = app_names()
     versions = all_versions() if "app_version_id" in columns else {}
     names = version_names(versions, apps)
@@ -135,7 +135,7 @@ def read(
         app = apps.get(row.get("app_id"), "")
         version = versions.get(row.get("app_version_id"))
         groups.append(
-            Ended(
+            EndedResults(
                 row["at"],
                 row["number"],
                 app,
@@ -149,18 +149,18 @@ def read(
 
 
 def by(
-    label: Callable[[Ended], str], columns: Sequence[Column], only: Sequence[Outcome] = ()
+    label: Callable[[EndedResults], str], columns: Sequence[Column], only: Sequence[Outcome] = ()
 ) -> Callable[[dt.datetime, dt.datetime], dict[str, Points]]:
-    """The history of a figure: results an hour by ``label``, which looks at ``columns``.
+    """Return a figure's history: results per hour by ``label``, which reads ``columns``.
 
-    Where more than a month is asked for, hours are one a day, and values the mean of an hour of it.
+    For more than a month there is one point a day, with the mean per hour of that day.
     """
 
     def history(since: dt.datetime, until: dt.datetime) -> dict[str, Points]:
         daily = until - since > HOURS_KEPT
         sums: dict[str, dict[float, float]] = defaultdict(lambda: defaultdict(float))
         for row in read(since, until, columns, only, daily):
-            # Today has had fewer hours.
+            # Today is not over yet.
             hours = min(24.0, max(1.0, (until - row.at) / dt.timedelta(hours=1))) if daily else 1
             sums[label(row)][row.at.timestamp()] += row.number / hours
         times = sorted({at for series in sums.values() for at in series})
@@ -169,17 +169,17 @@ def by(
     return history
 
 
-def outcome_name(row: Ended) -> str:
+def outcome_name(row: EndedResults) -> str:
     return outcome_text(Outcome(row.outcome))
 
 
 def outcome_text(outcome: Outcome) -> str:
-    """In English, as it is kept with the figures that were taken."""
+    """Return the outcome in English, as it is stored with a figure's samples."""
     return in_english(OUTCOMES[outcome])
 
 
-def error_name(row: Ended) -> str:
-    """An outcome, or its exit status."""
+def error_name(row: EndedResults) -> str:
+    """Return the name of an outcome, or of its exit status."""
     if row.outcome != Outcome.CLIENT_ERROR:
         return outcome_name(row)
     if row.exit_status is None:
@@ -188,7 +188,7 @@ def error_name(row: Ended) -> str:
 
 
 def error_text(name: str) -> str:
-    """A name that `error_name` gave, in the page's language, with the meaning of an exit status."""
+    """Translate a name from `error_name` into the page's language, with the meaning of an exit status."""
     number = name.removeprefix(_STATUS)
     if number == name or not number.removeprefix("-").isdecimal():
         return label_text(name)

@@ -1,6 +1,6 @@
-"""The statements of figures of jobs and of credit. Their columns have the names of the figures.
+"""SQL of figures of jobs and of credit. Columns are named after the figures.
 
-States are literals: the conditions of partial indexes need them, so that only what waits is counted.
+States are literals: the conditions of partial indexes need them, so that only waiting rows are counted.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from credit.engine.explanation import ClaimRule
 from credit.engine.rules import CREDIT_PER_DAY, GFLOP_DAY
 from credit.engine.states import AssimilateState, FileDeleteState, Outcome, ServerState, ValidateState
 
-# --- What waits: a partial index has each -------------------------------------------------------------
+# --- Waiting work: each has a partial index -----------------------------------------------------------
 
 UNSENT: Final = f"""
 SELECT a.name AS key, q.n AS "jobs.unsent", extract(epoch FROM %(now)s - r.created_at) AS "jobs.unsent_oldest"
@@ -34,7 +34,7 @@ SELECT a.name AS key, q.n AS "{figure}"
   FROM (SELECT app_id, count(*) AS n FROM credit_workunit WHERE {condition} GROUP BY app_id) q
   JOIN credit_app a ON a.id = q.app_id
 """
-# Of the first 200 that wait: since when all that they wait for is there.
+# For the first 200 that wait: since when they have had everything they need.
 _OLDEST: Final = """
 SELECT a.name AS key, greatest(extract(epoch FROM %(now)s - min(ready.at)), 0) AS "{figure}_oldest"
   FROM credit_app a,
@@ -69,7 +69,7 @@ SELECT count(*) AS "jobs.to_transition",
        coalesce(greatest(extract(epoch FROM %(now)s - min(transition_at)), 0), 0) AS "jobs.to_transition_oldest"
   FROM credit_workunit WHERE transition_at IS NOT NULL
 """
-# What the statistics say: counting all rows would read all rows.
+# Estimates from PostgreSQL's statistics: counting would read all rows.
 ROWS: Final = """
 SELECT relname AS key, greatest(reltuples, 0)::bigint AS "jobs.rows"
   FROM pg_class WHERE oid IN ('credit_workunit'::regclass, 'credit_result'::regclass)
@@ -78,9 +78,9 @@ SELECT relname AS key, greatest(reltuples, 0)::bigint AS "jobs.rows"
 # --- Results by hour ----------------------------------------------------------------------------------
 
 MAX_STATUSES: Final = 20
-"""Exit statuses of an app that are told apart in a run of the roll-up; programs may end with any number."""
+"""The number of an app's exit statuses that a run of the roll-up distinguishes; programs may end with any number."""
 LOCK_MARK: Final = "SELECT counted_until FROM credit_resulthourmark WHERE id = 1 FOR UPDATE"
-# Adds to rows that no other run adds to, as the mark is locked. Outputs are found unfit later, some after days: first
+# Adds to rows that no other run adds to, because the mark is locked. Some outputs are found unfit days later: at first
 # they all count as they were reported.
 ADD_RECEIVED: Final = f"""
 WITH reported AS (
@@ -102,7 +102,7 @@ SELECT f.hour, f.app_id, f.app_version_id, f.outcome,
  GROUP BY 1, 2, 3, 4, 5
     ON CONFLICT (hour, app_id, app_version_id, outcome, exit_status) DO UPDATE SET count = h.count + excluded.count
 """
-# Moves outputs that were found unfit meanwhile from the successes. An index has nothing but them.
+# Moves outputs that were found unfit meanwhile from the successes. An index contains only them.
 MOVE_UNFIT: Final = f"""
 WITH unfit AS (
   SELECT date_trunc('hour', received_at, 'UTC') AS hour, app_id, app_version_id, count(*) AS n
@@ -127,7 +127,7 @@ FORGET_RECEIVED: Final = f"""
 DELETE FROM credit_resulthour WHERE hour >= %(since)s AND outcome <> {Outcome.NO_REPLY}
 """
 SET_MARK: Final = "UPDATE credit_resulthourmark SET counted_until = %s WHERE id = 1"
-# Time-outs are not received. They are counted again for the last day, as a late report takes one back.
+# Time-outs have no time of receipt. The last day is counted again, because a late report takes a time-out back.
 FORGET_TIMED_OUT: Final = f"""
 DELETE FROM credit_resulthour WHERE hour >= %(since)s AND outcome = {Outcome.NO_REPLY}
 """
@@ -160,7 +160,7 @@ WITH newest AS MATERIALIZED (
       FROM credit_result r WHERE received_at > %(now)s - interval '1 day' AND received_at <= %(now)s
      ORDER BY received_at DESC LIMIT {SAMPLE_SIZE}) AS found)
 """
-# Of the newest results of the last day. Credit is compared with what the job's estimate is worth.
+# The newest results of the last day. Credit is compared with the credit for the job's estimate.
 SPREAD: Final = f"""
 {_NEWEST}
 SELECT key, tenths[2] AS "credit.median",
@@ -172,7 +172,7 @@ SELECT key, tenths[2] AS "credit.median",
            AND n.validate_state = {ValidateState.VALID}
          GROUP BY app_version_id HAVING count(*) >= 5) AS by_version
 """
-# One suspicious claim of fewer than 20 would be more than the share that needs attention.
+# With fewer than 20 claims, one suspicious claim would already need attention.
 CLAIMS: Final = f"""
 {_NEWEST}
 SELECT a.name AS key, 100.0 * count(*) FILTER (WHERE is_approximate) / count(*) AS "credit.approximate",
@@ -253,7 +253,7 @@ SELECT count(*) FILTER (WHERE total_credit > 1) AS "status.{owners}_with_credit"
                extract(epoch FROM %(now)s - coalesce(expavg_at, %(now)s)), 0) / 604800.0) AS recent
           FROM {table}) AS owners
 """
-# Of one GFLOPS there are 200 credits a day.
+# One GFLOPS earns 200 credits a day.
 _SPEED: Final = """,
        coalesce(sum(recent), 0) / 200 AS "status.current_floating_point_speed\""""
 USERS_CREDITED: Final = _CREDITED.format(owners="users", table="credit_usercredit", speed=_SPEED)

@@ -1,4 +1,4 @@
-"""The project's figures: jobs and what they wait for, credit and the statistics behind it, the public status."""
+"""The project's figures: jobs and what they wait for, credit and its statistics, the public status."""
 
 from __future__ import annotations
 
@@ -37,9 +37,11 @@ from portal.dashboard.rules import Points, above, grows
 from portal.languages.messages import Message
 
 STUCK_SECS: Final = 3600
-"""What is ready is dealt with within seconds: what has waited for an hour is stuck."""
+"""Work that is ready is done within seconds: if it has waited for an hour, it is stuck."""
 MAX_SERIES: Final = 8
-"""Kinds of failures that are told apart: programs may end with any number, and what was taken is kept for good."""
+"""The number of kinds of failures that are distinguished: programs may end with any number, and samples are kept for
+good.
+"""
 _LEAST_ENDED: Final = 10
 """Shares of fewer results say nothing."""
 
@@ -56,7 +58,7 @@ _NO_QUOTA: Final = gettext_noop("not set")
 
 
 def _course(statement: str, by_app: bool, column: int = 0) -> History:
-    """A history from snapshots. They are taken when something changed, so each line goes on to the end."""
+    """Return a history from snapshots. They are taken on changes only, so each line is continued to the end."""
 
     def history(since: dt.datetime, until: dt.datetime) -> dict[str, Points]:
         names = app_names() if by_app else by_version()
@@ -313,7 +315,7 @@ CREDIT: Final = (
 
 
 def read_ended(now: dt.datetime) -> Iterator[Sample]:
-    """Results that ended in the last full hour, after those of all hours were counted."""
+    """Count results that ended in the last full hour, once those of all hours are counted."""
     outcomes.roll_up(now)
     hour = now.astimezone(dt.UTC).replace(minute=0, second=0, microsecond=0) - dt.timedelta(hours=1)
     rows = outcomes.read(hour, hour, ["app_id", "app_version_id", "outcome", "exit_status"])
@@ -345,7 +347,7 @@ def read_ended(now: dt.datetime) -> Iterator[Sample]:
 
 
 def failing_hosts(now: dt.datetime) -> Rows:
-    """The computers that fail most, and how much."""
+    """List the computers that fail most, and how much."""
     with connection.cursor() as cursor:
         cursor.execute(sql.FAILING_HOSTS)
         return [
@@ -364,8 +366,8 @@ def failing_hosts(now: dt.datetime) -> Rows:
 
 
 def _apps(now: dt.datetime) -> Rows:
-    """Number, names, of the newest results of a day the run time (h: mean, least, most) and volunteers, and whether
-    the app is withdrawn.
+    """List the apps: number, names, run time (h: mean, minimum, maximum) and volunteers of the newest results of a day,
+    and whether the app is withdrawn.
     """
     with connection.cursor() as cursor:
         cursor.execute(sql.RUN_TIMES, {"now": now})

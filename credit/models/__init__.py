@@ -1,7 +1,7 @@
-"""The tables of validated credit, by subject: apps and versions, work, host records, sums of credit, statistics,
-and previews of changed settings.
+"""The tables of credit, by subject: apps and versions, work, host records, sums of credit, statistics, and previews of
+changed settings.
 
-A quantity that is undefined is NULL, never 0.
+An undefined quantity is NULL, never 0.
 """
 
 from credit.engine.facts import CreditSystem, ProcessorType, ReplicaRule

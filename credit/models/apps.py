@@ -1,4 +1,4 @@
-"""Apps with their settings."""
+"""Apps and their settings."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Comparison(models.TextChoices):
 
 
 class HomogeneousRedundancy(models.TextChoices):
-    """Which computers may confirm each other's results; `scheduler.engine.hr_classes` says what a class is."""
+    """Which computers may confirm each other's results; `scheduler.engine.hr_classes` defines the classes."""
 
     OFF = "off", _("no: all computers")
     COARSE = "coarse", _("same operating system and kind of processor")
@@ -68,7 +68,7 @@ def _in_range(text: StrOrPromise, low: str, high: str) -> StrOrPromise:
 
 
 def _power(number: float) -> str:
-    """A limit as people write it: far from one, as a power of ten."""
+    """Write a limit for people: very large and small numbers as a power of ten."""
     if 1e-3 <= number < 1e6:
         return f"{number:g}"
     return "10" + f"{round(math.log10(number))}".translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
@@ -101,7 +101,7 @@ JOB_LIMITS: Final = {
     "max_gpu_jobs_in_progress": (0, 10_000),
     "max_jobs_per_rpc": (1, 500),
 }
-"""An app's own limits of jobs; the ranges are those of the site's settings of these names."""
+"""The limits on jobs that an app may set; the ranges are those of the site's settings of the same names."""
 
 
 def _job_limit(
@@ -133,7 +133,8 @@ _APP_RANGES: Final = {
     "max_extended_secs": (1, MAX_DEADLINE_SECS),
     **LIMITS,
 }
-# Not of rule sets: a name that is none grants nothing, as the passes of its app fail (`Rules.of`).
+# There is no constraint on rule sets: with an unknown name nothing is granted, because the app's passes fail
+# (`Rules.of`).
 _APP_CHOICES: Final[dict[str, type[StrEnum] | type[models.TextChoices]]] = {
     "credit_system": CreditSystem,
     "comparison": Comparison,
@@ -280,7 +281,7 @@ class App(models.Model):
         "min_version_samples", _("samples before a version is scaled"), _("The version’s sample threshold.")
     )
     max_host_scale = _limit("max_host_scale", _("maximum host factor"), _("The upper limit of a host’s factor."))
-    # State, renewed by the feeder.
+    # State, updated by the feeder.
     min_avg_pfc = models.FloatField(_("lowest average of normalised PFC"), null=True, blank=True, editable=False)
 
     comparison = models.CharField(
@@ -367,17 +368,17 @@ class App(models.Model):
         ),
     )
     deadline_extension_secs = models.PositiveIntegerField(
-        _("time that a job gets by a trickle-up message (seconds)"),
+        _("deadline extension per trickle-up message (seconds)"),
         default=0,
         db_default=0,
         validators=[MaxValueValidator(MAX_DEADLINE_SECS)],
         help_text=_(
-            "With each message a job’s deadline becomes at least this long from then, and its computer is told. For "
-            "jobs that run for months. 0: messages extend nothing."
+            "With each message, a job’s deadline moves to at least this long from then, and its computer is told. For "
+            "jobs that run for months. 0: messages do not extend deadlines."
         ),
     )
     max_extended_secs = models.PositiveIntegerField(
-        _("the most that a job can get so (seconds since it was sent)"),
+        _("longest time of an extended job (seconds since it was sent)"),
         null=True,
         blank=True,
         validators=[MinValueValidator(1), MaxValueValidator(MAX_DEADLINE_SECS)],
@@ -448,8 +449,8 @@ class App(models.Model):
             "1: jobs have no classes. At most 10."
         ),
     )
-    # State, updated by the census: the speeds (FLOPS) at which the classes after the first begin, and how many
-    # computers were counted
+    # State, updated by the census: the speeds (FLOPS) at which the classes after the first begin, and the number of
+    # computers counted
     size_limits = ArrayField(models.FloatField(), default=list, db_default=[], editable=False)
     size_census_nhosts = models.PositiveIntegerField(default=0, db_default=0, editable=False)
     is_beta = models.BooleanField(

@@ -1,4 +1,4 @@
-"""What archived tasks earned, by day: their results are gone, and their owners' histories stay."""
+"""Daily sums of archived tasks: their results are deleted, but their owners keep the history."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from portal.models import Host, User
 class ArchivedDay(models.Model):
     """The archived tasks of one app that a volunteer's computer reported or was granted credit for on one UTC day.
 
-    Credit is of the day on which it was granted; run time and tasks are of the day of the report. ``host``: NULL if
-    the computer was deleted.
+    Credit counts on the day of the grant, run time and tasks on the day of the report. ``host`` is NULL if the computer
+    was deleted.
     """
 
     user = models.ForeignKey(User, models.CASCADE, related_name="+", db_index=False)

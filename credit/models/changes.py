@@ -1,4 +1,4 @@
-"""What belongs to changes of settings that change credit: the preview that was seen, and statistics that were reset."""
+"""Records of changes that affect credit: the preview that was seen, and the statistics before a reset."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from portal.models import Change
 
 
 class CreditChange(models.Model):
-    """A change of credit: the preview that was seen before it, and what it did.
+    """A change of credit: the preview that was seen before it, and its effects.
 
-    ``effects``: the figures of `credit.changes.effects`, kept once the time after it is over, as results are deleted
-    one day.
+    ``effects``: the figures of `credit.changes.effects`, stored once the time after the change is over, because results
+    are deleted eventually.
     """
 
     change = models.OneToOneField(Change, models.CASCADE, related_name="credit")
@@ -34,7 +34,7 @@ class CreditChange(models.Model):
 
 
 class _PfcAverages(models.Model):
-    """A version's averages, and those of a computer with it, as a snapshot keeps them."""
+    """A snapshot of the averages of a version, or of a computer with it."""
 
     pfc_n = models.BigIntegerField()
     pfc_avg = models.FloatField(null=True)
@@ -44,7 +44,7 @@ class _PfcAverages(models.Model):
 
 
 class StatisticsSnapshot(_PfcAverages):
-    """A version's statistics before a change that replaced them, so that they can be put back."""
+    """A version's statistics before a change that replaced them, kept so that they can be restored."""
 
     change = models.OneToOneField(Change, models.CASCADE, related_name="statistics")
     app_version = models.ForeignKey(AppVersion, models.CASCADE, related_name="statistics_snapshots")
@@ -61,10 +61,10 @@ class StatisticsSnapshot(_PfcAverages):
 
 
 class HostRecordSnapshot(_PfcAverages):
-    """The averages of one computer's record of the version, as they were before a reset."""
+    """The averages of a computer's record of the version, as they were before a reset."""
 
     snapshot = models.ForeignKey(StatisticsSnapshot, models.CASCADE, related_name="host_records", db_index=False)
-    # No constraint: joining two records of a computer deletes one by a statement of its own. It is not put back then.
+    # No constraint: merging two records of a computer deletes one by a separate statement. That one is not restored.
     record = models.ForeignKey(HostAppVersion, models.DO_NOTHING, related_name="+", db_constraint=False, db_index=False)
     clean_pfc_n = models.BigIntegerField()
     clean_pfc_avg = models.FloatField(null=True)
@@ -81,8 +81,8 @@ class HostRecordSnapshot(_PfcAverages):
     et_q = models.FloatField()
 
     class Meta:
-        verbose_name = _("kept record of a computer")
-        verbose_name_plural = _("kept records of computers")
+        verbose_name = _("stored record of a computer")
+        verbose_name_plural = _("stored records of computers")
         constraints = [models.UniqueConstraint(fields=["snapshot", "record"], name="hostrecordsnapshot_once")]
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""A claim and what it was made of, kept with what was granted for it (engine.explanation)."""
+"""The numbers behind a claim, stored with what was granted for it (engine.explanation)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What several tables of validated credit share: safe names, the limit of sums and averages, kinds of constraints."""
+"""Shared by the tables of credit: validators of names, the limit of sums and averages, kinds of constraints."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from django.db.models import CheckConstraint, Q, TextChoices
 from django.utils.translation import gettext_lazy as _
 
 SAFE_NAME = RegexValidator(r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", "Letters, digits, _ . and - only, not first.")
-# Set afterwards: migrations keep what a validator was made with, and its words are no part of the tables.
+# Set afterwards: migrations store what a validator was made with, and its message is not part of the tables.
 JOB_NAME = RegexValidator(r"^[A-Za-z0-9_.#@][A-Za-z0-9_.#@-]*$", "Letters, digits, _ . # @ and - only, - not first.")
-"""Of a job, and of a file that its submitter named: what programs made for BOINC's server call theirs."""
+"""Valid names of jobs, and of files named by submitters: those that programs made for BOINC's server use."""
 SAFE_NAME.message = _("Use only letters (A to Z, a to z), digits, _ . and -, and begin with a letter or digit.")
 JOB_NAME.message = _("Use only letters (A to Z, a to z), digits, _ . # @ and -, and do not begin with -.")
 
 
 def within(table: str, column: str, low: float, high: float) -> CheckConstraint:
-    """The column is from ``low`` to ``high``, or NULL where it may be.
+    """Constrain the column to the range from ``low`` to ``high``, or NULL if it may be.
 
-    So it is no NaN, which PostgreSQL takes for greater than all numbers.
+    This also excludes NaN, which PostgreSQL takes for greater than all numbers.
     """
     return CheckConstraint(
         condition=Q(**{f"{column}__gte": low, f"{column}__lte": high}), name=f"{table}_{column}_range"
@@ -27,12 +27,12 @@ def within(table: str, column: str, low: float, high: float) -> CheckConstraint:
 
 
 def one_of(table: str, column: str, choices: type[StrEnum] | type[TextChoices]) -> CheckConstraint:
-    """The column is one of the enum's values."""
+    """Constrain the column to the enum's values."""
     return CheckConstraint(condition=Q(**{f"{column}__in": list(choices)}), name=f"{table}_{column}_known")
 
 
 def has_samples(table: str, *averages: str) -> CheckConstraint:
-    """Each of the averages is there exactly if it has samples."""
+    """Require each of the averages to exist exactly if it has samples."""
     condition = Q()
     for name in averages:
         none = Q(**{f"{name}_n": 0, f"{name}_avg__isnull": True})

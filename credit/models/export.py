@@ -1,4 +1,4 @@
-"""What of the project's statistics is published: consents, what is gone again, exports that were made."""
+"""Publication of the project's statistics: consents, removals, and the exports made."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from portal.models import User
 
 
 class ExportConsent(models.Model):
-    """What a volunteer lets other sites know of them. Without a row: nothing."""
+    """What a volunteer lets other sites know about them. Without a row: nothing."""
 
     user = models.OneToOneField(User, models.CASCADE, primary_key=True, related_name="export_consent")
     exports_statistics = models.BooleanField(_("name and credit are published"), default=False)
     shows_hosts = models.BooleanField(_("computers are published"), default=False)
-    # When the first of the two was last given or taken back
+    # When one of the two was last given or withdrawn
     changed_at = models.DateTimeField(default=timezone.now)
 
     class Meta:
@@ -27,7 +27,7 @@ class ExportConsent(models.Model):
 
 
 class GoneUser(models.Model):
-    """Somebody who was published and no longer is, by number and published id only, so that readers drop them."""
+    """A volunteer who is no longer published, by number and published id only, so that readers drop them."""
 
     user_id = models.BigIntegerField(primary_key=True)
     cpid = models.CharField(_("published cross-project id"), max_length=32)
@@ -42,7 +42,7 @@ class GoneUser(models.Model):
 
 
 class GoneHost(models.Model):
-    """A computer that was published and is gone."""
+    """A computer that is no longer published."""
 
     host_id = models.BigIntegerField(primary_key=True)
     cpid = models.CharField(_("published cross-project id"), max_length=32)
@@ -57,7 +57,7 @@ class GoneHost(models.Model):
 
 
 class StatisticsExport(models.Model):
-    """An export of the statistics: how far it is, or how it ended."""
+    """An export of the statistics: its progress, or how it ended."""
 
     started_at = models.DateTimeField(_("started"))
     finished_at = models.DateTimeField(_("finished"), null=True)
@@ -67,7 +67,7 @@ class StatisticsExport(models.Model):
     nhosts = models.BigIntegerField(_("computers"), default=0)
     nbytes = models.BigIntegerField(_("total size of the files (bytes)"), default=0)
     failure = models.CharField(_("failure"), max_length=200, blank=True)
-    # Whether the storage has its files, or a part of them
+    # Whether the storage has some or all of its files
     is_in_storage = models.BooleanField(default=False, db_default=False, editable=False)
     published_at = models.DateTimeField(null=True, editable=False)
 
@@ -82,5 +82,5 @@ class StatisticsExport(models.Model):
 
     @property
     def folder(self) -> str:
-        """Where the storage has its files."""
+        """The folder of its files in the storage."""
         return f"statistics/{self.pk}"

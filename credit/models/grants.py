@@ -1,4 +1,4 @@
-"""Granted credit: sums and recent averages of volunteers and of computers."""
+"""Sums and recent averages of the credit granted to volunteers and computers."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from credit.engine.rules import MAX_STATISTIC
 from credit.models.common import within
 from portal.models import Host, User
 
-# No time, and infinity, is beyond these.
+# All real times are between these; infinity is not.
 _FIRST: Final = dt.datetime(2000, 1, 1, tzinfo=dt.UTC)
 _LAST: Final = dt.datetime(9999, 1, 1, tzinfo=dt.UTC)
 
 
 class Credit(models.Model):
-    """Credit granted, in sum and lately (half-life seven days, in credits a day)."""
+    """Credit granted: in total, and as a recent average (credits a day, half-life seven days)."""
 
     total_credit = models.FloatField(default=0)
     expavg_credit = models.FloatField(default=0)
@@ -36,7 +36,7 @@ class Credit(models.Model):
 
 
 class UserCredit(Credit):
-    """What was granted to a volunteer."""
+    """The credit granted to a volunteer."""
 
     user = models.OneToOneField(User, models.CASCADE, primary_key=True, related_name="credit")
 
@@ -49,7 +49,7 @@ class UserCredit(Credit):
 
 
 class HostCredit(Credit):
-    """What was granted to a computer, and up to when trickle-up messages were credited for its processors' time."""
+    """The credit granted to a computer, and how far its processors' time was credited for trickle-up messages."""
 
     host = models.OneToOneField(Host, models.CASCADE, primary_key=True, related_name="credit")
     # NULL: never (engine.partial.MachineTime)

@@ -16,7 +16,7 @@ from credit.models.common import has_samples, one_of, within
 from credit.models.versions import PROCESSOR_TYPES, AppVersion
 from portal.models import Host
 
-# Samples are below engine.averages.SAMPLE_LIMIT, and q adds up the squares of at most the samples that count evenly.
+# Samples are below engine.averages.SAMPLE_LIMIT, and q sums the squares of at most the samples that count evenly.
 _HIGHEST: Final = {
     "et_avg": SAMPLE_LIMIT,
     "et_var": SAMPLE_LIMIT**2,
@@ -29,17 +29,17 @@ _HIGHEST: Final = {
 
 
 class HostAppVersion(models.Model):
-    """The statistics of a version on a host, or of an app with a host's own programs (anonymous platform) of a type.
+    """The statistics of a version on a host, or of an app with a host's own programs (anonymous platform) of one type.
 
     Written by the scheduler (probation at sending, reports), the transitioner (time-outs) and the validator
-    (statistics, validity): each its own columns only.
+    (statistics, validity); each writes only its own columns.
     """
 
     host = models.ForeignKey(
         Host, models.CASCADE, related_name="app_versions", db_index=False, verbose_name=_("computer")
     )
     app = models.ForeignKey(App, models.CASCADE, db_index=False, verbose_name=_("app"))
-    # NULL: anonymous platform, and then processor_type says which of its records it is
+    # NULL: anonymous platform; then processor_type distinguishes its records
     app_version = models.ForeignKey(
         AppVersion, models.CASCADE, null=True, blank=True, db_index=False, verbose_name=_("app version")
     )
@@ -49,16 +49,16 @@ class HostAppVersion(models.Model):
 
     pfc_n = models.BigIntegerField(_("samples"), default=0)
     pfc_avg = models.FloatField(_("average of PFC / estimate"), null=True)
-    # of the times before; by the published rules they raise the factor
+    # earlier samples; by the published rules they raise the factor
     clean_pfc_n = models.BigIntegerField(_("samples of clean times"), default=0, db_default=0)
     clean_pfc_avg = models.FloatField(_("average of clean times"), null=True)
-    # of the time before samples_at, and since then: a delay bound or more each
+    # before samples_at, and since then: at least a delay bound each
     waiting_pfc_n = models.BigIntegerField(_("samples before"), default=0, db_default=0)
     waiting_pfc_avg = models.FloatField(_("average before"), null=True)
     recent_pfc_n = models.BigIntegerField(_("recent samples"), default=0, db_default=0)
     recent_pfc_avg = models.FloatField(_("recent average"), null=True)
     samples_at = models.DateTimeField(_("recent samples since"), null=True)
-    # the averages of PFC are at this peak (credit.engine.peaks)
+    # the peak at which the averages of PFC were measured (credit.engine.peaks)
     peak_flops = models.FloatField(_("peak FLOPS of the samples"), null=True)
     # by how many usual jobs the claims have exceeded those of usual jobs (credit.engine.lead)
     lead_jobs = models.FloatField(_("credit ahead of usual tasks (tasks)"), default=0, db_default=0)
@@ -123,7 +123,8 @@ class HostAppVersion(models.Model):
         ]
         indexes = [
             models.Index(fields=["app_version"], name="hostappversion_version"),
-            # Each scheduler request reads all records of a computer; the unique indexes above have only a part each.
+            # Each scheduler request reads all records of a computer, and each of the unique indexes above contains only
+            # some.
             models.Index(fields=["host"], name="hostappversion_host"),
         ]
 

@@ -1,7 +1,7 @@
-"""Opening balances: credit from before the project moved here, which no result of this site stands for.
+"""Opening balances: credit from before the project moved here, for which this site has no results.
 
-Totals and recent averages contain them (`UserCredit`, `HostCredit`, `Team.former_credit`). They stay as they were
-carried over; ``expavg_at`` is the time at which the average was so.
+Totals and recent averages include them (`UserCredit`, `HostCredit`, `Team.former_credit`). They never change;
+``expavg_at`` is the time that the average refers to.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from portal.models import Host, User
 
 
 class UserOpening(Credit):
-    """What a volunteer had."""
+    """A volunteer's credit from before the move."""
 
     user = models.OneToOneField(User, models.CASCADE, primary_key=True, related_name="+")
 
@@ -30,7 +30,7 @@ class UserOpening(Credit):
 
 
 class HostOpening(Credit):
-    """What a computer had. If it is merged here, that of the record which stays contains it too."""
+    """A computer's credit from before the move. Merging records adds it to the record that stays."""
 
     host = models.OneToOneField(Host, models.CASCADE, primary_key=True, related_name="+")
 
@@ -43,7 +43,7 @@ class HostOpening(Credit):
 
 
 class TeamOpening(Credit):
-    """What a team had."""
+    """A team's credit from before the move."""
 
     team = models.OneToOneField(Team, models.CASCADE, primary_key=True, related_name="+")
 
@@ -56,7 +56,7 @@ class TeamOpening(Credit):
 
 
 class AppOpening(Credit):
-    """What a volunteer had of an app's jobs, where the project before kept that; a part of what they had."""
+    """A volunteer's credit for an app's jobs, if the previous project kept it; a part of their opening balance."""
 
     user = models.ForeignKey(User, models.CASCADE, related_name="+", db_index=False)
     app = models.ForeignKey(App, models.CASCADE, related_name="+")

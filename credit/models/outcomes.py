@@ -1,4 +1,4 @@
-"""How results ended, added up by hour, so that charts of weeks count no results (credit/figures/outcomes.py)."""
+"""Hourly sums of how results ended, so that charts of weeks need not count results (credit/figures/outcomes.py)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from credit.models.versions import AppVersion
 class ResultHour(models.Model):
     """How many results of an app's version came in, or timed out, in an hour (UTC) with an outcome and exit status.
 
-    After a month the hours of a day are one row, of its first hour.
+    After a month the hours of a day are merged into its first hour.
     """
 
     hour = models.DateTimeField()
@@ -20,7 +20,7 @@ class ResultHour(models.Model):
     # NULL: anonymous platform, or never sent
     app_version = models.ForeignKey(AppVersion, models.CASCADE, null=True, related_name="+", db_index=False)
     outcome = models.PositiveSmallIntegerField()
-    # NULL: one of the rarer ones
+    # NULL: a rarer one
     exit_status = models.IntegerField(null=True)
     count = models.PositiveBigIntegerField()
 
@@ -40,7 +40,7 @@ class ResultHour(models.Model):
 
 
 class ResultHourMark(models.Model):
-    """One row: results received up to this time are counted."""
+    """A single row: results received up to this time are counted."""
 
     counted_until = models.DateTimeField()
 

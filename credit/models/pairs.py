@@ -18,7 +18,9 @@ MAX_PAIRS_PER_APP: Final = 1000
 
 
 class ConfirmingPair(models.Model):
-    """Two volunteers, how often both had valid results of a workunit of the app, and how often chance would do it."""
+    """Two volunteers, how often both had valid results of the same workunit of the app, and how often chance would
+    explain.
+    """
 
     app = models.ForeignKey(App, models.CASCADE, related_name="pairs", db_index=False, verbose_name=_("app"))
     one = models.ForeignKey(User, models.CASCADE, related_name="+", verbose_name=_("volunteer"))

@@ -1,4 +1,4 @@
-"""Previews of changed settings, and what the validator used in its last passes, so that they can be replayed."""
+"""Previews of changed settings, and the validator's inputs in its last passes, so that they can be replayed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Preview(models.Model):
     """What a change of settings would have done to an app's last granted workunits.
 
     ``changes``: ``{"app": {field: [before, after]}, "versions": {"<pk>": {field: [before, after]}}, "reset": [pk]}``.
-    ``reset`` are versions whose statistics start again. ``result``: every figure of its page.
+    ``reset`` are versions whose statistics start again. ``result``: all figures of its page.
     """
 
     app = models.ForeignKey(App, models.CASCADE, related_name="previews", verbose_name=_("app"))
@@ -55,14 +55,14 @@ class Preview(models.Model):
 class LoggedPass(models.Model):
     """A pass of the validator that decided something, or a run of the feeder, with the facts that it used.
 
-    In the order of their ids, which is that in which they changed the versions' statistics. Those of the last
+    The order of the ids is the order in which they changed the versions' statistics. Those of the last
     PREVIEW_WORKUNITS granted workunits are kept. The columns of bytes are arrays of ``credit.statistics.pass_log``.
     """
 
     app = models.ForeignKey(App, models.CASCADE, related_name="+", db_index=False)
     at = models.DateTimeField()
     is_feeder = models.BooleanField(default=False)
-    # Granted in it for the first time
+    # Those granted for the first time in it
     nworkunits = models.PositiveIntegerField(default=0)
     min_avg_pfc = models.FloatField(null=True)
     versions = models.BinaryField()

@@ -10,7 +10,7 @@ from credit.models.versions import AppVersion
 
 
 class AppSnapshot(models.Model):
-    """An app's least average after a run of the feeder that changed it."""
+    """An app's lowest average after a run of the feeder that changed it."""
 
     app = models.ForeignKey(App, models.CASCADE, related_name="snapshots", db_index=False)
     taken_at = models.DateTimeField()
@@ -26,7 +26,7 @@ class AppSnapshot(models.Model):
 
 
 class AppVersionSnapshot(models.Model):
-    """A version's statistics at a feeder pass since whose forerunner they moved."""
+    """A version's statistics at a run of the feeder that found them changed."""
 
     app_version = models.ForeignKey(AppVersion, models.CASCADE, related_name="snapshots", db_index=False)
     taken_at = models.DateTimeField()

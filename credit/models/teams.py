@@ -1,4 +1,4 @@
-"""Teams of volunteers. What a team has is the sum of what its members were granted while they were in it."""
+"""Teams of volunteers. A team's credit is the sum of what its members were granted while they were in it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NAME_TAKEN: Final = _("A team with this name already exists. Choose another name
 
 
 class TeamType(models.IntegerChoices):
-    """BOINC's numbers."""
+    """Kinds of teams, by BOINC's numbers."""
 
     NONE = 0, _("none")
     UNKNOWN = 1, _("other")
@@ -37,14 +37,14 @@ class TeamType(models.IntegerChoices):
 
 
 class Team(models.Model):
-    """A team. ``former_credit``: of members who left, granted while they were in it."""
+    """A team. ``former_credit``: granted to members who have left, while they were in it."""
 
     name = models.CharField(_("name"), max_length=MAX_TEAM_NAME_CHARS)
     type = models.PositiveSmallIntegerField(_("type"), choices=TeamType, default=TeamType.UNKNOWN)
     url = models.URLField(_("web address"), blank=True, max_length=200)
     description = models.TextField(_("description"), blank=True, max_length=2000)
     country = models.CharField(_("country"), blank=True, max_length=60)
-    # NULL: nobody; the next who joins becomes it
+    # NULL: nobody; the next member to join becomes the founder
     founder = models.ForeignKey(
         User, models.SET_NULL, null=True, related_name="founded_teams", verbose_name=_("founder")
     )
@@ -66,7 +66,7 @@ class Team(models.Model):
 
 
 class Membership(models.Model):
-    """Who is in which team: in one at most. Credit granted before does not count for it."""
+    """A volunteer's team (at most one). Credit granted before they joined does not count for it."""
 
     user = models.OneToOneField(User, models.CASCADE, primary_key=True, related_name="membership")
     team = models.ForeignKey(Team, models.CASCADE, related_name="memberships")

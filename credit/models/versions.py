@@ -17,11 +17,12 @@ from credit.models.common import SAFE_NAME, has_samples, one_of, within
 
 MAX_GPU_RAM_BYTES: Final = 2**50
 MAX_CMDLINE_NBYTES: Final = 255 - len(" --nthreads 1024")
-"""Of an app version's own arguments, as a reply has them: clients read them into a buffer of 256, with the threads that
-a plan class adds."""
+"""The length of an app version's own arguments in a reply: clients read them, and the number of threads that a plan
+class adds, into a buffer of 256.
+"""
 API_VERSION: Final = r"^([0-9]{1,3}(\.[0-9]{1,3}){2})?$"
 FILE_PREFIX: Final = r"^([A-Za-z0-9_-]{1,16})?$"
-"""Clients read no more characters of it."""
+"""The most characters that clients read."""
 
 
 PROCESSOR_TYPES: Final = {
@@ -31,7 +32,7 @@ PROCESSOR_TYPES: Final = {
     ProcessorType.INTEL: _("Intel GPU"),
     ProcessorType.APPLE: _("Apple GPU"),
 }
-# avg_ncpus and gpu_usage have further constraints, by the type of processor.
+# avg_ncpus and gpu_usage have further constraints that depend on the type of processor.
 _VERSION_RANGES: Final = {
     "avg_ncpus": (0, 1024),
     "gpu_usage": (0, 64),
@@ -93,14 +94,14 @@ class AppVersion(models.Model):
     cmdline = models.CharField(_("arguments"), max_length=MAX_CMDLINE_NBYTES, blank=True, default="")
     # Major × 10,000 + minor × 100 + release; 0: any
     min_client_version = models.PositiveIntegerField(
-        _("least version of BOINC"),
+        _("minimum version of BOINC"),
         default=0,
         db_default=0,
         validators=[MaxValueValidator(9_999_999)],
         help_text=_("Computers with an older one do not get this version. 71620 is 7.16.20; 0 means any."),
     )
     max_client_version = models.PositiveIntegerField(
-        _("greatest version of BOINC"),
+        _("maximum version of BOINC"),
         default=0,
         db_default=0,
         validators=[MaxValueValidator(9_999_999)],
@@ -133,14 +134,14 @@ class AppVersion(models.Model):
     pfc_n = models.BigIntegerField(_("samples"), default=0, editable=False)
     pfc_avg = models.FloatField(_("average of PFC / estimate"), null=True, blank=True, editable=False)
     pfc_scale = models.FloatField(_("factor"), null=True, blank=True, editable=False)
-    # It goes on counting after it is withdrawn, until there are others to count (engine.normalisation).
+    # It still counts after it is withdrawn, until there are others to count (engine.normalisation).
     is_counted = models.BooleanField(
         _("counts towards the app’s lowest average"), default=False, db_default=False, editable=False
     )
     is_scale_received = models.BooleanField(
         _("factor comes from other projects"), default=False, db_default=False, editable=False
     )
-    # The grants of its results: credit as in volunteers' totals, and the number of results
+    # Grants of its results: credit as in volunteers' totals, and the number of results
     total_credit = models.FloatField(_("total credit granted"), default=0, editable=False)
     ngranted = models.BigIntegerField(_("results granted"), default=0, editable=False)
     expavg_credit = models.FloatField(_("recent average credit per day"), default=0, editable=False)
@@ -178,7 +179,7 @@ class AppVersion(models.Model):
                 | (~Q(processor_type=ProcessorType.CPU) & Q(gpu_usage__gt=0)),
                 name="appversion_gpu_usage_fits_type",
             ),
-            # Its peak FLOPS would be 0: the scheduler could never send it.
+            # Its peak FLOPS would be 0, and the scheduler could never send it.
             CheckConstraint(
                 condition=Q(avg_ncpus__gt=0) | (~Q(processor_type=ProcessorType.CPU) & Q(avg_ncpus=0)),
                 name="appversion_uses_something",
@@ -190,5 +191,5 @@ class AppVersion(models.Model):
 
     @property
     def number_label(self) -> str:
-        """Its number as people read it, and its plan class: 1.02 (cuda)."""
+        """Its number for people, and its plan class: 1.02 (cuda)."""
         return f"{self.version_num / 100:.2f}" + (f" ({self.plan_class})" if self.plan_class else "")

@@ -1,6 +1,6 @@
 """Batches, workunits and their results.
 
-What a claim and a grant were made of is kept in columns of the result that are named like the fields of
+The numbers behind a claim and a grant are stored in columns of the result, named like the fields of
 ``credit.engine.explanation``. The states are those of ``credit.engine.states``.
 """
 
@@ -25,32 +25,32 @@ from portal.languages.sentences import MessagesField
 from portal.models import Host, User
 
 MAX_FLOPS_COUNT: Final = 1e25
-"""More FLOPs than a job may be estimated or bounded at: 3 million years at 100 GFLOPS."""
+"""The maximum of a job's estimated or allowed FLOPs: 3 million years at 100 GFLOPS."""
 MAX_RESULTS_PER_WORKUNIT: Final = 100
 MAX_WORKUNIT_NAME_CHARS: Final = 191
-"""As BOINC's own server has it."""
+"""The limit of BOINC's own server."""
 MAX_INSTANCES: Final = 65_535
-"""More processors than a job may be given."""
+"""The maximum of processors for a job."""
 
 
 class Batch(models.Model):
-    """Workunits to be followed and fetched together; it may be made before them."""
+    """A set of workunits to monitor and fetch together; it may be created before them."""
 
     app = models.ForeignKey(App, models.PROTECT, related_name="batches", verbose_name=_("app"))
     owner = models.ForeignKey(
         User, models.SET_NULL, null=True, blank=True, related_name="batches", verbose_name=_("owner")
     )
     name = models.CharField(_("name"), max_length=MAX_WORKUNIT_NAME_CHARS)
-    # Sent by the submitter so that a repeated submission has no effect; another content under it is refused.
-    # Any number of batches have none
+    # Sent by the submitter so that a repeated submission has no effect; it is refused if its content differs. Any
+    # number of batches may have none
     request_id = models.CharField(_("id of the request"), max_length=64, blank=True, default="")
     request_digest = models.BinaryField(max_length=32, null=True, editable=False)
     nworkunits = models.PositiveIntegerField(_("workunits"), default=0)
     created_at = models.DateTimeField(_("created"), default=timezone.now, editable=False)
     cancelled_at = models.DateTimeField(_("cancelled"), null=True, blank=True)
-    # Then it is cancelled and retired; NULL: never
+    # When it will be cancelled and retired; NULL: never
     expires_at = models.DateTimeField(_("expires"), null=True, blank=True)
-    # Its outputs are deleted, and none are kept any more
+    # Its outputs are deleted, and new ones are not kept
     retired_at = models.DateTimeField(_("retired"), null=True, blank=True)
 
     class Meta:
@@ -96,7 +96,7 @@ WORKUNIT_ERRORS: Final = {
 
 
 class Workunit(models.Model):
-    """A piece of work: its sizes, inputs and bounds, how often it is replicated, and how it ended."""
+    """A piece of work: its sizes, inputs and bounds, its replication, and how it ended."""
 
     app = models.ForeignKey(App, models.PROTECT, related_name="workunits", db_index=False, verbose_name=_("app"))
     batch = models.ForeignKey(
@@ -116,20 +116,20 @@ class Workunit(models.Model):
     max_total_results = models.PositiveSmallIntegerField(_("maximum results"), default=10)
     max_success_results = models.PositiveSmallIntegerField(_("maximum results without agreement"), default=6)
     command_line = models.CharField(_("command line"), max_length=2000, blank=True)
-    # [{"name", "open_name", "nbytes", "md5"}, …]: physical names of files in store
+    # [{"name", "open_name", "nbytes", "md5"}, …]: physical names of stored files
     input_files = models.JSONField(_("input files"), default=list, blank=True)
     # [{"open_name", "max_nbytes", "optional"}, …]: the n-th is uploaded as <result name>_<n>
     output_files = models.JSONField(_("output files"), default=list, blank=True)
 
     need_validate = models.BooleanField(_("to be validated"), default=False)
-    # When outputs could not be compared: why, and when it is tried again
+    # If outputs could not be compared: why, and when that is tried again
     validate_fault = models.CharField(_("why outputs could not be compared"), max_length=500, blank=True, db_default="")
-    validate_after = models.DateTimeField(_("validated not before"), null=True, blank=True)
-    # Its quorum was raised by one, and is lowered again then; NULL: waits for nobody
-    confirm_until = models.DateTimeField(_("waits to be confirmed until"), null=True, blank=True)
-    transition_at = models.DateTimeField(_("next look of the transitioner"), null=True, blank=True)
-    # There is no constraint in the database: it would cost a fifth of the validator's writing. The validator only sets
-    # results that it has read with this workunit locked, and check_credit looks at all of them.
+    validate_after = models.DateTimeField(_("not validated before"), null=True, blank=True)
+    # Until then its quorum is raised by one; NULL: it waits for nobody
+    confirm_until = models.DateTimeField(_("waits for confirmation until"), null=True, blank=True)
+    transition_at = models.DateTimeField(_("next check by the transitioner"), null=True, blank=True)
+    # There is no constraint in the database: it would cost a fifth of the validator's writing time. The validator only
+    # sets results that it has read with this workunit locked, and check_credit checks all of them.
     canonical_result = models.ForeignKey(
         "Result",
         models.SET_NULL,
@@ -141,19 +141,20 @@ class Workunit(models.Model):
         verbose_name=_("canonical result"),
     )
     canonical_credit = models.FloatField(_("canonical credit"), null=True, blank=True)
-    # Which computers alone get its results (scheduler.engine.lanes): those of a target, of the class and version that
-    # its first result went to, or with the version that it asks for. 0: all. Here, as new results get it from here
+    # The only computers that may get its results (scheduler.engine.lanes): those of a target, of the class and version
+    # that its first result went to, or with the version that it asks for. 0: all. Stored here because new results take
+    # it from here
     lane = models.BigIntegerField(_("reserved for"), default=0, db_default=0, editable=False)
-    # Only for its submitter's own computers, so nobody else confirms it: it brings no credit
+    # Only for its submitter's own computers. Nobody else confirms it, so it earns no credit
     is_own = models.BooleanField(_("for its submitter’s computers"), default=False, db_default=False, editable=False)
     # 0: any; else only versions of this number
     app_version_num = models.PositiveIntegerField(_("version asked for"), default=0, db_default=0)
-    # Which of its app's speed classes of computers it is made for, 0 the slowest; NULL: all alike. Stays set while its
+    # The speed class of computers in its app that it is made for, 0 the slowest; NULL: all alike. Stays set while its
     # results are in another lane
     size_class = models.PositiveSmallIntegerField(_("size class"), null=True, blank=True)
-    # Of apps with homogeneous redundancy, once a result was sent; 0: not yet, or any
+    # For apps with homogeneous redundancy, once a result was sent; 0: not yet, or any
     hr_class = models.PositiveSmallIntegerField(_("class of computers"), default=0, db_default=0, editable=False)
-    # Of apps with homogeneous versions, once a result was sent. No constraint: versions are never deleted
+    # For apps with homogeneous versions, once a result was sent. No constraint: versions are never deleted
     bound_version = models.ForeignKey(
         AppVersion,
         models.SET_NULL,
@@ -165,7 +166,7 @@ class Workunit(models.Model):
         db_constraint=False,
         verbose_name=_("version of all results"),
     )
-    # For apps whose jobs say it themselves
+    # For apps whose jobs set their own credit
     credit = models.FloatField(_("credit given with the job"), null=True, blank=True)
     error_mask = models.PositiveSmallIntegerField(_("errors (bits)"), default=0)
     assimilate_state = models.PositiveSmallIntegerField(
@@ -181,7 +182,7 @@ class Workunit(models.Model):
         verbose_name_plural = _("workunits")
         ordering = ["-id"]
         constraints = [
-            # Not unique=True: that would bring a second index, for LIKE, to be kept up to date.
+            # Not unique=True: that would add a second index, for LIKE, to maintain.
             models.UniqueConstraint(fields=["name"], name="workunit_name"),
             CheckConstraint(
                 condition=Q(fpops_est__gte=1, fpops_est__lt=MAX_FLOPS_COUNT)
@@ -240,7 +241,7 @@ class Workunit(models.Model):
             ),
             models.Index(fields=["batch", "id"], condition=Q(batch__isnull=False), name="workunit_batch"),
             models.Index(fields=["app", "-id"], name="workunit_app"),
-            # Those for one computer, person or team (scheduler.engine.lanes): few of all.
+            # Those for one computer, person or team (scheduler.engine.lanes): few among all.
             models.Index(fields=["lane"], condition=Q(lane__gte=1 << 60), name="workunit_targeted"),
         ]
 
@@ -274,21 +275,23 @@ VALIDATE_STATES: Final = {
 
 
 class Result(StoredClaim):
-    """One replica of a workunit: its computer, what was reported, and why it was granted its credit."""
+    """One replica of a workunit: its computer, its report, and the explanation of its credit."""
 
     workunit = models.ForeignKey(
         Workunit, models.CASCADE, related_name="results", db_index=False, verbose_name=_("workunit")
     )
     app = models.ForeignKey(App, models.PROTECT, related_name="+", db_index=False, verbose_name=_("app"))
-    # Its workunit's, its number, and the mark of a restore
+    # The workunit's name, its number, and the mark of a restore
     name = models.CharField(_("name"), max_length=MAX_WORKUNIT_NAME_CHARS + len("_99_r00000000"))
     priority = models.SmallIntegerField(_("priority"), default=0)
-    # Its place in the queue is its id plus this, drawn at random when it is made (scheduler/submission/sql.py).
+    # Its position in the queue is its id plus this random number, drawn when it is created
+    # (scheduler/submission/sql.py).
     queue_shift = models.BigIntegerField(_("shift in the queue"), default=0, db_default=0, editable=False)
-    # Its workunit's: a queue of its own in the app's queue, so that nobody else has to look past what waits there.
+    # The workunit's lane: a separate queue within the app's, so that requests of others need not skip what waits there.
     lane = models.BigIntegerField(_("reserved for"), default=0, db_default=0, editable=False)
     created_at = models.DateTimeField(_("created"), default=timezone.now, editable=False)
-    # Which numbers these three may be is checked below: not positive ones, which would be checked for it once more.
+    # The allowed values of these three are checked below, so they are not positive fields, which would add a second
+    # check.
     server_state = models.SmallIntegerField(_("server state"), choices=SERVER_STATES, default=ServerState.UNSENT)
     outcome = models.SmallIntegerField(_("outcome"), choices=OUTCOMES, default=Outcome.INIT)
     validate_state = models.SmallIntegerField(_("validation"), choices=VALIDATE_STATES, default=ValidateState.INIT)
@@ -296,9 +299,9 @@ class Result(StoredClaim):
         _("file deletion"), choices=FILE_DELETE_STATES, default=FileDeleteState.INIT
     )
 
-    # These three have no constraints in the database, which would take a tenth of its time for a dispatch. Whoever
-    # gives a result to a computer has locked it, and so has what alone deletes computers and volunteers: erasing an
-    # account. Versions are never deleted. check_credit looks at all of them.
+    # These three have no constraints in the database, which would take a tenth of its time for a dispatch. Any code
+    # that gives a result to a computer has locked the computer, and so has the only code that deletes computers and
+    # volunteers: erasing an account. Versions are never deleted. check_credit checks all of them.
     user = models.ForeignKey(
         User,
         models.SET_NULL,
@@ -319,7 +322,7 @@ class Result(StoredClaim):
         db_constraint=False,
         verbose_name=_("computer"),
     )
-    # NULL once it is sent: anonymous platform
+    # NULL after sending: anonymous platform
     app_version = models.ForeignKey(
         AppVersion,
         models.SET_NULL,
@@ -333,12 +336,12 @@ class Result(StoredClaim):
         _("processor type"), max_length=16, choices=PROCESSOR_TYPES, default=ProcessorType.CPU
     )
     peak_flops = models.FloatField(_("peak FLOPS of the devices used"), null=True, blank=True)
-    # For the credit systems that count benchmark × CPU time; NULL: not known of a job that another server sent
+    # For the credit systems that count benchmark × CPU time; NULL: unknown, because another server sent the job
     p_fpops = models.FloatField(_("benchmark of the computer when sent (FLOPS)"), null=True, blank=True)
     projected_flops = models.FloatField(_("speed used to estimate the run time (FLOPS)"), null=True, blank=True)
-    # NULL: not sent yet, or sent by another server, before the project moved here
+    # NULL: not sent yet, or sent by another server before the project moved here
     ninstances = models.FloatField(_("processors of its type in use"), null=True, blank=True)
-    # What its computer shares with others that may be the same person's: digests (scheduler.engine.choice.ties)
+    # Digests of what its computer shares with others that may belong to the same person (scheduler.engine.choice.ties)
     ties = ArrayField(models.BigIntegerField(), null=True, blank=True, editable=False)
     sent_at = models.DateTimeField(_("sent"), null=True, blank=True)
     deadline_at = models.DateTimeField(_("deadline"), null=True, blank=True)
@@ -355,14 +358,14 @@ class Result(StoredClaim):
     peak_swap_bytes = models.BigIntegerField(_("peak swap space (bytes)"), null=True, blank=True)
     peak_disk_bytes = models.BigIntegerField(_("peak disk space (bytes)"), null=True, blank=True)
     stderr_text = models.TextField(_("error output"), blank=True)
-    # Values that were cut or missing in its report, each with the field and the limit
+    # Values of its report that were cut or missing, each with the field and the limit
     report_faults = MessagesField(_("corrected values"))
-    # [{"name", "nbytes", "md5", "path"}, …]: path is that of the default storage
+    # [{"name", "nbytes", "md5", "path"}, …]: path in the default storage
     outputs = models.JSONField(_("outputs"), default=list, blank=True)
-    # Equal exactly if all outputs are; NULL: none known
+    # Equal if and only if all outputs are; NULL: none known
     output_digest = models.BinaryField(_("output digest"), max_length=16, null=True, blank=True)
 
-    # Partial credit by trickle-up messages: the part of elapsed_secs already credited, and with how much.
+    # Partial credit by trickle-up messages: how much of elapsed_secs was already credited, and the credit for it.
     partial_elapsed_secs = models.FloatField(_("run time credited while running (s)"), default=0)
     partial_credit = models.FloatField(_("credit granted while running"), default=0)
 
@@ -376,7 +379,7 @@ class Result(StoredClaim):
         ordering = ["-id"]
         constraints = [
             models.UniqueConstraint(fields=["name"], name="result_name"),
-            # One for all states: every statement that writes results prepares each constraint again.
+            # A single constraint for all states: every statement that writes results prepares each constraint again.
             CheckConstraint(
                 condition=Q(server_state=ServerState.UNSENT, outcome=Outcome.INIT, host=None, user=None, sent_at=None)
                 | Q(
@@ -413,7 +416,8 @@ class Result(StoredClaim):
         ]
         indexes = [
             models.Index(fields=["workunit"], name="result_workunit"),
-            # All ascending, so that one row comparison finds a place in the queue (scheduler/rpc/sql/suitable.sql).
+            # All ascending, so that a single row comparison finds a position in the queue
+            # (scheduler/rpc/sql/suitable.sql).
             models.Index(
                 F("app"),
                 F("priority") * -1,
@@ -431,7 +435,7 @@ class Result(StoredClaim):
             ),
             models.Index(fields=["host"], condition=Q(server_state=ServerState.IN_PROGRESS), name="result_in_progress"),
             # The second condition is implied by the first. It keeps the planner from reading the whole index to find a
-            # computer's jobs, as it did before statistics had seen jobs in progress.
+            # computer's jobs, as it did while the statistics had no jobs in progress.
             models.Index(
                 fields=["deadline_at"],
                 condition=Q(server_state=ServerState.IN_PROGRESS, deadline_at__isnull=False),
@@ -450,18 +454,18 @@ class Result(StoredClaim):
 
 
 class PartState(models.IntegerChoices):
-    """Whether a part's credit stays."""
+    """Whether a part's credit is final."""
 
     KEPT = 0, _("granted")
-    PROVISIONAL = 1, _("provisional")  # until the job ends, as the computer is on probation
+    PROVISIONAL = 1, _("provisional")  # until the job ends, because the computer is on probation
     CONFIRMED = 2, _("confirmed")
     TAKEN_BACK = 3, _("taken back")
 
 
 class ResultPart(StoredClaim):
-    """Credit for a part of a job, granted by a trickle-up message while it ran: the claim is of this part.
+    """Credit for a part of a job, granted by a trickle-up message while it ran; the claim is for this part.
 
-    The parts are the ledger of such credit: what is taken back stays as a line with the time.
+    The parts are the ledger of such credit: when some is taken back, its line stays, with the time.
     """
 
     result = models.ForeignKey(Result, models.CASCADE, related_name="parts", db_index=False)
@@ -479,7 +483,7 @@ class ResultPart(StoredClaim):
         verbose_name_plural = _("credited parts of results")
         ordering = ["id"]
         constraints = [
-            # Each part goes on where another ended.
+            # Each part continues where another ended.
             models.UniqueConstraint(fields=["result", "from_secs"], name="resultpart_result_from"),
             CheckConstraint(
                 condition=Q(from_secs__gte=0, to_secs__gt=F("from_secs"), to_secs__lt=MAX_STATISTIC),

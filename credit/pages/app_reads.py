@@ -15,16 +15,16 @@ from credit.pages.task_reads import recent_credit
 from portal.extras import site_apps
 
 RECENT_WORKUNITS: Final = 5000
-"""How far back the figures of recent jobs look: a bound on the cost of a visit."""
+"""How many workunits the figures of recent jobs cover, to bound the cost of a page."""
 
 
 @dataclass(frozen=True, slots=True)
-class Recent:
+class RecentOutcomes:
     """The outcomes of a version's newest jobs."""
 
     ntasks: int
     credit_per_task: float
-    # NULL where no run time is known
+    # NULL if no run time is known
     credit_per_hour: float | None
     approximate_fraction: float
 
@@ -35,8 +35,8 @@ class VersionRow:
 
     version: AppVersion | None
     processor_type: str
-    recent: Recent | None
-    # Recent average credit as it is now, a day
+    recent: RecentOutcomes | None
+    # Recent average credit per day, as of now
     recent_credit: float = 0.0
     is_tested: bool = False
 
@@ -51,9 +51,9 @@ class VersionRow:
 
 
 def read_apps() -> list[dict[str, Any]]:
-    """All apps, those in use first, with the date of the newest version that was released. Two statements.
+    """List all apps, those in use first, with the date of the newest released version. Two statements.
 
-    Tasks of finished apps link to them.
+    Finished apps are included because tasks link to them.
     """
     is_released = ~Q(versions__pk__in=_tested())
     apps = App.objects.annotate(released_at=Max("versions__created_at", filter=is_released))
@@ -62,8 +62,8 @@ def read_apps() -> list[dict[str, Any]]:
 
 
 def read_app_page(name: str, now: dt.datetime) -> dict[str, Any] | None:
-    """The data of an app's page; None if there is no app of that name. Four statements."""
-    # PostgreSQL has no text with a NUL.
+    """Return the data of an app's page; None if there is no app of that name. Four statements."""
+    # PostgreSQL text cannot contain NUL.
     app = App.objects.filter(name=name).first() if "\0" not in name else None
     if app is None:
         return None
@@ -91,11 +91,11 @@ def _tested() -> set[int]:
     return {id_ for app in site_apps() for id_ in app.tested_versions()}
 
 
-def _recent(app: App) -> dict[tuple[int | None, str], Recent]:
+def _recent(app: App) -> dict[tuple[int | None, str], RecentOutcomes]:
     with connection.cursor() as cursor:
         cursor.execute(sql.RECENT_JOBS, [app.pk, RECENT_WORKUNITS])
         return {
-            (version, type_): Recent(
+            (version, type_): RecentOutcomes(
                 ntasks=ntasks,
                 credit_per_task=credit / ntasks,
                 credit_per_hour=credit / (float(elapsed_secs) / 3600) if elapsed_secs else None,

@@ -1,4 +1,4 @@
-"""Why a result claimed and was granted what it was, read from the columns that the validator stored."""
+"""Explanations of a result's claim and grant, from the columns that the validator stored."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from credit.statistics.facts import app_facts, workunit_facts
 
 @dataclass(frozen=True, slots=True)
 class StoredExplanation:
-    """The steps to the claim and from there to the grant, and the claim as it was stored (credits)."""
+    """The steps to the claim and on to the grant, and the claim as stored (credits)."""
 
     steps: list[Step]
     claimed_credit: float | None
@@ -35,7 +35,7 @@ class ExplainedPart:
 
 
 def stored_explanation(result: Result) -> Explanation | None:
-    """The claim as the validator stored it; None if none was made."""
+    """Return the claim as the validator stored it; None if there is none."""
     if result.claim_rule is None:
         return None
     return _claim(
@@ -71,12 +71,12 @@ def _claim(stored: StoredClaim, elapsed_secs: float | None) -> Explanation:
 
 
 def _is_received(version: AppVersion | None, claim: Explanation) -> bool:
-    """Whether the claim's factor is the one that was set for the version, from other projects."""
+    """Whether the claim's factor is the one set for the version, from other projects."""
     return version is not None and claim.version_scale == version.cross_project_scale is not None
 
 
 def explain_parts(parts: Iterable[ResultPart], result: Result, workunit: Workunit) -> list[ExplainedPart]:
-    """What was credited while the job ran, and why."""
+    """Explain what was credited while the job ran."""
     app, explained = app_facts(result.app), []
     for part in parts:
         claim = _claim(part, part.to_secs - part.from_secs)
@@ -88,7 +88,7 @@ def explain_parts(parts: Iterable[ResultPart], result: Result, workunit: Workuni
 
 
 def explain(result: Result, workunit: Workunit) -> StoredExplanation | None:
-    """The steps that the page shows; None as long as nothing was claimed."""
+    """Return the steps that the page shows; None until there is a claim."""
     claim = stored_explanation(result)
     if claim is None:
         return None
@@ -106,6 +106,6 @@ def explain(result: Result, workunit: Workunit) -> StoredExplanation | None:
         rule, is_cut = grant_rule_of(result.grant_rule)
         due = max(0.0, result.granted_credit - result.partial_credit)
         steps += grant_steps(Grant(result.granted_credit, rule, is_cut), due, claim.min_avg_pfc)
-    # For a default claim, the steps already say why the result's own numbers were not used.
+    # The steps of a default claim already say why the result's own numbers were not used.
     is_approximate = claim.is_approximate and claim.claim_rule not in DEFAULT_RULES
     return StoredExplanation(steps, result.claimed_credit, result.granted_credit, is_approximate)

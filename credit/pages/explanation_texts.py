@@ -1,4 +1,4 @@
-"""A claim and a grant in plain words, step by step, for the page that says why a task was granted its credit."""
+"""The claim and grant of a task in plain words, step by step, for the page that explains its credit."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from portal.templatetags.display import localised
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One line of an explanation: the number's name, the number (None: there is none), and its meaning."""
+    """One line of an explanation: the number's name, the number (None if there is none), and its meaning."""
 
     label: str
     number: float | None
@@ -78,7 +78,7 @@ AMOUNT_SENTENCES: Final = {
     ClaimRule.GIVEN_WITH_JOB: _("The amount that the project gave this task when it was submitted."),
     ClaimRule.ASSIGNED: _("The amount that the project assigned to this result when its output was checked."),
 }
-"""Of claims that are an amount of credit, not of FLOPs."""
+"""Claims that are an amount of credit, not of FLOPs."""
 GRANT_SENTENCES: Final = {
     GrantRule.SINGLE_CLAIM: _("No other computer ran this workunit, so the claim is granted."),
     GrantRule.MEAN_OF_NORMAL: _("All valid results get the mean of the claims that are not approximate."),
@@ -123,7 +123,7 @@ GRANT_SENTENCES: Final = {
 
 
 def has_partial_credit(rule: ClaimRule) -> bool:
-    """Whether a claim by this rule includes partial credit: the other systems count whole jobs."""
+    """Whether a claim by this rule includes partial credit; the other systems count whole jobs."""
     return ClaimRule.ANONYMOUS_NORMALISED <= rule < ClaimRule.PEAK_FLOPS
 
 
@@ -134,10 +134,11 @@ def used_elapsed_secs(
     reported_secs: float | None,
     partial_elapsed_secs: float = 0.0,
 ) -> float | None:
-    """The run time that a stored claim used: less than reported if it was cut.
+    """Return the run time that a stored claim used: less than reported if it was cut.
 
     It includes run time that was credited already. Only the claim's FLOPs are stored; dividing them may round in the
-    last digit, which is no cut. If the FLOPs do not come from the run time, the reported run time is returned.
+    last digit, which does not count as a cut. If the FLOPs do not come from the run time, the reported run time is
+    returned.
     """
     is_of_run_time = ClaimRule.ANONYMOUS_DEFAULT <= rule < ClaimRule.PEAK_FLOPS
     if not is_of_run_time or raw_pfc is None or not peak_flops or reported_secs is None:
@@ -155,10 +156,10 @@ def claim_steps(
     is_received: bool = False,
     app: AppFacts | None = None,
 ) -> list[Step]:
-    """The steps of this claim, from the run time to Cobblestones; ``reported_secs`` shows whether it was cut.
+    """Return the steps of this claim, from run time to Cobblestones; ``reported_secs`` shows whether it was cut.
 
-    ``is_received``: the version's factor is that of other projects. ``app``: the app as it is set now; without it
-    nothing is said of the probation that a false report brings.
+    ``is_received``: the version's factor is that of other projects. ``app``: the app with its current settings; without
+    it, the probation that follows a false report is not mentioned.
     """
     rule = claim.claim_rule
     if rule is ClaimRule.LEFT_OUT:
@@ -248,7 +249,7 @@ def _version_sentence(rule: ClaimRule, is_received: bool) -> str:
 
 
 def _host_sentence(claim: Explanation, app: AppFacts | None) -> str:
-    """The origin of the host's factor: the average of all, or the app's, divided by the host's own."""
+    """Explain the host's factor: the average of all, or the app's, divided by the host's own."""
     most = (Rules.published() if app is None else app.rules).max_host_scale
     facts = {"own": localised(f"{claim.host_pfc_avg:.6g}"), "own_number": claim.host_pfc_n}
     if claim.claim_rule is ClaimRule.ANONYMOUS_NORMALISED:
@@ -279,9 +280,9 @@ def _host_sentence(claim: Explanation, app: AppFacts | None) -> str:
 
 
 def grant_steps(grant: Grant, due: float | None = None, min_avg_pfc: float | None = None) -> list[Step]:
-    """The steps from a workunit's claims to its credit; ``due``: this result's part, after its partial credit.
+    """Return the steps from a workunit's claims to its credit; ``due``: this result's part, after its partial credit.
 
-    ``min_avg_pfc``: the app's average, as the claim read it; None: there was none.
+    ``min_avg_pfc``: the app's average, as the claim read it; None if there was none.
     """
     sentence = str(GRANT_SENTENCES[grant.rule])
     if grant.rule is GrantRule.DEFAULT and min_avg_pfc is None:

@@ -1,4 +1,4 @@
-"""The REST API for the tasks that a volunteer's computers got of this project."""
+"""REST API of the tasks that a volunteer's computers got from this project."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _STATES: Final = {
     "invalid": ("invalid", ("invalid", "too_late", "not_checkable")),
     "error": ("error", ("error", "aborted", "not_sent", "no_reply", "abandoned")),
 }
-"""By the API's name: the list's name, and the codes that belong to it."""
+"""The API's name of a state, with the name of the list and the codes that belong to it."""
 _STATE_BY_CODE: Final = {code: state for state, (_, codes) in _STATES.items() for code in codes}
 _OTHER: Final = "other"
 _SUBSTATES: Final = [*_STATE_BY_CODE, "unsent", "not_needed", "not_checked"]
@@ -37,12 +37,12 @@ class TaskResult(serializers.Serializer[Any]):
 
     id = serializers.IntegerField()
     name = serializers.CharField()
-    workunit_id = serializers.IntegerField(help_text="What it is a copy of.")
+    workunit_id = serializers.IntegerField(help_text="The workunit that it is a copy of.")
     app = serializers.CharField(help_text="The app's short name.")
     host_id = serializers.IntegerField(allow_null=True, help_text="Null if the computer was deleted.")
     processor_type = serializers.CharField(help_text="CPU, NVIDIA, ATI, intel_gpu or apple_gpu.")
     state = serializers.ChoiceField(choices=[*_STATES, _OTHER])
-    substate = serializers.ChoiceField(choices=_SUBSTATES, help_text="The state more exactly.")
+    substate = serializers.ChoiceField(choices=_SUBSTATES, help_text="The state in more detail.")
     sent_at = serializers.DateTimeField(allow_null=True)
     deadline_at = serializers.DateTimeField(allow_null=True)
     received_at = serializers.DateTimeField(allow_null=True)
@@ -50,16 +50,16 @@ class TaskResult(serializers.Serializer[Any]):
     elapsed_secs = AmountField(allow_null=True, help_text="Run time.")
     cpu_secs = AmountField(allow_null=True, help_text="Processor time.")
     claimed_credit = AmountField(allow_null=True)
-    granted_credit = AmountField(allow_null=True, help_text="Null until it is decided.")
-    partial_credit = AmountField(help_text="Granted while it ran; a part of the credit granted in the end.")
+    granted_credit = AmountField(allow_null=True, help_text="Null until decided.")
+    partial_credit = AmountField(help_text="Granted while it ran; included in the credit granted at the end.")
 
 
 class TasksQuery(ListQuery):
-    """Which tasks."""
+    """Filters of the list of tasks."""
 
-    state = serializers.ChoiceField(choices=list(_STATES), required=False, help_text="Only in this state.")
+    state = serializers.ChoiceField(choices=list(_STATES), required=False, help_text="Only tasks in this state.")
     host = id_field("computer")
-    app = serializers.CharField(max_length=64, required=False, help_text="Only of the app of this short name.")
+    app = serializers.CharField(max_length=64, required=False, help_text="Only tasks of the app with this short name.")
 
 
 class TasksView(ApiView):

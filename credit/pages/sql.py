@@ -1,4 +1,4 @@
-"""The statements of pages about credit; none locks anything."""
+"""SQL of pages about credit; none locks anything."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A result's state in words: a short badge, a sentence, and what an exit status means."""
+"""The words for a result's state: a short badge, a sentence, and the meaning of an exit status."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
 
 
-class Stated(Protocol):
-    """The numbers that make up a state, of ``credit.engine.states``, which are BOINC's."""
+class StateNumbers(Protocol):
+    """The numbers that make up a state, of ``credit.engine.states``; they are BOINC's."""
 
     server_state: int
     outcome: int
@@ -26,8 +26,8 @@ class Stated(Protocol):
     deadline_at: dt.datetime | None
 
 
-class Reported(Protocol):
-    """The data that explain a failure: ``stderr_text`` begins with the client's message, if it has one."""
+class ReportedFailure(Protocol):
+    """The data that explain a failure. ``stderr_text`` begins with the client's message, if there is one."""
 
     client_state: int | None
     exit_status: int | None
@@ -36,7 +36,10 @@ class Reported(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StateText:
-    """``kind`` is that of the badge: "ok", "warn", "error" or "" (neutral). ``code`` is the same in all languages."""
+    """The words for a state.
+
+    ``kind`` is the badge's: "ok", "warn", "error" or "" (neutral). ``code`` is language-independent.
+    """
 
     code: str
     word: StrOrPromise
@@ -188,16 +191,16 @@ Source: Microsoft, Open Specifications, MS-ERREF, section 2.3.1, NTSTATUS values
 
 _NO_CRASH: Final = frozenset({0xC0000135, 0xC000013A, 0xC0000142})
 
-_DOWNLOADING: Final = 1  # the client's state of a result whose files are on their way
+_DOWNLOADING: Final = 1  # The state that clients report for a result whose files are still downloading
 _DOWNLOAD_FAILED: Final = -186
 _MAX_MESSAGE: Final = 4096
-"""Characters searched for the client's message, with which the text begins: the program may write anything after it."""
+"""Characters searched for the client's message, which comes first: the program may write anything after it."""
 _FILE_ERROR: Final = re.compile(r"<error_code>(-[0-9]{1,4})\b")
 _SIGNALLED: Final = re.compile(r"process got signal ([0-9]{1,3})\b")
 
 
-def state_text(result: Stated, now: dt.datetime) -> StateText:
-    """The state of a result at ``now``."""
+def state_text(result: StateNumbers, now: dt.datetime) -> StateText:
+    """Return the state of a result at ``now``."""
     if result.server_state == ServerState.UNSENT:
         return _UNSENT
     if result.server_state == ServerState.IN_PROGRESS:
@@ -214,11 +217,11 @@ def state_text(result: Stated, now: dt.datetime) -> StateText:
     return _OUTCOMES.get(result.outcome, _PENDING)
 
 
-def reason_text(result: Reported) -> str:
-    """Why it failed, in words: its exit status, and any details from the client's message; empty if it did not.
+def reason_text(result: ReportedFailure) -> str:
+    """Explain in words why it failed: its exit status, and any details from the client's message; empty if it did not.
 
-    A file that could not be had has an exit status that says no more, and the message the error of the file. A signal
-    has its number as the exit status, as a program's own code has, and only the message tells them apart.
+    If a file could not be downloaded, the exit status only says so, and the message has the file's error. Exit statuses
+    of signals and of programs are both small numbers; only the message distinguishes them.
     """
     status, message = result.exit_status, result.stderr_text[:_MAX_MESSAGE]
     status_text = exit_text(status)
@@ -227,14 +230,14 @@ def reason_text(result: Reported) -> str:
         detail = exit_text(int(file_error[1])) if file_error else ""
         return ": ".join(text for text in (status_text, detail) if text)
     signal = _SIGNALLED.match(message)
-    # The wait status of Unix: the number, and 128 more if memory was dumped.
+    # The wait status of Unix: the number, plus 128 if memory was dumped.
     if signal and status in (int(signal[1]), int(signal[1]) + 128):
         return _signal_text(int(signal[1]))
     return status_text
 
 
 def exit_text(status: int | None) -> str:
-    """The meaning of an exit status, in words; empty for 0 and None. Windows codes may be signed or unsigned."""
+    """Explain an exit status in words; empty for 0 and None. Windows codes may be signed or unsigned."""
     if not status:
         return ""
     if status in _EXITS:
@@ -254,7 +257,10 @@ def _signal_text(number: int) -> str:
 
 
 def _windows_text(code: int) -> str:
-    """Exceptions are errors of the system (from 0xC0000000) or of a program (to 0xEFFFFFFF), and breakpoints."""
+    """Describe a Windows code.
+
+    Errors of the system (from 0xC0000000) or a program (to 0xEFFFFFFF), and breakpoints, are crashes.
+    """
     is_exception = 0xC0000000 <= code < 0xF0000000 or code == 0x80000003
     is_crash = is_exception and code not in _NO_CRASH
     facts = {"code": f"0x{code:08X}", "reason": _WINDOWS.get(code, "")}

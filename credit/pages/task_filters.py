@@ -1,6 +1,6 @@
-"""Which tasks the list shows, as its address says.
+"""Filters of the list of tasks, from its address.
 
-Whatever an address says, a list can be shown: what cannot be is left out, and told in a sentence.
+Any address shows a list: invalid filters are left out, and a sentence says so.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _PARAMETERS: Final = ("state", "host", "app", "before")
 
 @dataclass(slots=True)
 class TaskFilters:
-    """The choices of an address; ``before``: the number of the task that comes before the first one shown."""
+    """The filters of an address; ``before``: the number of the task that precedes the first one shown."""
 
     state: str = ""
     host: Host | None = None
@@ -34,14 +34,14 @@ class TaskFilters:
 
 
 def row_number(text: str) -> int | None:
-    """The number of a row, from an address; None for what cannot be one."""
+    """Parse the number of a row from an address; None if it cannot be one."""
     if not (text.isascii() and text.isdigit()) or len(text) > len(str(MAX_ID)):
         return None
     return number if (number := int(text)) <= MAX_ID else None
 
 
 def read_filters(user: User, params: Mapping[str, str]) -> TaskFilters:
-    """The choices of an address; a statement each for a computer and an app."""
+    """Parse the filters of an address; one statement each for a computer and an app."""
     filters = TaskFilters(problems=unknown_parameters(params, _PARAMETERS))
     if (state := params.get("state", "")) in task_reads.STATES:
         filters.state = state
@@ -60,7 +60,7 @@ def read_filters(user: User, params: Mapping[str, str]) -> TaskFilters:
                 % {"text": text[:_SHOWN_CHARS]}
             )
     if text := params.get("app", ""):
-        # PostgreSQL has no text with a NUL.
+        # PostgreSQL text cannot contain NUL.
         filters.app = App.objects.filter(name=text).first() if "\0" not in text else None
         if filters.app is None:
             filters.problems.append(

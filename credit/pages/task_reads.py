@@ -39,7 +39,7 @@ PAGE_TASKS = 50
 MAX_REPLICAS_SHOWN = 100
 MAX_PARTS_SHOWN = 100
 SEES_ALL: Final = "credit.view_result"
-"""The permission of those who look after the project's tasks, whoever's computer has them."""
+"""The permission to see all tasks of the project, whoever's computer they are on."""
 
 _FAILED: Final = [Outcome.COULD_NOT_SEND, Outcome.CLIENT_ERROR, Outcome.NO_REPLY, Outcome.CLIENT_DETACHED]
 
@@ -59,9 +59,9 @@ STATES: Final[dict[str, tuple[StrOrPromise, Callable[[], Q]]]] = {
     ),
     "error": (_("Errors"), lambda: Q(outcome__in=_FAILED)),
 }
-"""Choices of the list by the name in the address: their label, and their condition on a result."""
+"""The choices of the list by their names in the address: the label, and the condition on a result."""
 
-# The columns that a row of a list shows; stderr and the like stay in the database.
+# The columns shown in a list; stderr and the like stay in the database.
 _LISTED: Final = (
     "id",
     "name",
@@ -99,7 +99,7 @@ class TaskRow:
 
 @dataclass(frozen=True, slots=True)
 class TaskList:
-    """One page of it; ``next_before`` is the id that the next page begins below, None on the last."""
+    """One page of the list; ``next_before`` is the id that the next page begins below, None on the last."""
 
     rows: list[TaskRow]
     next_before: int | None
@@ -109,7 +109,7 @@ class TaskList:
 
 
 def recent_credit(of: UserCredit | AppVersion | None, now: dt.datetime) -> float:
-    """Recent average credit (a day) as it is now: the stored value is of the time of the last grant."""
+    """Return the current recent average credit (a day): the stored value refers to the time of the last grant."""
     if of is None or of.expavg_at is None:
         return 0.0
     return decayed(of.expavg_credit, of.expavg_at.timestamp(), now.timestamp(), Rules.published())
@@ -117,8 +117,8 @@ def recent_credit(of: UserCredit | AppVersion | None, now: dt.datetime) -> float
 
 @dataclass(frozen=True, slots=True)
 class TaskSums:
-    """The figures above the list: credits granted in all, of these before the project moved here, recent credits a
-    day, and jobs in progress.
+    """The figures above the list: credit in total, the part from before the project moved here, recent credit per day,
+    and jobs in progress.
     """
 
     total_credit: float
@@ -128,7 +128,10 @@ class TaskSums:
 
 
 def read_sums(user: User, now: dt.datetime) -> TaskSums:
-    """Two statements; only jobs in progress are counted (by their index), so its cost does not grow with history."""
+    """Read the figures above the list.
+
+    Two statements; only jobs in progress are counted (by their index), so the cost does not grow with history.
+    """
     earlier = UserOpening.objects.filter(user=OuterRef("user")).values("total_credit")
     credit = UserCredit.objects.filter(user=user).annotate(earlier=Subquery(earlier)).first()
     return TaskSums(
@@ -142,9 +145,9 @@ def read_sums(user: User, now: dt.datetime) -> TaskSums:
 def read_tasks(
     user: User, now: dt.datetime, *, state: str, host: Host | None, app: App | None, before: int | None
 ) -> TaskList:
-    """The volunteer's tasks, newest first, by keyset on the id. One statement.
+    """Read the volunteer's tasks, newest first, by keyset on the id. One statement.
 
-    Raises KeyError for a state that is none of `STATES`.
+    Raises KeyError if the state is not in `STATES`.
     """
     tasks = own_tasks(user, state)
     if host is not None:
@@ -159,7 +162,10 @@ def read_tasks(
 
 
 def own_tasks(user: User, state: str = "") -> QuerySet[Result]:
-    """The volunteer's tasks in a state, with what lists show of them. Raises KeyError for none of `STATES`."""
+    """Return the volunteer's tasks in a state, with the columns that lists show.
+
+    Raises KeyError if it is not in `STATES`.
+    """
     return _listed(Result.objects.filter(STATES[state][1](), user=user))
 
 
@@ -168,7 +174,7 @@ def _listed(tasks: QuerySet[Result]) -> QuerySet[Result]:
 
 
 def read_task_page(user: User, pk: int, now: dt.datetime) -> dict[str, Any] | None:
-    """The data of a task's page; None if it is not the user's own (who may view all results sees each)."""
+    """Return the data of a task's page; None if the task is not the user's, unless they may view all results."""
     tasks = Result.objects.select_related("workunit__app", "app", "host", "app_version__platform", "app_version__app")
     if not user.has_perm(SEES_ALL):
         tasks = tasks.filter(user=user)
@@ -186,7 +192,7 @@ def read_task_page(user: User, pk: int, now: dt.datetime) -> dict[str, Any] | No
 
 
 def find_task(user: User, name: str) -> int | None:
-    """The id of a task that `read_task_page` shows this user; None if there is none of this name."""
+    """Return the id of a task that `read_task_page` shows this user; None if there is none of this name."""
     tasks = Result.objects.filter(name=name.replace("\0", ""))
     if not user.has_perm(SEES_ALL):
         tasks = tasks.filter(user=user)
@@ -194,7 +200,7 @@ def find_task(user: User, name: str) -> int | None:
 
 
 def read_workunit_page(user: User, pk: int, now: dt.datetime) -> dict[str, Any] | None:
-    """The data of a workunit's page; None for a user without a task of it (who may view all results sees each)."""
+    """Return the data of a workunit's page; None if the user has no task of it, unless they may view all results."""
     workunit = Workunit.objects.select_related("app", "batch").filter(pk=pk).first()
     if workunit is None:
         return None
@@ -206,9 +212,9 @@ def read_workunit_page(user: User, pk: int, now: dt.datetime) -> dict[str, Any] 
 
 
 def _is_secret(workunit: Workunit, user: User) -> bool:
-    """Whether the user must not know yet how many computers work on it.
+    """Whether the user must not yet know how many computers work on it.
 
-    Who knows which jobs are spot-checked could make up the outputs of the others.
+    Anyone who knows which jobs are spot-checked could make up the outputs of the others.
     """
     is_decided = workunit.canonical_result_id is not None or workunit.error_mask != 0
     return workunit.app.adaptive_replication and not is_decided and not user.has_perm(SEES_ALL)
@@ -222,7 +228,7 @@ def _replicas(workunit: Workunit, user: User, now: dt.datetime) -> list[TaskRow]
 
 
 def read_parts(task: Result) -> list[ResultPart]:
-    """What was credited while it ran, the newest first."""
+    """Return what was credited while it ran, newest first."""
     return list(task.parts.order_by("-pk")[:MAX_PARTS_SHOWN])
 
 

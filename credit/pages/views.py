@@ -1,4 +1,4 @@
-"""Validated credit's pages: a volunteer's tasks, the reasons for the credit of each, and the project's apps."""
+"""Views of credit: a volunteer's tasks, the explanation of each one's credit, and the project's apps."""
 
 from __future__ import annotations
 
@@ -25,11 +25,13 @@ CHANGES_SHOWN = dt.timedelta(days=90)
 @require_safe
 @login_required
 def tasks(request: HttpRequest) -> HttpResponse:
-    """What did my computers work on, and what was granted for it?"""
+    """Show the volunteer's tasks and the credit granted for each."""
     user, now = signed_in(request), timezone.now()
-    wanted = read_filters(user, request.GET.dict())
-    page = task_reads.read_tasks(user, now, state=wanted.state, host=wanted.host, app=wanted.app, before=wanted.before)
-    context: dict[str, Any] = {"page": page, "problems": wanted.problems}
+    filters = read_filters(user, request.GET.dict())
+    page = task_reads.read_tasks(
+        user, now, state=filters.state, host=filters.host, app=filters.app, before=filters.before
+    )
+    context: dict[str, Any] = {"page": page, "problems": filters.problems}
     if request.headers.get("HX-Target") == "more-tasks":
         return render(request, "credit/_task_rows.html", context)
     context |= {
@@ -44,7 +46,7 @@ def tasks(request: HttpRequest) -> HttpResponse:
 @require_safe
 @login_required
 def task(request: HttpRequest, pk: int) -> HttpResponse:
-    """What became of this task, and why was so much granted?"""
+    """Show what became of a task, and explain its credit."""
     page = task_reads.read_task_page(signed_in(request), pk, timezone.now())
     if page is None:
         raise Http404("no such task")
@@ -57,7 +59,7 @@ def task(request: HttpRequest, pk: int) -> HttpResponse:
 @require_safe
 @login_required
 def task_by_name(request: HttpRequest) -> HttpResponse:
-    """The page of a task, found by its name or number: the address that BOINC projects have for it."""
+    """Redirect to a task's page by its name or number: the address that BOINC projects have for it."""
     if number := row_number(request.GET.get("resultid", "")):
         return redirect("task", number)
     pk = task_reads.find_task(signed_in(request), request.GET.get("result_name", ""))
@@ -69,7 +71,7 @@ def task_by_name(request: HttpRequest) -> HttpResponse:
 @require_safe
 @login_required
 def workunit(request: HttpRequest, pk: int) -> HttpResponse:
-    """Which computers worked on this, and what did they find?"""
+    """Show which computers worked on a workunit, and what they found."""
     page = task_reads.read_workunit_page(signed_in(request), pk, timezone.now())
     if page is None:
         raise Http404("no such workunit")
@@ -78,7 +80,7 @@ def workunit(request: HttpRequest, pk: int) -> HttpResponse:
 
 @require_safe
 def apps(request: HttpRequest) -> HttpResponse:
-    """What does this project compute?"""
+    """List what this project computes."""
     context = {"apps": app_reads.read_apps(), "has_laboratory": settings.CREDIT_LABORATORY_PUBLIC}
     return render(request, "credit/apps.html", context)
 
@@ -86,7 +88,7 @@ def apps(request: HttpRequest) -> HttpResponse:
 @require_safe
 @login_required
 def app(request: HttpRequest, name: str) -> HttpResponse:
-    """How is this app's credit normalised, and how do its versions compare?"""
+    """Show an app: how its credit is normalised, and how its versions compare."""
     page = app_reads.read_app_page(name, timezone.now())
     if page is None:
         raise Http404("no such app")

@@ -1,1 +1,1 @@
-"""Previews: an app's last granted workunits, replayed under its settings as they are and as they would be."""
+"""Previews: an app's last granted workunits, replayed under its current settings and under the proposed ones."""

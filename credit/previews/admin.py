@@ -1,4 +1,4 @@
-"""Operators' pages of previews: those of the past, and each one's result."""
+"""Admin pages of previews: past ones, and each one's result."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from portal.admin import ReadOnlyAdmin
 
 
 class PreviewAdmin(ReadOnlyAdmin):
-    """Previews are asked for where a setting is changed."""
+    """List previews, which are requested where a setting is changed."""
 
     list_display = ("shown", "app_version", "asked_by", "asked_at", "finished_at")
     list_display_links = None
@@ -43,7 +43,7 @@ class PreviewAdmin(ReadOnlyAdmin):
         return redirect("admin:credit_preview", object_id)
 
     def result_view(self, request: HttpRequest, pk: int) -> HttpResponse:
-        """The result, or how far it is; htmx asks for the part below the heading again and again."""
+        """Show the result, or the progress; htmx polls the part below the heading."""
         preview = get_object_or_404(Preview.objects.select_related("app", "asked_by"), pk=pk)
         if not (self.has_view_permission(request, preview) or request.user.has_perm("credit.change_app")):
             raise PermissionDenied

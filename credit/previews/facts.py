@@ -1,4 +1,4 @@
-"""The settings and the statistics that a replay begins with, from the database."""
+"""Reads the settings and statistics that a replay begins with."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from credit.statistics.pass_arrays import PassFacts
 
 
 def replay_of(app: App, changes: Changes, first: int, last: int) -> Replay:
-    """A replay of the logged passes from ``first`` to ``last``, which has not begun yet."""
+    """Prepare a replay of the logged passes from ``first`` to ``last``."""
     versions = list(AppVersion.objects.filter(app=app))
     before = _settings(*as_set(app, versions, changes, 0))
     after = replace(
@@ -36,7 +36,7 @@ def _settings(app: App, versions: list[AppVersion]) -> Settings:
 
 
 def _replaced(snapshots: Iterable[int]) -> dict[int, ReplacedStatistics]:
-    """Statistics that are put back, by version."""
+    """Return restored statistics, by version."""
     replaced = {}
     for snapshot in StatisticsSnapshot.objects.filter(pk__in=list(snapshots)).prefetch_related("host_records"):
         records = {
@@ -58,9 +58,9 @@ def _replaced(snapshots: Iterable[int]) -> dict[int, ReplacedStatistics]:
 
 
 def _averages_at_first(app: App, passes: Iterable[PassFacts]) -> list[tuple[int, int, Average]]:
-    """The averages of all (host, version) records when the replay begins.
+    """Return the averages of all (host, version) records when the replay begins.
 
-    Those that no pass used since then are as they are now.
+    Records that no pass has used since then have their current averages.
     """
     now = HostAppVersion.objects.filter(app=app, app_version__isnull=False, pfc_n__gt=0)
     averages = {

@@ -1,4 +1,4 @@
-"""The figures of a preview, from what a replay found; plain data of bounded size. Pure."""
+"""The figures of a preview, from the outcomes of a replay; plain data of bounded size. Pure."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from math import log2
 from typing import Any, Final
 
 from credit.previews.replay import Guesses, ReplayedResult
-from credit.previews.run import Decided
+from credit.previews.run import ReplayedDecision
 
 EXACT: Final = 1e-9
-"""Relative: a replayed grant that differs by less is what was granted."""
+"""The relative tolerance within which a replayed grant equals the actual one."""
 MOST_HOSTS: Final = 10
 MOST_DAYS: Final = 100
 UNEQUAL: Final = 0.10
-"""A warning: equal jobs bring so much more, or less, than the mean of all."""
+"""The threshold of a warning: how far equal jobs may earn more, or less, than the mean of all."""
 MOVED: Final = 0.02
 FEWEST: Final = 30
-"""Of fewer results a group's mean says little."""
+"""With fewer results a group's mean says little."""
 _SIZES_PER_DOUBLING: Final = 4
 EDGES: Final = (-0.5, -0.2, -0.1, -0.05, -0.01, 0.01, 0.05, 0.1, 0.2, 0.5)
 NO_VERSION: Final = "volunteers' own programs"
@@ -29,7 +29,7 @@ NO_CLASS: Final = "no longer known"
 
 @dataclass(slots=True)
 class CreditSums:
-    """Sums over some results: their credit as it is and as it would be, and the mean for all results of their sizes."""
+    """Sums over some results: actual and proposed credit, and the mean for all results of their sizes."""
 
     before: float = 0.0
     after: float = 0.0
@@ -49,7 +49,7 @@ class CreditSums:
 
     @property
     def ratios(self) -> tuple[float | None, float | None]:
-        """What equal jobs bring here over what they bring on average, as it is and as it would be."""
+        """Return what equal jobs earn here relative to the mean: currently, and with the change."""
         return (
             self.before / self.mean_before if self.mean_before else None,
             self.after / self.mean_after if self.mean_after else None,
@@ -73,7 +73,7 @@ def figures(
     version_names: Mapping[int, str],
     class_of_host: Mapping[int, str],
 ) -> dict[str, Any]:
-    """Everything that the page shows, but for names of computers. There is at least one outcome."""
+    """Compute everything that the page shows, except for names of computers. There is at least one outcome."""
     decided = [o for o in outcomes if o.before.credit is not None and o.after.credit is not None]
     means = _means_by_size(decided)
 
@@ -110,7 +110,7 @@ def _size(outcome: ReplayedResult) -> int:
 
 
 def _means_by_size(outcomes: Sequence[ReplayedResult]) -> dict[int, tuple[float, float]]:
-    """The mean credit of all results of a size: as it is, and as it would be."""
+    """Return the mean credit of all results of a size: currently, and with the change."""
     sums: dict[int, CreditSums] = defaultdict(CreditSums)
     for outcome in outcomes:
         sums[_size(outcome)].add(outcome, (0.0, 0.0))
@@ -128,7 +128,7 @@ def _window(outcomes: Sequence[ReplayedResult], days: float) -> dict[str, Any]:
 
 
 def _exactness(outcomes: Sequence[ReplayedResult], guesses: Guesses) -> dict[str, int]:
-    """How many workunits the replay of the settings as they are grants as they were granted, and what it guessed."""
+    """Count workunits for which the replay under current settings gives the actual grant, and what it had to guess."""
     different = {
         o.workunit for o in outcomes if abs((o.before.credit or 0.0) - o.granted) > EXACT * max(o.granted, 1e-9)
     }
@@ -142,7 +142,7 @@ def _exactness(outcomes: Sequence[ReplayedResult], guesses: Guesses) -> dict[str
 
 
 def _waiting(outcomes: Iterable[ReplayedResult]) -> dict[str, Any]:
-    """Single results that would have waited for a second one."""
+    """Count single results that would have waited for a second one."""
     before = {o.workunit for o in outcomes if o.before.credit is None}
     after = {o.workunit for o in outcomes if o.after.credit is None}
     return {
@@ -153,7 +153,7 @@ def _waiting(outcomes: Iterable[ReplayedResult]) -> dict[str, Any]:
 
 
 def _spread(outcomes: Iterable[ReplayedResult]) -> list[int]:
-    """How many computers' credit changes by how much: below the first edge, between each two, from the last one up."""
+    """Count computers by their change of credit: below the first edge, between each two, from the last one up."""
     hosts = _by_host(outcomes)
     counts: Counter[int] = Counter()
     for results in hosts.values():
@@ -177,7 +177,7 @@ def _change(outcome: ReplayedResult) -> float:
 
 
 def _most_affected(outcomes: Iterable[ReplayedResult]) -> list[dict[str, Any]]:
-    """Those whose credit changes most, each with the job that changes most and what it is granted."""
+    """Return the computers whose credit changes most, each with the job that changes most and its grant."""
     changes = {host: (abs(sum(map(_change, results))), results) for host, results in _by_host(outcomes).items()}
     first = sorted(changes.items(), key=lambda item: (-item[1][0], item[0]))[:MOST_HOSTS]
     hosts = []
@@ -203,8 +203,8 @@ def _most_affected(outcomes: Iterable[ReplayedResult]) -> list[dict[str, Any]]:
     return hosts
 
 
-def side(decided: Decided) -> dict[str, Any] | None:
-    """The claim and the grant, as the words are made of them (credit.previews.texts); None: it would wait."""
+def side(decided: ReplayedDecision) -> dict[str, Any] | None:
+    """Return the claim and the grant as `credit.previews.texts` needs them; None if it would wait."""
     if decided.claim is None or decided.app is None:
         return None
     return {

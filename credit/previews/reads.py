@@ -1,4 +1,4 @@
-"""What the page of a preview shows: the changes in words, where it stands, and its figures with names and charts."""
+"""The page of a preview: the changes in words, its progress, and its figures with names and charts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LABELS: Final = {"is_deprecated": _("Withdrawn"), "host_scale_check": _("Apply 
 
 @dataclass(frozen=True, slots=True)
 class ChangedSetting:
-    """A setting, of the app or of a version, before and after."""
+    """A setting of the app or of a version, before and after."""
 
     label: str
     before: str
@@ -32,7 +32,7 @@ class ChangedSetting:
 
 
 def page_of(preview: Preview, now: dt.datetime) -> dict[str, Any]:
-    """The result, or where the preview stands: its place in the queue, its progress, or why it failed."""
+    """Return the result, or the preview's state: its place in the queue, its progress, or why it failed."""
     standing = None
     if preview.finished_at is None:
         standing = queue.standings(KIND, [preview.pk], now).get(preview.pk)
@@ -84,7 +84,7 @@ def _in_words(field: Field[Any, Any], value: Any) -> str:
 
 
 def _page_figures(result: Mapping[str, Any]) -> dict[str, Any]:
-    """The figures as the page lists and draws them."""
+    """Return the figures as the page lists and draws them."""
     total = result["total"]
     exact = result["exact"]
     return {
@@ -107,14 +107,14 @@ def _page_figures(result: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _with_change(row: Mapping[str, Any]) -> dict[str, Any]:
-    """The row with its change: in credits, and in per cent, signed."""
+    """Add the change to the row: in credits, and in per cent, signed."""
     change = row["after"] - row["before"]
     part = f"{change / row['before']:+.1%}".replace("-", "−").replace("%", "\u202f%") if row["before"] else "–"
     return {**row, "change": change, "percent": part if abs(change) > 1e-9 * row["before"] else gettext("none")}
 
 
 def _hosts(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The computers by their names. Of computers and tasks that are gone, only the figures are left."""
+    """Name the computers. If computers and tasks were deleted, only their figures are left."""
     hosts = Host.objects.in_bulk([row["host"] for row in rows])
     tasks = set(Result.objects.filter(pk__in=[row["result"] for row in rows]).values_list("pk", flat=True))
     return [
@@ -136,7 +136,7 @@ def _spread(result: Mapping[str, Any]) -> list[tuple[str, int]]:
 
 
 def _charts(result: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Bars for static/portal/bars.js, one series or two; horizontal where names are long."""
+    """Return bars for static/portal/bars.js, one series or two; horizontal if names are long."""
 
     def pair(id_: str, x: str, rows: Sequence[tuple[str, float, float]], lies: bool = True) -> dict[str, Any]:
         names, before, after = zip(*rows, strict=True) if rows else ((), (), ())

@@ -1,8 +1,8 @@
-"""Replays logged passes of the validator and runs of the feeder under two settings at once: as is, and as would be.
+"""Replays logged passes of the validator and runs of the feeder under current and proposed settings at once.
 
-Pure. Both runs begin with the statistics of the time, and then go on by themselves: averages, factors and the app's
-least average move as the validator and the feeder move them. What others changed between two passes (failures that were
-reported, jobs that timed out, records that were merged) shows in the logged statistics, and is done to both runs.
+Pure. Both runs begin with the statistics of the time, and then continue independently: averages, factors and the app's
+lowest average move as the validator and the feeder move them. Changes by others between two passes (reported failures,
+time-outs, merged records) show in the logged statistics, and are applied to both runs.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import Any, Final
 
 from credit.engine.averages import Average, AverageWithVariance
 from credit.engine.facts import HostVersionFacts, WorkunitFacts
-from credit.previews.run import Decided, ReplayedPass, Run, Settings, VersionState
+from credit.previews.run import ReplayedDecision, ReplayedPass, Run, Settings, VersionState
 from credit.statistics.pass_arrays import PassFacts
 
 _OVERLAPPING: Final = 16
-"""This many earlier states of a version are known: another pass may have read it before the last ones changed it."""
+"""Earlier states of a version that are remembered: another pass may have read it before the last ones changed it."""
 
 
 @dataclass(slots=True)
@@ -37,16 +37,16 @@ class ReplayedResult:
     partial_credit: float
     elapsed_secs: float
     granted: float
-    before: Decided
-    after: Decided
+    before: ReplayedDecision
+    after: ReplayedDecision
 
 
 @dataclass(slots=True)
 class Guesses:
     """What the logged statistics do not tell for certain.
 
-    ``records``: failures that came between passes, and were counted by rules other than those that are replayed.
-    ``versions``: statistics that somebody changed in between.
+    ``records``: failures between passes that were counted by other rules than those replayed. ``versions``: statistics
+    that somebody changed in between.
     """
 
     records: int = 0
@@ -55,7 +55,7 @@ class Guesses:
 
 @dataclass
 class Replay:
-    """Both runs, pass by pass. ``averages``: those of all (host, version) records at the begin, for medians."""
+    """Both runs, pass by pass. ``averages``: those of all (host, version) records at the beginning, for medians."""
 
     before: Settings
     after: Settings
@@ -68,7 +68,7 @@ class Replay:
         self._least: deque[tuple[float | None, float | None]] = deque(maxlen=_OVERLAPPING)
 
     def step(self, logged: PassFacts) -> list[ReplayedResult]:
-        """The valid results of a pass; none of a run of the feeder."""
+        """Replay a pass; return its valid results (none for a run of the feeder)."""
         read = {state[0]: self._meet_version(state, logged.at) for state in logged.versions.tolist()}
         least = self._meet_least(logged.min_avg_pfc)
         if logged.is_feeder:
@@ -90,7 +90,7 @@ class Replay:
         return list(_outcomes(batch, rows, *decided))
 
     def _meet_version(self, row: Sequence[Any], at: float) -> tuple[VersionState, VersionState]:
-        """A version as the two runs read it, where it was read as ``row``."""
+        """Return a version as the two runs would have read it where the logged pass read ``row``."""
         id_, n, avg, scale, is_counted, is_received = row
         state = VersionState(n, _or_none(avg), _or_none(scale), bool(is_counted), bool(is_received))
         one, other = self.runs
@@ -131,7 +131,7 @@ class Replay:
             self._least.append((one.least, other.least))
 
     def _meet_record(self, row: Sequence[Any], at: float) -> None:
-        """A record as the two runs know it, after what others did to it since the last pass."""
+        """Apply to both runs' record what others did to it since the last pass."""
         logged = _record(row)
         one, other = self.runs
         earlier = one.records.get(row[0])
@@ -149,7 +149,7 @@ class Replay:
 
 
 def _store(run: Run, rows: Sequence[Sequence[Any]]) -> None:
-    """Times as they are read back, and medians after a pass."""
+    """Round times as the database does, and update medians after a pass."""
     for row in rows:
         record = run.records[row[0]]
         if record.host_scale_time is not None:
@@ -161,7 +161,10 @@ def _store(run: Run, rows: Sequence[Sequence[Any]]) -> None:
 
 
 def _outcomes(
-    batch: ReplayedPass, rows: Sequence[Sequence[Any]], before: Sequence[Decided], after: Sequence[Decided]
+    batch: ReplayedPass,
+    rows: Sequence[Sequence[Any]],
+    before: Sequence[ReplayedDecision],
+    after: Sequence[ReplayedDecision],
 ) -> Iterable[ReplayedResult]:
     facts = [WorkunitFacts(*row[1:6]) for row in batch.workunits]
     for place, result in enumerate(batch.results):
@@ -234,7 +237,10 @@ def _samples(record: HostVersionFacts) -> tuple[Any, ...]:
 
 
 def _counts(record: HostVersionFacts) -> tuple[Any, ...]:
-    """What tells whether somebody else changed it. Averages do not: other settings move them too."""
+    """Return the numbers that show whether somebody else changed the record.
+
+    Averages do not: other settings move them too.
+    """
     return (
         *_samples(record),
         record.failing_share,
@@ -245,7 +251,10 @@ def _counts(record: HostVersionFacts) -> tuple[Any, ...]:
 
 
 def _follow(own: HostVersionFacts, earlier: HostVersionFacts, logged: HostVersionFacts, *, keeps_samples: bool) -> None:
-    """Do to ``own`` what made ``logged`` of ``earlier``. ``keeps_samples``: but for its samples, which are put back."""
+    """Apply to ``own`` the change from ``earlier`` to ``logged``.
+
+    ``keeps_samples``: except for samples, which are restored.
+    """
     if own.failing_share == earlier.failing_share:
         own.failing_share = logged.failing_share
     else:

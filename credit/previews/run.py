@@ -26,7 +26,7 @@ _INVALID: Final = ValidateState.INVALID.value
 
 
 class VersionState(NamedTuple):
-    """What moves of a version. ``is_received``: its scale comes from other projects."""
+    """The statistics of a version that move. ``is_received``: its scale comes from other projects."""
 
     n: int
     avg: float | None
@@ -36,7 +36,7 @@ class VersionState(NamedTuple):
 
 
 class ReplacedStatistics(NamedTuple):
-    """A version's statistics as they were at a time (Unix time) when they were replaced, and its records' by number."""
+    """A version's statistics when they were replaced, at a time (Unix time), and its records' by number."""
 
     at: float
     version: VersionState
@@ -45,10 +45,11 @@ class ReplacedStatistics(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """An app's settings; of ``versions`` what does not move (kind, number, whether withdrawn, factor from outside).
+    """An app's settings, and what does not move in its ``versions`` (kind, number, whether withdrawn, factor from
+    outside).
 
-    ``reset``: versions whose statistics, and their hosts', start again. ``restored``: versions whose statistics are put
-    back, as if they had never been replaced. ``uses_medians``: a version's average is the median of its hosts'.
+    ``reset``: versions whose statistics, and their hosts', start again. ``restored``: versions whose statistics are
+    restored, as if they had never been replaced. ``uses_medians``: a version's average is the median of its hosts'.
     """
 
     app: AppFacts
@@ -58,7 +59,7 @@ class Settings:
     restored: Mapping[int, ReplacedStatistics] = field(default_factory=dict)
 
     def restored_at(self, version: int, at: float) -> ReplacedStatistics | None:
-        """What is put back of this version, if it was replaced before then."""
+        """Return the statistics to restore for this version, if they were replaced before then."""
         replaced = self.restored.get(version)
         return replaced if replaced is not None and at >= replaced.at else None
 
@@ -68,11 +69,11 @@ NO_STATISTICS: Final = VersionState(0, None, None, False)
 
 
 @dataclass(slots=True)
-class Decided:
-    """A valid result in one run; nothing: it would wait for another result to confirm it.
+class ReplayedDecision:
+    """A valid result in one run; empty if it would wait for another result to confirm it.
 
-    ``credit``: what it has in all. ``granted``, by ``grant_rule`` (``Grant.code``), may be less than partial credit.
-    ``app``: as it is set in this run.
+    ``credit``: its total. ``granted``, by ``grant_rule`` (``Grant.code``), may be less than partial credit. ``app``:
+    with its settings in this run.
     """
 
     credit: float | None = None
@@ -83,7 +84,7 @@ class Decided:
 
 
 class Medians:
-    """The median, for each version, of its hosts' averages, as ``credit.statistics.sql.HOST_MEDIANS`` has it."""
+    """The median of each version's hosts' averages, like ``credit.statistics.sql.HOST_MEDIANS``."""
 
     def __init__(self, min_host_samples: int, averages: Iterable[tuple[int, int, Average]]) -> None:
         self._least = min_host_samples
@@ -111,7 +112,7 @@ class Medians:
 
 
 class Run:
-    """One of the two: settings, and the statistics as they are by now."""
+    """One of the two runs: settings, and the current statistics."""
 
     def __init__(self, settings: Settings, averages: Iterable[tuple[int, int, Average]]) -> None:
         self.settings = settings
@@ -133,7 +134,7 @@ class Run:
     def start_record(self, id_: int, version: int, record: HostVersionFacts, at: float) -> None:
         replaced = self.settings.restored_at(version, at)
         if replaced is not None or version in self.settings.reset:
-            # What had no sample then is empty too.
+            # A record without samples at that time is empty too.
             of = HostVersionFacts() if replaced is None else replaced.records.get(id_, HostVersionFacts())
             record = replace(
                 record,
@@ -162,7 +163,7 @@ class Run:
         )
 
     def feed(self) -> None:
-        """A run of the feeder."""
+        """Replay a run of the feeder."""
         versions = [self.facts_of(id_, state) for id_, state in sorted(self.versions.items())]
         self.app.min_avg_pfc = self.least
         renew_scales(self.app, versions)
@@ -178,10 +179,10 @@ class Run:
         records: Sequence[HostVersionFacts],
         read: Mapping[int, VersionFacts],
         least: float | None,
-    ) -> list[Decided]:
-        """A pass of the validator: what becomes of each result; of one that is wrong or waits, nothing.
+    ) -> list[ReplayedDecision]:
+        """Replay a pass of the validator: return the decision on each result, empty for one that is wrong or waits.
 
-        Of a workunit that waits, later results wait too.
+        If a workunit waits, later results of it wait too.
         """
         self.app.min_avg_pfc = least
         facts = batch.facts(records, read)
@@ -194,11 +195,13 @@ class Run:
             average = Average(state.n, state.avg)
             add_samples(self.app, version, average)
             self.versions[version.id] = state._replace(n=average.n, avg=average.avg)
-        by_place = [Decided() for _ in facts]
+        by_place = [ReplayedDecision() for _ in facts]
         columns = decided.places, decided.grant_rules, decided.credits, decided.claims
         for place, rule, credit, claim in zip(*columns, strict=True):
             if credit is not None:
-                by_place[place] = Decided(max(credit, facts[place].partial_credit), credit, rule, claim, self.app)
+                by_place[place] = ReplayedDecision(
+                    max(credit, facts[place].partial_credit), credit, rule, claim, self.app
+                )
         return by_place
 
 
@@ -215,9 +218,9 @@ class ReplayedPass:
         self.is_valid: list[int] = logged.results["is_valid"].tolist()
 
     def compared(self, credits: Mapping[int, float]) -> Iterator[ComparedWorkunit]:
-        """The workunits as the engine takes them. ``credits``: what others got that were replayed before.
+        """Return the workunits as the engine takes them. ``credits``: granted earlier in the replay, by workunit.
 
-        A first decision may be older than what was replayed; then it is as it was logged.
+        A first decision may be older than what was replayed; then it is as logged.
         """
         for number, row in enumerate(self.workunits):
             id_, est, bound, quorum, target, delay_bound, is_late, earlier, given, is_unconfirmed, is_own = row
@@ -232,7 +235,7 @@ class ReplayedPass:
             )
 
     def facts(self, records: Sequence[HostVersionFacts], versions: Mapping[int, VersionFacts]) -> list[ResultFacts]:
-        """The results as the engine takes them, with these records, in the order logged, and versions."""
+        """Return the results as the engine takes them, with these records, in the order logged, and versions."""
         columns = {name: self.logged.results[name].tolist() for name in ("record", "version", *RESULT_NUMBERS)}
         of = [None if place < 0 else records[place] for place in columns.pop("record")]
         return list(map(ResultFacts, of, map(versions.get, columns.pop("version")), *columns.values()))

@@ -1,4 +1,4 @@
-"""Which settings a preview covers, and an app's settings as they are and as they would be."""
+"""The settings that a preview covers, and an app's settings before and after a change."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ APP_FIELDS: Final = (
     "version_average",
     *(name for name in LIMITS if name != "min_replication_chance"),
 )
-"""The settings of an app that change the credit of jobs that were done. Others decide which jobs are done."""
+"""The settings of an app that change the credit of jobs already done. Others decide which jobs are done."""
 VERSION_FIELDS: Final = ("is_deprecated", "cross_project_scale")
 
 Changes = Mapping[str, Any]
-"""As ``Preview.changes`` has them."""
+"""Changes in the format of ``Preview.changes``."""
 
 
 class UnknownSettingError(ValueError):
@@ -37,10 +37,10 @@ class UnknownSettingError(ValueError):
 
 
 def checked(app: App, changes: Changes) -> dict[str, Any]:
-    """The changes in one form: numbers of versions as text, all three parts, values that JSON has. ``restore``, the
-    numbers of kept statistics that are put back, is left out where there are none.
+    """Validate and normalise the changes: numbers of versions as text, all three parts, values that JSON has.
+    ``restore``, the numbers of the stored statistics to restore, is left out if there are none.
 
-    Raises UnknownSettingError for a setting, a version or a value that is none of this app's.
+    Raises UnknownSettingError for a setting, version or value that does not belong to this app.
     """
     if unknown := set(changes) - {"app", "versions", "reset", "restore"}:
         raise UnknownSettingError(f"not a kind of change: {', '.join(sorted(unknown))}")
@@ -51,7 +51,7 @@ def checked(app: App, changes: Changes) -> dict[str, Any]:
         raise UnknownSettingError(f"not a version of {app}: {', '.join(map(str, sorted(foreign)))}")
     restore = sorted({int(pk) for pk in changes.get("restore", ())})
     if StatisticsSnapshot.objects.filter(pk__in=restore, app_version__in=ids).count() != len(restore):
-        raise UnknownSettingError(f"not kept statistics of a version of {app}")
+        raise UnknownSettingError(f"not stored statistics of a version of {app}")
     return {
         "app": _pairs(App, APP_FIELDS, changes.get("app", {})),
         "versions": {pk: pairs for pk, pairs in sorted(versions.items()) if pairs},
@@ -64,7 +64,7 @@ def _pairs(model: type[Model], names: tuple[str, ...], pairs: Mapping[str, Any])
     cleaned = {}
     for name, pair in sorted(pairs.items()):
         if name not in names:
-            raise UnknownSettingError(f"{name} does not change the credit of jobs that were done")
+            raise UnknownSettingError(f"{name} does not change the credit of jobs already done")
         before, after = pair
         field = model._meta.get_field(name)
         assert isinstance(field, Field)  # settings are columns
@@ -76,7 +76,7 @@ def _pairs(model: type[Model], names: tuple[str, ...], pairs: Mapping[str, Any])
 
 
 def as_set(app: App, versions: list[AppVersion], changes: Changes, place: int) -> tuple[App, list[AppVersion]]:
-    """Copies of the app and its versions with the settings before (``place`` 0) or after (1) the change."""
+    """Return copies of the app and its versions with the settings before (``place`` 0) or after (1) the change."""
     changed = copy(app)
     for name, pair in changes["app"].items():
         setattr(changed, name, pair[place])

@@ -1,4 +1,4 @@
-"""A finished preview in words: its summary, its warnings, and how the grants of a task come about."""
+"""A finished preview in words: its summary, its warnings, and how a task's grants are calculated."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ _NAMES: Final = {
     OTHER_GPU: _("another GPU"),
     NO_GPU: _("CPUs only"),
 }
-"""Stored names of groups that are no names of versions or makers."""
+"""Stored group names that are not the names of versions or makers."""
 
 
 def group_name(stored: str) -> str:
-    """The name of a version, or of a kind of computer, as it is shown."""
+    """Return the display name of a version or a kind of computer."""
     return " + ".join(str(_NAMES.get(part, part)) for part in stored.split(" + "))
 
 
 def spread_labels() -> list[str]:
-    """The words for changes between the edges, from the greatest loss to the greatest gain."""
+    """Return the words for changes between the edges, from the greatest loss to the greatest gain."""
     texts = [f"{edge:+.0%}".replace("-", "−").replace("%", " %") for edge in EDGES]
     between = [gettext("%(low)s to %(high)s") % {"low": low, "high": high} for low, high in pairwise(texts)]
     return [
@@ -46,7 +46,7 @@ def spread_labels() -> list[str]:
 
 
 def warnings(result: Mapping[str, Any]) -> list[str]:
-    """Where equal jobs would stop earning equal credit, or earn it still less."""
+    """Warn where equal jobs would stop earning equal credit, or differ even more."""
     by_version = gettext(
         "Equal jobs would not earn equal credit. With version %(name)s they would earn %(after)s the mean of all jobs "
         "of their size. Now: %(before)s the mean."
@@ -68,7 +68,7 @@ def _warnings(text: str, rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def _off(ratio: float) -> str:
-    """How far off the mean, to be followed by "the mean"."""
+    """Say how far off the mean; "the mean" follows."""
     change = abs(ratio - 1)
     if change < 0.005:
         return gettext("as much as")
@@ -77,7 +77,7 @@ def _off(ratio: float) -> str:
 
 
 def summary(result: Mapping[str, Any]) -> list[str]:
-    """The result in a few sentences."""
+    """Summarise the result in a few sentences."""
     words = [_credit_sentence(result)]
     if waits := result["waiting"]["after"] - result["waiting"]["before"]:
         number = abs(waits)
@@ -119,7 +119,7 @@ def _credit_sentence(result: Mapping[str, Any]) -> str:
 
 
 def steps(host: Mapping[str, Any]) -> list[list[Step]]:
-    """How the task that changes most is granted its credit: now, and with the change."""
+    """Explain the grant of the task that changes most: currently, and with the change."""
     return [_side(host["task"], side) for side in host["sides"]]
 
 

@@ -1,4 +1,4 @@
-"""Carries out a preview that was asked for: both runs over the logged passes, and the figures of the page."""
+"""Carries out a requested preview: both runs over the logged passes, and the figures of the page."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from portal.models import Host
 REPORT_SECS: Final = 1.0
 """How often the progress is stored."""
 _REPLAYED: Final = 0.9
-"""The part of the progress that the replay is; the rest are the figures."""
+"""The replay's share of the progress; the rest is for the figures."""
 
 log = structlog.get_logger(__name__)
 
@@ -33,9 +33,9 @@ class _GoneError(Exception):
 
 
 def carry_out(preview_id: int) -> None:
-    """Replay the app's last workunits for this preview, and keep the figures. Safe to call twice.
+    """Replay the app's last workunits for this preview, and store the figures. Safe to call twice.
 
-    What goes wrong is told on the page, and raised: the queue tries again, but not for ever.
+    A failure is shown on the page and raised: the queue retries a limited number of times.
     """
     preview = Preview.objects.select_related("app").filter(pk=preview_id, finished_at=None).first()
     if preview is None:
@@ -46,7 +46,7 @@ def carry_out(preview_id: int) -> None:
     except _GoneError:
         return
     except Exception as error:
-        # Whatever it is, the operator who asked is told.
+        # Whatever it is, the operator who requested the preview is told.
         log.exception("preview_failed", preview=preview_id)
         _store(preview, failure=Message(VERBATIM, text=f"{type(error).__name__}: {error}"))
         raise
@@ -93,7 +93,7 @@ def _version_names(app: App) -> dict[int, str]:
 
 
 def _classes(hosts: Iterable[int]) -> dict[int, str]:
-    """What kinds of GPU each computer has."""
+    """Return the kinds of GPU of each computer."""
     words = {str(type_): str(words) for type_, words in PROCESSOR_TYPES.items()}
     words |= {"CUDA": "NVIDIA GPU", "CAL": "AMD GPU"}
     classes = {}

@@ -1,1 +1,1 @@
-"""Statistics of versions and computers: created, renewed by the feeder, merged, checked and exported."""
+"""Statistics of versions and computers: created, updated by the feeder, merged, checked and exported."""

@@ -1,4 +1,4 @@
-"""How fast the builds of an app are on each kind of hardware, from the run times of computers: for operators."""
+"""How fast an app's builds are on each kind of hardware, from computers' run times; for operators."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from credit.statistics.sql import BUILD_SPEEDS
 SHOWN_MODELS: Final = 20
 """Those with the most jobs."""
 MAX_RECORDS: Final = 20_000
-"""Of versions on computers: this many of the newest of each version are looked at."""
+"""The number of (host, version) records read for each version, newest first."""
 
 
 @dataclass(frozen=True, slots=True)
 class BuildSpeed:
-    """A version on a model of processor or GPU: computers, run times, and estimated FLOPs done in a second.
+    """A version on a model of processor or GPU: computers, run times, and estimated FLOPs done per second.
 
-    ``spread``: the standard deviation of the run time of an estimated FLOP, among jobs and computers, as part of its
+    ``spread``: the standard deviation of the run time per estimated FLOP, among jobs and computers, relative to its
     average. ``is_fastest``: of two or more versions there.
     """
 
@@ -35,7 +35,7 @@ class BuildSpeed:
 
 
 def build_speeds(version: AppVersion) -> list[BuildSpeed]:
-    """This version and those that computers may get in its place, by model; the fastest first."""
+    """Compare this version and those that computers may get instead, by model; the fastest first."""
     rivals = AppVersion.objects.filter(
         app=version.app_id, processor_type=version.processor_type, platform=version.platform_id
     ).select_related("app", "platform")

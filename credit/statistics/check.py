@@ -1,4 +1,4 @@
-"""Computes again what validated credit must satisfy, and reports every difference."""
+"""Recalculates what credit must satisfy, and reports every difference."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class Owner(StrEnum):
 
 
 def differences() -> list[str]:
-    """A sentence for each invariant that does not hold (docs/explanation/validator.md, "Checks").
+    """Return a sentence for each invariant that does not hold (docs/explanation/validator.md, "Checks").
 
-    All statements see the same snapshot: else what is archived between two of them would be in neither. A caller's own
-    transaction stays as it is.
+    All statements see the same snapshot: otherwise results archived between two of them would be in neither. A caller's
+    own transaction is left alone.
     """
     begins = not connection.in_atomic_block
     with transaction.atomic(), connection.cursor() as cursor:
@@ -46,16 +46,16 @@ def _differences() -> Iterator[str]:
         ):
             cursor.execute(statement, _archived(owner))
             for id_, total, earned in cursor.fetchall():
-                yield f"{kind} {id_}: has {total or 0} credits in all, but its results make {earned or 0}"
+                yield f"{kind} {id_}: has {total or 0} credits in total, but its results add up to {earned or 0}"
         cursor.execute(sql.WRONG_VERSION_TOTALS, _archived(Owner.VERSION))
         for version, total, count, earned, nresults in cursor.fetchall():
             yield (
-                f"version {version}: has {total} credits in all for {count} results, "
-                f"but its results make {earned} for {nresults}"
+                f"version {version}: has {total} credits in total for {count} results, "
+                f"but its results add up to {earned} for {nresults}"
             )
         cursor.execute(sql.DANGLING_RESULTS)
         for result, missing in cursor.fetchall():
-            yield f"result {result}: there is no {missing}"
+            yield f"result {result}: its {missing} does not exist"
         cursor.execute(sql.WRONG_CANONICAL_RESULTS)
         for workunit, fault in cursor.fetchall():
             yield f"workunit {workunit}: {fault}"
@@ -64,10 +64,10 @@ def _differences() -> Iterator[str]:
             yield f"result {result}: {fault}"
         cursor.execute(sql.WRONG_PARTS)
         for result, credit, parts in cursor.fetchall():
-            yield f"result {result}: its parts make {parts} credits, but it got {credit} while it ran"
+            yield f"result {result}: its parts add up to {parts} credits, but it got {credit} while it ran"
         cursor.execute(sql.WRONG_CLAIMS, [[rule.value for rule in sorted(DEFAULT_RULES)]])
         for result, stored, computed in cursor.fetchall():
-            yield f"result {result}: claimed {_float(stored)} FLOPs, but its numbers make {_float(computed)}"
+            yield f"result {result}: claimed {_float(stored)} FLOPs, but its numbers give {_float(computed)}"
 
 
 def _float(number: Decimal | None) -> float | None:
@@ -75,7 +75,7 @@ def _float(number: Decimal | None) -> float | None:
 
 
 def _archived(owner: Owner) -> list[list[int] | list[float]]:
-    """The three arrays of the statements: owners, counts of granted results, credit."""
+    """Return the three arrays for the statements: owners, counts of granted results, credit."""
     rows = [row for app in site_apps() for row in app.archived_credit(owner)]
     return [[row.owner_id for row in rows], [row.ngranted for row in rows], [row.credit for row in rows]]
 

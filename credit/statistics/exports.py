@@ -1,4 +1,4 @@
-"""The data of validated credit that other apps may read, as an account manager elsewhere would read a project's."""
+"""The credit data that other apps may read, as an account manager elsewhere would read a project's."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from portal.models import Host, User
 
 JOBS_EXPLAINED: Final = 1_000
 CLIENTS_COUNT_OF_GPU: Final = 0.2
-"""Clients estimate a GPU's speed at this part of its peak (BOINC protocol, estimated credit)."""
+"""Clients estimate a GPU's speed at this fraction of its peak (BOINC protocol, estimated credit)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +26,12 @@ class CreditTotals:
 
 
 def granted_to_user(user: User) -> CreditTotals | None:
-    """The credit that this project granted a volunteer; None if nothing yet. One statement."""
+    """Return the credit that this project has granted a volunteer; None if nothing yet. One statement."""
     return _totals(UserCredit.objects.filter(user=user).first())
 
 
 def granted_to_host(host: Host) -> CreditTotals | None:
-    """What this site has granted a computer."""
+    """Return the credit that this site has granted a computer."""
     return _totals(HostCredit.objects.filter(host=host).first())
 
 
@@ -43,7 +43,7 @@ def _totals(credit: UserCredit | HostCredit | None) -> CreditTotals | None:
 
 @dataclass(slots=True)
 class CreditDifferences:
-    """Why the credit granted for jobs is not what clients estimated of them; in credits, over the latest jobs.
+    """Why the credit granted for the latest jobs differs from what clients estimated, in credits.
 
     ``estimated`` - ``unchecked`` - ``failed`` + the five that follow = ``granted``. ``gpu``: GPUs counted in full.
     ``version`` and ``host``: the two factors. ``rest``: claims that were cut, replaced by the default, or made by
@@ -65,7 +65,7 @@ class CreditDifferences:
 
 
 def differences_of(of: User | Host) -> CreditDifferences:
-    """What the latest finished jobs of a volunteer or a computer came to, at most `JOBS_EXPLAINED`; one statement."""
+    """Explain the latest finished jobs of a volunteer or a computer, at most `JOBS_EXPLAINED`; one statement."""
     theirs = Result.objects.filter(user=of) if isinstance(of, User) else Result.objects.filter(host=of)
     differences = CreditDifferences()
     finished = theirs.filter(server_state=ServerState.OVER, elapsed_secs__gt=0, peak_flops__gt=0).order_by("-id")
@@ -104,7 +104,7 @@ def _add(differences: CreditDifferences, result: Result) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ExportedTask:
-    """What became of a task: BOINC's numbers, and the credit if it was decided. ``user_id``: whose it is."""
+    """What became of a task: BOINC's numbers, and the credit once decided. ``user_id``: its volunteer."""
 
     name: str
     user_id: int | None
@@ -115,8 +115,8 @@ class ExportedTask:
 
 
 def tasks_by_name(names: Collection[str]) -> dict[str, ExportedTask]:
-    """The tasks of these names that were sent, by name; one statement, by the index of names."""
-    # No text in PostgreSQL has a NUL.
+    """Return the tasks of these names that were sent, by name; one statement, by the index of names."""
+    # PostgreSQL text cannot contain NUL.
     rows = Result.objects.filter(name__in=[name for name in names if "\0" not in name], sent_at__isnull=False)
     columns = "name", "user_id", "server_state", "outcome", "validate_state", "granted_credit"
     return {row[0]: ExportedTask(*row) for row in rows.values_list(*columns)}

@@ -1,4 +1,4 @@
-"""The engine's facts, made from rows of the database."""
+"""Converts database rows into the engine's facts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ USUAL_REPLICAS: Final = 2
 
 
 def rules_of(app: App) -> Rules:
-    """The app's rule set with its own limits; raises RulesError for a limit out of range."""
+    """Return the app's rule set with its own limits; raises RulesError for a limit out of range."""
     return Rules.of(app.rule_set).with_limits(**{name: getattr(app, name) for name in LIMITS})
 
 
@@ -31,7 +31,7 @@ def app_facts(app: App) -> AppFacts:
         max_credited_secs=app.max_credited_secs,
         actual_flops_scale=app.actual_flops_scale,
         benchmark_scale=app.benchmark_scale,
-        # An app that allows single results replicates its jobs but for those of reliable computers.
+        # An app that allows single results replicates all jobs except those of reliable computers.
         target_nresults=USUAL_REPLICAS if app.adaptive_replication else 1,
     )
 
@@ -53,7 +53,7 @@ def version_facts(version: AppVersion) -> VersionFacts:
 
 
 def record_facts(record: HostAppVersion) -> HostVersionFacts:
-    """What claims need of a record; its turnaround and its jobs of today are left out."""
+    """Return what claims need of a record; without its turnaround and today's jobs."""
     return HostVersionFacts(
         Average(record.pfc_n, record.pfc_avg),
         AverageWithVariance(record.et_n, record.et_avg, record.et_var, record.et_q),

@@ -1,6 +1,6 @@
-"""The feeder renews the scales of an app's versions and its least average every ten minutes, one run at a time.
+"""The feeder updates the scales of an app's versions and its lowest average every ten minutes, one run at a time.
 
-Credit document, "Cross-version normalization" and "Feeder changes". Changes since the last run are kept in snapshots,
+Credit document, "Cross-version normalization" and "Feeder changes". Changes since the last run are stored in snapshots,
 for charts.
 """
 
@@ -24,14 +24,14 @@ from credit.statistics.host_records import use_medians
 
 log = structlog.get_logger(__name__)
 
-# "cf" in an advisory lock's number
+# "cf" as a number, for an advisory lock
 _LOCK: Final = 0x6366
 _MOVED: Final = ("pfc_scale", "is_counted", "is_scale_received")
 
 
 @dataclass(slots=True)
 class FeedReport:
-    """The outcome of a run. ``is_skipped``: another one is at work."""
+    """The result of a run. ``is_skipped``: another run was active."""
 
     napps: int = 0
     nscales: int = 0
@@ -40,7 +40,7 @@ class FeedReport:
 
 
 def feed(now: dt.datetime, app: App | None = None) -> FeedReport:
-    """Renew all apps' scales, or this one's, each in a separate transaction."""
+    """Update the scales of all apps, or of this one, each in a separate transaction."""
     report = FeedReport()
     for id_ in [app.pk] if app else App.objects.order_by("pk").values_list("pk", flat=True):
         with transaction.atomic():
@@ -58,7 +58,7 @@ def _is_alone() -> bool:
 
 
 def _feed_app(app_id: int, now: dt.datetime, report: FeedReport) -> None:
-    """Versions are locked in the order that validators lock them in, and the app after them."""
+    """Update one app. Versions are locked in the validators' order, and the app after them."""
     versions = list(AppVersion.objects.filter(app=app_id).order_by("pk").select_for_update(no_key=True))
     app = App.objects.select_for_update(no_key=True).get(pk=app_id)
     app_, facts = app_facts(app), [version_facts(version) for version in versions]
@@ -70,7 +70,7 @@ def _feed_app(app_id: int, now: dt.datetime, report: FeedReport) -> None:
     nscales = _store_scales(versions, facts)
     if app_.min_avg_pfc != least:
         app.min_avg_pfc = app_.min_avg_pfc
-        # Not save(), which looks whether a setting was changed
+        # Not save(), which checks whether a setting was changed
         App.objects.filter(pk=app.pk).update(min_avg_pfc=app.min_avg_pfc)
     report.napps += 1
     report.nscales += nscales
@@ -84,14 +84,14 @@ def _keep_for_previews(app_id: int, now: dt.datetime, least: float | None, versi
             pass_log.log_feeder(app_id, now, least, versions, has_changed)
             pass_log.prune(app_id, settings.PREVIEW_WORKUNITS)
     except Exception:
-        # Scales do not depend on what is kept for previews, whatever is wrong with it.
+        # Scales do not depend on the log for previews, whatever is wrong with it.
         if connection.needs_rollback:
             raise
         log.exception("feeder_run_not_kept", app=app_id)
 
 
 def _store_scales(versions: Sequence[AppVersion], facts: Sequence[VersionFacts]) -> int:
-    """The number of scales that moved."""
+    """Store the scales; return how many changed."""
     moved = []
     nscales = 0
     for version, renewed in zip(versions, facts, strict=True):

@@ -1,8 +1,7 @@
-"""Joins two records of one computer: results, statistics and credit move to the record that stays.
+"""Merges two records of one computer: results, statistics and credit move to the record that stays.
 
-Runs inside the transaction that joins them (`portal.extras.SiteApp.host_merged`). Locks are taken in the
-project server's order: computers, workunits by id, results, (host, version) records, days of archived
-tasks, sums of credit.
+Runs inside the caller's transaction (`portal.extras.SiteApp.host_merged`). Locks are taken in the project server's
+order: computers, workunits by id, results, (host, version) records, days of archived tasks, sums of credit.
 """
 
 from __future__ import annotations
@@ -34,14 +33,14 @@ def merge_host(older_id: int, newer_id: int) -> None:
                     cursor.execute(statement, hosts)
             break
         except IntegrityError:
-            # A validator made a record for the computer in use between the two statements.
+            # A validator created a record for the remaining computer between the two statements.
             if attempt == ATTEMPTS - 1:
                 raise
     _join_credit(older_id, newer_id)
 
 
 def _join_credit(older_id: int, newer_id: int) -> None:
-    """Totals are added; so are recent averages, as they are at the later one's time."""
+    """Add the totals, and the recent averages as of the later one's time."""
     rows = HostCredit.objects.select_for_update(no_key=True).filter(host__in=(older_id, newer_id)).order_by("host_id")
     credit = {row.host_id: row for row in rows}
     older = credit.get(older_id)

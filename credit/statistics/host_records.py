@@ -1,7 +1,7 @@
 """Creates missing (host, version) records, with the host's statistics for an older version of the same program.
 
 Credit document, "Statistics maintained by the server". The scheduler creates them when it sends a job. The validator
-creates those that are still missing in a transaction of their own, so that no other pass waits long for the inserts.
+creates those still missing in a separate transaction, so that no other pass waits long for the inserts.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ def create_missing(
 
 
 def use_medians(versions: Iterable[VersionFacts], rules: Rules) -> None:
-    """Replace versions' averages by the median of their hosts' averages, which an app may ask for.
+    """Replace versions' averages by the median of their hosts' averages, if the app uses it.
 
-    It is the document's remedy against cheating hosts ("Cross-version normalization", notes).
+    This is the document's remedy against cheating hosts ("Cross-version normalization", notes).
     """
     by_id = {version.id: version for version in versions}
     with connection.cursor() as cursor:

@@ -1,4 +1,4 @@
-"""What charts of credit mark: changes of settings and whatever else explains a step in a curve."""
+"""Markers in charts of credit: changes of settings and other events that explain a step in a curve."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from portal.extras import site_apps
 
 
 class Event(NamedTuple):
-    """When it happened, in words, and the page that has more ("" if there is none)."""
+    """A time, the event in words, and the page with details ("" if there is none)."""
 
     at: dt.datetime
     label: str
@@ -17,5 +17,5 @@ class Event(NamedTuple):
 
 
 def markers(app_id: int | None, since: dt.datetime, until: dt.datetime) -> list[Event]:
-    """What is to be marked in a chart of this app, or of all apps, oldest first."""
+    """Return the events to mark in a chart of this app, or of all apps, oldest first."""
     return sorted(Event(*event) for app in site_apps() for event in app.credit_events(app_id, since, until))

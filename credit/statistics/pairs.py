@@ -1,4 +1,4 @@
-"""Find the pairs of volunteers who confirm each other's results more often than chance would, once an hour."""
+"""Find the pairs of volunteers who confirm each other's results more often than chance allows. Hourly."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from credit.models.pairs import MAX_PAIRS_PER_APP
 
 LOOKED_BACK: Final = dt.timedelta(days=7)
 MAX_MEETINGS: Final = 20_000
-"""Pairs whose chance is calculated: those that met most often, compared with what they have."""
+"""The number of pairs whose chance is calculated: those that met most often, relative to their results."""
 
-# Locks nothing. Of workunits with valid results of several volunteers: how many of these there are, of how many
-# volunteers, and the pairs with a few in common.
+# Locks nothing. For workunits with valid results of several volunteers: how many of these results there are, from how
+# many volunteers, and the pairs with several workunits in common.
 _MEETINGS: Final = f"""
 WITH valid AS MATERIALIZED (
   SELECT workunit_id, user_id, count(*) OVER (PARTITION BY workunit_id) - 1 AS nothers
@@ -40,7 +40,7 @@ SELECT p.one, p.other, p.together, a.nresults, b.nresults, a.nothers, b.nothers,
 
 
 def count_all(now: dt.datetime) -> int:
-    """Renew the lists of all apps, each in a transaction of its own; how many pairs they have."""
+    """Update the lists of all apps, each in a separate transaction; return the number of pairs."""
     return sum(renew(app.pk, now) for app in App.objects.filter(is_deprecated=False))
 
 

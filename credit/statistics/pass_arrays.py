@@ -1,6 +1,6 @@
-"""What a pass of the validator or a run of the feeder used, as arrays that are kept with it. Pure.
+"""The inputs of a pass of the validator or a run of the feeder, as arrays stored with it. Pure.
 
-A number that is not known is NaN; times are Unix seconds. A place counts from 0, -1 is none.
+An unknown number is NaN; times are Unix seconds. Positions count from 0; -1 means none.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ VERSIONS: Final = np.dtype(
         *(("is_counted", "u1"), ("is_scale_received", "u1")),
     ]
 )
-"""Versions as they were read: by a pass those that its results used, by the feeder all."""
+"""Versions as they were read: those that a pass's results used, or all for the feeder."""
 RECORDS: Final = np.dtype(
     [
         *((name, "<i8") for name in ("id", "host", "version")),
@@ -48,8 +48,11 @@ WORKUNITS: Final = np.dtype(
         ("is_own", "u1"),
     ]
 )
-"""Workunits that were decided; ``is_late``: before this pass, with this credit. ``is_unconfirmed``: another result
-should have confirmed it, and did not come in time; ``is_own``: it is for its submitter's own computers."""
+"""Workunits that were decided; ``is_late``: already before this pass, with this credit.
+
+``is_unconfirmed``: another result should have confirmed it, and did not come in time; ``is_own``: it is for its
+submitter's own computers.
+"""
 RESULTS: Final = np.dtype(
     [
         ("id", "<i8"),
@@ -64,12 +67,13 @@ RESULTS: Final = np.dtype(
 )
 """Their results that were found valid or wrong, in the order of workunits and ids.
 
-``workunit`` and ``record`` are places in the other arrays."""
+``workunit`` and ``record`` are positions in the other arrays.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class PassFacts:
-    """One pass of the validator, or one run of the feeder: then there are versions only."""
+    """One pass of the validator, or one run of the feeder, which only has versions."""
 
     at: float
     is_feeder: bool
@@ -81,7 +85,7 @@ class PassFacts:
 
 
 def encode(dtype: np.dtype[Any], columns: Mapping[str, Any], count: int) -> bytes:
-    """An array of these columns, one after the other; one with the same value throughout is kept as that value."""
+    """Encode these columns one after the other; a column with a single value is stored as that value."""
     parts = [count.to_bytes(_COUNT_NBYTES)]
     for name in dtype.names or ():
         column = np.ascontiguousarray(columns[name], dtype[name])
@@ -93,7 +97,7 @@ def encode(dtype: np.dtype[Any], columns: Mapping[str, Any], count: int) -> byte
 
 
 def decode(data: bytes | memoryview, dtype: np.dtype[Any]) -> Array:
-    """The rows that ``encode`` was given; none of an empty text."""
+    """Decode the rows that ``encode`` was given; no rows if the data is empty."""
     count, place = int.from_bytes(data[:_COUNT_NBYTES]), _COUNT_NBYTES
     rows = np.empty(count, dtype)
     for name in dtype.names or () if count else ():

@@ -1,4 +1,4 @@
-"""Keeps what passes of the validator and runs of the feeder used, so that they can be replayed; a row for each."""
+"""Stores the inputs of passes of the validator and runs of the feeder, a row for each, for replays."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from credit.statistics.pass_arrays import RECORDS, RESULTS, VERSIONS, WORKUNITS,
 
 _BATCH: Final = 50
 # Deletes the oldest rows of an app, as long as the others have this many granted workunits. If passes grant nothing, as
-# many rows stay as passes of one workunit each with the feeder's runs would have.
+# many rows stay as passes of one workunit each, with the feeder's runs, would have.
 _PRUNE: Final = """
 DELETE FROM credit_loggedpass
  WHERE app_id = %(app)s AND id < (
@@ -24,7 +24,7 @@ DELETE FROM credit_loggedpass
       FROM credit_loggedpass WHERE app_id = %(app)s) p
    WHERE nlater < %(keep)s AND place <= 2 * %(keep)s)
 """
-# The first row, and the sum of granted workunits, of an app's last passes: as many as fit, but at least one.
+# The first row and the sum of granted workunits of an app's last passes: as many as fit, but at least one.
 _WINDOW: Final = """
 SELECT min(id), coalesce(sum(nworkunits), 0)
   FROM (SELECT id, nworkunits, sum(nworkunits) OVER (ORDER BY id DESC) AS total
@@ -34,27 +34,27 @@ SELECT min(id), coalesce(sum(nworkunits), 0)
 
 
 def version_rows(versions: Iterable[VersionFacts]) -> bytes:
-    """Versions as they are; an average that is the median of its hosts' must not be among them."""
+    """Encode the versions; their averages must not be medians of their hosts'."""
     rows = [(v.id, v.pfc.n, v.pfc.avg, v.pfc_scale, v.is_counted, v.is_scale_received) for v in versions]
     columns = list(zip(*rows, strict=True)) or [()] * len(VERSIONS.names or ())
     return encode(VERSIONS, dict(zip(VERSIONS.names or (), columns, strict=True)), len(rows))
 
 
 def log_feeder(app_id: int, now: dt.datetime, min_avg_pfc: float | None, versions: bytes, has_changed: bool) -> None:
-    """A run of the feeder that changed something, or the first after a pass: it may change something in a replay."""
+    """Store a run of the feeder that changed something, or the first after a pass: it may matter in a replay."""
     last = LoggedPass.objects.filter(app=app_id).order_by("-pk").values_list("is_feeder", flat=True).first()
     if last is not None and (has_changed or not last):
         LoggedPass.objects.create(app_id=app_id, at=now, is_feeder=True, min_avg_pfc=min_avg_pfc, versions=versions)
 
 
 def prune(app_id: int, keep: int) -> None:
-    """Delete what the last ``keep`` granted workunits do not need."""
+    """Delete the rows that the last ``keep`` granted workunits do not need."""
     with connection.cursor() as cursor:
         cursor.execute(_PRUNE, {"app": app_id, "keep": keep})
 
 
 def window(app_id: int, keep: int) -> tuple[int, int, int] | None:
-    """The first and the last row of the last ``keep`` granted workunits, and their number; None if there are none."""
+    """Return the first and last row of the last ``keep`` granted workunits, and their number; None if there is none."""
     last = LoggedPass.objects.filter(app=app_id).order_by("-pk").values_list("pk", flat=True).first()
     if last is None:
         return None
@@ -65,7 +65,7 @@ def window(app_id: int, keep: int) -> tuple[int, int, int] | None:
 
 
 def read(app_id: int, first: int, last: int) -> Iterator[PassFacts]:
-    """The rows from ``first`` to ``last``, in order."""
+    """Return the rows from ``first`` to ``last``, in order."""
     rows = LoggedPass.objects.filter(app=app_id, pk__gte=first, pk__lte=last).order_by("pk")
     after = first - 1
     while batch := list(rows.filter(pk__gt=after)[:_BATCH]):

@@ -1,4 +1,4 @@
-"""The statements of host records, of old snapshots, of joining two records of a computer, and of check_credit."""
+"""SQL of host records, of old snapshots, of merging two records of a computer, and of check_credit."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TOLERANCE: Final = 1e-9
 ROUNDED: Final = 1e-12
 SMALLEST: Final = "1e-300"
 MAX_RAW_PFC: Final = 1e200
-"""Claims of more FLOPs are not worked out again: with their factors they may be more than a number can be."""
+"""Claims of more FLOPs are not recalculated: with their factors they may overflow."""
 
 _STATISTICS: Final = (
     "pfc_n, pfc_avg, et_n, et_avg, et_var, et_q, turnaround_n, turnaround_avg, turnaround_var, turnaround_q,"
@@ -23,7 +23,7 @@ _STATISTICS: Final = (
     " failing_share, peak_flops, lead_jobs"
 )
 # Inserts (host, version) records by host, version and type. A record starts with the statistics of the newest older
-# version's record, if there is one: of the same app, platform and plan class.
+# version's record, if there is one, of the same app, platform and plan class.
 INSERT_RECORDS: Final = f"""
 WITH wanted AS (
   SELECT k.host, nullif(k.version, 0) AS version, k.type FROM unnest(%s::bigint[], %s::bigint[], %s::text[])
@@ -57,7 +57,7 @@ INSERT_HOST_CREDIT: Final = """
 INSERT INTO credit_hostcredit (host_id, total_credit, expavg_credit)
 SELECT id, 0, 0 FROM portal_host WHERE id = ANY (%s) ORDER BY id ON CONFLICT DO NOTHING
 """
-# Locks nothing. For each version the median of its hosts' averages: one host counts once, however much it claims.
+# Locks nothing. The median of each version's hosts' averages: one host counts once, however much it claims.
 HOST_MEDIANS: Final = """
 SELECT app_version_id, percentile_cont(0.5) WITHIN GROUP (ORDER BY pfc_avg)
   FROM credit_hostappversion WHERE app_version_id = ANY (%s) AND pfc_n >= %s AND pfc_avg > 0 GROUP BY app_version_id
@@ -78,8 +78,8 @@ THIN_SNAPSHOTS: Final = (
     _THIN.format("credit_appversionsnapshot", "app_version_id"),
 )
 
-# Two records of one computer are joined. Locks both by id, then the workunits of the older one's results, and of those
-# that wait for it alone (`scheduler.engine.lanes`), by id, moves the results, and locks both computers' (host, version)
+# Merges two records of one computer. Locks both by id, then by id the workunits of the older one's results and those
+# that wait for it alone (`scheduler.engine.lanes`), moves the results, and locks both computers' (host, version)
 # records by id.
 MERGE_RESULTS: Final = (
     "SELECT FROM portal_host WHERE id IN (%(older)s, %(newer)s) ORDER BY id FOR NO KEY UPDATE",
@@ -96,7 +96,7 @@ MERGE_RESULTS: Final = (
 )
 # Changes (host, version) records that are locked.
 MERGE_RECORDS: Final = (
-    # Where both records know a version, the statistics of the record in use stay: they are newer.
+    # If both records know a version, the statistics of the remaining record stay: they are newer.
     """DELETE FROM credit_hostappversion o USING credit_hostappversion n
  WHERE o.host_id = %(older)s AND n.host_id = %(newer)s
    AND (n.app_version_id = o.app_version_id
@@ -142,7 +142,7 @@ SELECT coalesce(h.merged_into_id, h.id), 0, o.total_credit
 WRONG_USER_TOTALS: Final = _OWNER_TOTALS.format("user_id", _USER_OPENINGS, "credit_usercredit")
 WRONG_HOST_TOTALS: Final = _OWNER_TOTALS.format("host_id", _HOST_OPENINGS, "credit_hostcredit")
 WRONG_VERSION_TOTALS: Final = _VERSION_TOTALS.format("app_version_id", "SELECT NULL::bigint, 0, 0::float8 WHERE false")
-# What foreign keys would not let be, if results had them (credit.models.Result).
+# What foreign keys would prevent, if results had them (credit.models.Result).
 DANGLING_RESULTS: Final = """
 SELECT r.id, 'volunteer ' || r.user_id FROM credit_result r
  WHERE r.user_id IS NOT NULL AND NOT EXISTS (SELECT FROM portal_user u WHERE u.id = r.user_id)
@@ -176,7 +176,7 @@ SELECT r.id, CASE WHEN r.validate_state = {ValidateState.VALID.value}
     OR (r.validate_state <> {ValidateState.VALID.value} AND r.granted_credit IS NOT NULL)
  ORDER BY 1
 """
-# Of results whose parts are all kept: those before they were are not.
+# Results whose parts are all stored: earlier ones are not.
 WRONG_PARTS: Final = f"""
 SELECT r.id, r.partial_credit, p.credit
   FROM (SELECT result_id, min(from_secs) AS begin,
@@ -185,7 +185,7 @@ SELECT r.id, r.partial_credit, p.credit
   JOIN credit_result r ON r.id = p.result_id
  WHERE p.begin = 0 AND abs(p.credit - r.partial_credit) > {TOLERANCE} * greatest(r.partial_credit, 1) ORDER BY 1
 """
-# In decimals, which neither overflow nor underflow: no stored number, not even NaN or infinity, can end the statement.
+# In decimals, which neither overflow nor underflow: no stored number, not even NaN or infinity, can fail the statement.
 WRONG_CLAIMS: Final = f"""
 WITH numbers AS (
   SELECT r.id, r.claim_rule, w.fpops_est::numeric, r.claimed_pfc::numeric, r.claimed_credit::numeric,
@@ -205,7 +205,7 @@ claimed AS (
     FROM numbers)
 SELECT id, claimed_pfc, pfc FROM claimed
  WHERE claimed_pfc IS NULL OR claimed_credit IS NULL
-    -- PostgreSQL takes NaN for greater than infinity, and equal to itself.
+    -- PostgreSQL treats NaN as greater than infinity, and equal to itself.
     OR greatest(abs(claimed_pfc), abs(claimed_credit), abs(pfc)) >= 'Infinity'
     OR abs(claimed_pfc - pfc) > {TOLERANCE} * greatest(abs(pfc), {SMALLEST})
     OR abs(claimed_credit - claimed_pfc * {CREDIT_PER_DAY} / {GFLOP_DAY:.0f})
@@ -234,6 +234,6 @@ models AS (
 SELECT model, version, ncomputers, nsamples, secs, square - secs ^ 2
   FROM summed JOIN models USING (model) ORDER BY njobs DESC, model, secs, version
 """
-"""For each model of processor or GPU and each of these versions: computers, run times, and the average and the variance
-of the seconds for an estimated FLOP, over all run times. The models with the most run times, the fastest version first.
+"""For each model of processor or GPU and each of these versions: computers, run times, and the average and variance of
+the seconds per estimated FLOP, over all run times. The models with the most run times first, the fastest version first.
 """

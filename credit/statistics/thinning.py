@@ -16,7 +16,7 @@ BATCH: Final = 10_000
 def thin_snapshots(now: dt.datetime, batch: int = BATCH) -> int:
     """Delete all but the last snapshot of each older UTC day; return their number. Each batch commits separately.
 
-    Safe to run twice, and beside the feeder, which adds younger ones only.
+    Safe to repeat, and to run alongside the feeder, which only adds younger ones.
     """
     today = now.astimezone(dt.UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     return sum(delete_in_batches(statement, {"before": today - WHOLE}, batch) for statement in sql.THIN_SNAPSHOTS)

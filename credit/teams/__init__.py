@@ -1,1 +1,1 @@
-"""Teams of volunteers: only who wants to is in one, and only in the project's own pages."""
+"""Teams of volunteers: membership is voluntary, and shown only on the project's own pages."""

@@ -1,7 +1,7 @@
-"""Found a team, join one, leave it, hand it on.
+"""Create a team, join one, leave it, transfer it.
 
-A volunteer is in one team at most. Each function is one transaction; it locks the volunteer's row, then their credit,
-the membership and the teams, these by number. So two requests of one volunteer come one after the other.
+A volunteer is in at most one team. Each function is one transaction; it locks the volunteer's row, then their credit,
+the membership and the teams by number. So two requests of one volunteer run one after the other.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from portal.sign_in import throttle
 
 
 class TeamRefused(ValueError):
-    """It cannot be done; the text tells the volunteer why."""
+    """The request is refused; the text tells the volunteer why."""
 
 
 def found(user: User, team: Team) -> Team:
-    """Keep a new team, whose fields were checked; the volunteer is founder and first member. Raises TeamRefused."""
+    """Store a new team, whose fields were checked; the volunteer is founder and first member. Raises TeamRefused."""
     try:
         throttle.admit_new_team(user.pk)
         with transaction.atomic():
@@ -40,11 +40,11 @@ def found(user: User, team: Team) -> Team:
 
 
 def join(user: User, team_id: int) -> Team:
-    """Put the volunteer into this team, and out of another. Nothing changes if they are in it. Raises TeamRefused."""
+    """Move the volunteer into this team. Nothing changes if they are already in it. Raises TeamRefused."""
     with transaction.atomic():
         credit = _lock(user)
         left = Membership.objects.select_for_update().filter(user=user).values_list("team", flat=True).first()
-        # The one that they leave, too: two who change places would each wait for the other's team.
+        # Lock the team that they leave, too: two volunteers who swap teams would each wait for the other's.
         both = Team.objects.select_for_update(no_key=True).filter(pk__in=[team_id, left or team_id]).order_by("pk")
         team = next((team for team in both if team.pk == team_id), None)
         if team is None:
@@ -57,16 +57,19 @@ def join(user: User, team_id: int) -> Team:
 
 
 def leave(user: User) -> None:
-    """Take the volunteer out of their team, which keeps its credit. A founder who leaves hands nothing on."""
+    """Remove the volunteer from their team, which keeps its credit.
+
+    If they founded it, it has no founder until somebody joins.
+    """
     with transaction.atomic():
         _leave(user.pk, _lock(user))
 
 
 def hand_on(user: User, member_id: int) -> Team:
-    """Make another member who is published the founder of the volunteer's own team. Raises TeamRefused."""
+    """Make another published member the founder of the volunteer's own team. Raises TeamRefused."""
     with transaction.atomic():
         _lock(user)
-        # Anyone who leaves locks the membership, too, before the team.
+        # Leaving also locks the membership before the team.
         members = Membership.objects.select_for_update(of=("self",)).filter(user=member_id, team__founder=user)
         member = members.filter(user__in=reads.published()).select_related("team").first()
         if member is None:
@@ -82,14 +85,14 @@ def hand_on(user: User, member_id: int) -> Team:
 
 
 def forget(user_id: int) -> None:
-    """An account is erased: the team keeps its credit (`portal.extras.SiteApp.account_erased`)."""
+    """Keep the credit of a team whose member's account is erased (`portal.extras.SiteApp.account_erased`)."""
     _leave(user_id, UserCredit.objects.filter(user=user_id).values_list("total_credit", flat=True).first() or 0.0)
 
 
 def _lock(user: User) -> float:
-    """What the volunteer has when they leave a team or enter one: the same number for both.
+    """Lock and return the volunteer's credit when they leave a team or enter one: the same number for both.
 
-    What is granted meanwhile waits. The very first grant cannot, as there is no row yet to lock: it is the new team's.
+    Grants wait meanwhile. Only the very first cannot, because there is no row to lock yet: it counts for the new team.
     """
     User.objects.select_for_update(no_key=True).only("pk").get(pk=user.pk)
     credit = UserCredit.objects.select_for_update(no_key=True).filter(user=user).first()
@@ -103,5 +106,5 @@ def _enter(user: User, team: Team, credit: float) -> None:
 def _leave(user_id: int, credit: float) -> None:
     with connection.cursor() as cursor:
         cursor.execute(sql.LEAVE, {"user": user_id, "credit": credit})
-    # A team that its founder left has none, until somebody joins.
+    # A team whose founder left has none until somebody joins.
     Team.objects.filter(founder=user_id).exclude(memberships__user=user_id).update(founder=None)

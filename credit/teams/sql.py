@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-# The recent average of {credit} as of now, as credit.engine.recent_credit.decayed has it: a test of the export compares
-# the two. PostgreSQL raises an error for what is too small for a number, so tiny averages are 0, and none falls by more
-# than e^-600.
+# The recent average of {credit} as of now, like credit.engine.recent_credit.decayed: a test of the export compares the
+# two. PostgreSQL raises an error on underflow, so tiny averages are 0, and none falls by more than e^-600.
 RECENT: Final = """(CASE WHEN {credit}.expavg_credit < 1e-40 THEN 0 ELSE {credit}.expavg_credit * exp(greatest(-600,
     -ln(2) * greatest(0, extract(epoch FROM now() - coalesce({credit}.expavg_at, now())))::float8 / 604800)) END)"""
 
-# What a team has: of its members since they joined, and of those who left while they were in it.
+# A team's credit: its members' since they joined, and that of former members while they were in it.
 SUMS: Final = f"""
 SELECT t.id AS team_id, count(m.user_id) AS nmembers,
        t.former_credit + coalesce(sum(greatest(c.total_credit - m.credit_before, 0)), 0) AS total_credit,
@@ -22,7 +21,7 @@ SELECT t.id AS team_id, count(m.user_id) AS nmembers,
 
 OF_TEAMS: Final = f"SELECT * FROM ({SUMS}) s WHERE team_id = ANY(%(teams)s)"
 
-# Locks the membership, then the team. The credit of who leaves stays with the team.
+# Locks the membership, then the team. The team keeps the credit of a member who leaves.
 LEAVE: Final = """
 WITH gone AS (
     DELETE FROM credit_membership m WHERE m.user_id = %(user)s RETURNING m.team_id, m.credit_before

@@ -1,1 +1,1 @@
-"""The validator: it compares the outputs of workunits' results and grants credit, in passes over batches."""
+"""The validator: compares the outputs of workunits' results and grants credit, in passes over batches."""

@@ -1,4 +1,4 @@
-"""Columns of thousands of rows between NumPy and PostgreSQL, as arrays in PostgreSQL's binary format.
+"""Exchanges columns of thousands of rows between NumPy and PostgreSQL, as arrays in PostgreSQL's binary format.
 
 Handling rows one by one would take Python longer than validating them may. So a statement aggregates what it reads into
 one array for each column, and takes what it writes as one array for each column; psycopg's adaptation is not used. NaN
@@ -37,19 +37,19 @@ _BYTEA: Final = 17
 _BYTEA_ARRAY: Final = 1001
 _HEADER: Final = struct.Struct(">iiIii")  # dimensions, NULLs or none, type, length, first index
 _DONE: Final = (pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK)
-# Between looks for a signal, such as one that ends the process.
+# How often to check for a signal, such as one that ends the process.
 _WAIT_SECS: Final = 0.1
 # PostgreSQL counts microseconds from 2000.
 _YEAR_2000_US: Final = 946_684_800_000_000
 NO_TIME: Final = -(2**63)
 
 Column = npt.NDArray[Any]
-# Which statements a connection has prepared already.
+# The statements that a connection has already prepared.
 _prepared: WeakKeyDictionary[psycopg.Connection[Any], set[bytes]] = WeakKeyDictionary()
 
 
 def encode(values: Sequence[Any] | Column, type_: str, nullable: bool = False) -> bytes:
-    """An array parameter. What stands for NULL becomes NULL; ``nullable``: NaN and None do in every type."""
+    """Encode an array parameter. Whatever stands for NULL becomes NULL; ``nullable``: NaN and None do in every type."""
     oid, _, dtype = _TYPES[type_]
     numbers = np.asarray(values, np.float64 if nullable else dtype.newbyteorder("="))
     elements = np.empty(len(numbers), np.dtype([("size", ">i4"), ("value", dtype)]))
@@ -64,7 +64,7 @@ def encode(values: Sequence[Any] | Column, type_: str, nullable: bool = False) -
         elements["value"] = numbers if missing is None or type_ == "float8" else np.where(missing, 0, numbers)
     if missing is None or not missing.any():
         return _HEADER.pack(1, 0, oid, len(numbers), 1) + elements.tobytes()
-    # A NULL is a length of -1 and nothing after it.
+    # A NULL is a length of -1 with no data.
     elements["size"][missing] = -1
     octets = elements.view(np.uint8).reshape(len(numbers), elements.dtype.itemsize)
     is_sent = np.ones(octets.shape, bool)
@@ -73,25 +73,25 @@ def encode(values: Sequence[Any] | Column, type_: str, nullable: bool = False) -
 
 
 def encode_one(value: float, type_: str) -> bytes:
-    """A parameter that is one number or time."""
+    """Encode a parameter that is a single number or time."""
     if type_ == "timestamptz":
         value = int(value) - _YEAR_2000_US
     return bytes(np.asarray(value, _TYPES[type_][2]).tobytes())
 
 
 def decode(data: bytes | None, type_: str) -> Column:
-    """An array without NULLs as NumPy's own numbers; empty for NULL, which is an aggregate of no rows.
+    """Decode an array without NULLs into a NumPy array; empty for NULL, which is an aggregate of no rows.
 
     A time of -infinity becomes `NO_TIME`.
     """
     oid, _, dtype = _TYPES[type_]
     native = dtype.newbyteorder("=")
-    if data is None or len(data) < _HEADER.size:  # an empty array has no length
+    if data is None or len(data) < _HEADER.size:  # an empty array has no dimensions
         return np.empty(0, native)
     _, has_nulls, element_oid, count, _ = _HEADER.unpack_from(data)
     if has_nulls or element_oid != oid:
         raise TypeError(
-            f"an array of {type_} without NULLs was wanted, not of type {element_oid} (NULLs: {bool(has_nulls)})"
+            f"expected an array of {type_} without NULLs, not of type {element_oid} (NULLs: {bool(has_nulls)})"
         )
     numbers = np.frombuffer(data, np.dtype([("size", ">i4"), ("value", dtype)]), count, _HEADER.size)["value"]
     if type_ != "timestamptz":
@@ -101,7 +101,7 @@ def decode(data: bytes | None, type_: str) -> Column:
 
 
 def decode_bytes(data: bytes | None) -> list[bytes | None]:
-    """An array of bytea or text, NULLs included."""
+    """Decode an array of bytea or text, including NULLs."""
     if data is None or len(data) < _HEADER.size:
         return []
     count, place = _HEADER.unpack_from(data)[3], _HEADER.size
@@ -127,9 +127,9 @@ def _text(name: bytes | None) -> str:
 
 
 class Statement:
-    """A statement on Django's own connection, in the transaction that has begun there; prepared at its first use.
+    """A statement on Django's own connection, in the current transaction there; prepared at its first use.
 
-    ``types`` are those of its parameters $1, $2, …, with blanks between: ``int8`` for one value, ``bytea`` for bytes,
+    ``types`` are those of its parameters $1, $2, …, separated by blanks: ``int8`` for one value, ``bytea`` for bytes,
     ``int8[]`` for an array, ``int8?[]`` for an array in which NaN or None stands for NULL. Raises psycopg's errors.
     """
 
@@ -144,7 +144,7 @@ class Statement:
         return [result.get_value(0, column) for column in range(result.nfields)] if result.ntuples else []
 
     def read(self, *values: Any) -> dict[str, Any]:
-        """Run a statement that returns a row of arrays: these, by the names of the columns."""
+        """Run a statement that returns a row of arrays; return them by the names of the columns."""
         result = self._result(values)
         return {
             _text(result.fname(column)): _decoded(result.get_value(0, column), result.ftype(column))
@@ -161,7 +161,7 @@ class Statement:
         """Prepare the statement on the connection if necessary; return the connection."""
         raw: psycopg.Connection[Any] = connection.connection
         if raw.pgconn.transaction_status != pq.TransactionStatus.INTRANS:
-            raise RuntimeError("a statement on columns wants a transaction that has begun")
+            raise RuntimeError("a statement on columns needs an open transaction")
         prepared = _prepared.setdefault(raw, set())
         if self.name not in prepared:
             _check(raw, raw.pgconn.prepare(self.name, self.sql, [_oid(type_) for type_ in self.types]))
@@ -169,9 +169,10 @@ class Statement:
         return raw
 
     def send(self, raw: psycopg.Connection[Any], values: Sequence[Any]) -> None:
-        """Send it, on a connection in pipeline mode that has it prepared, without waiting for what it does.
+        """Send the prepared statement on a connection in pipeline mode, without waiting for its result.
 
-        All of it: libpq keeps what the socket's buffer has no room for, and the server could not begin.
+        Everything is flushed: otherwise libpq would hold back what the socket's buffer has no room for, and the server
+        could not begin.
         """
         raw.pgconn.send_query_prepared(self.name, self._encoded(values), self._formats, pq.Format.BINARY)
         wait(send(raw.pgconn), raw.pgconn.socket, interval=_WAIT_SECS)
@@ -185,10 +186,10 @@ class Statement:
 
 
 class Write(Statement):
-    """A statement that is given rows: ``:rows`` in its text is ``n``, the table of them.
+    """A statement that takes rows: ``:rows`` in its text is ``n``, the table of them.
 
-    ``columns``: name and type of each parameter, with commas between. An array is a column of ``n``; what is one value
-    stands in the text by its name, as ``:now``.
+    ``columns``: name and type of each parameter, separated by commas. An array is a column of ``n``; a single value
+    appears in the text by its name, as ``:now``.
     """
 
     def __init__(self, sql: str, columns: str) -> None:
@@ -202,17 +203,17 @@ class Write(Statement):
         self.columns = tuple(types)
 
     def in_order(self, **columns: Any) -> list[Any]:
-        """Its parameters. Raises TypeError for a column too many or too few, which it names."""
+        """Return its parameters in order. Raises TypeError if a column is missing or unexpected, and names it."""
         if odd := columns.keys() ^ set(self.columns):
-            raise TypeError(f"columns too many or too few: {', '.join(sorted(odd))}")
+            raise TypeError(f"columns missing or unexpected: {', '.join(sorted(odd))}")
         return [columns[name] for name in self.columns]
 
 
 @contextmanager
 def pipelined(*statements: Statement) -> Iterator[Callable[..., None]]:
-    """Statements to be sent one after the other while the server works on those before: ``send(statement, *values)``.
+    """Send statements one after the other while the server works on earlier ones: ``send(statement, *values)``.
 
-    Only these statements may be used inside. At the end all have been done, or the first error is raised.
+    Only these statements may be used inside. At the end all are complete, or the first error is raised.
     """
     raw: psycopg.Connection[Any] = connection.connection
     for statement in statements:
@@ -230,7 +231,7 @@ def pipelined(*statements: Statement) -> Iterator[Callable[..., None]]:
 
 
 def _drain(raw: psycopg.Connection[Any]) -> pq.abc.PGresult | None:
-    """Wait until the server has done all that was sent; the first failure."""
+    """Wait until the server has done everything that was sent; return the first failure."""
     failed: pq.abc.PGresult | None = None
     raw.pgconn.pipeline_sync()
     while True:

@@ -30,17 +30,16 @@ from credit.validator.reads import Results, Workunits
 
 @cache
 def _all_valid(count: int) -> Verdict:
-    """The usual verdict, once for all."""
+    """Return the usual verdict, cached."""
     return Verdict([ValidateState.VALID] * count, 0)
 
 
 class SetChecker:
     """Compares outputs workunit by workunit.
 
-    ``quorums``: how many must agree; ``comparer``: None: the app's.
-    ``faults``: by workunit id, why its outputs could not be compared.
-    ``outliers``: ids of results whose run time a project's function calls an outlier. ``assigned``: the credit that it
-    assigns, by result.
+    ``quorums``: how many results must agree; ``comparer`` None: the app's. ``faults``: why outputs could not be
+    compared, by workunit id. ``outliers``: ids of results whose run time a project's function calls an outlier.
+    ``assigned``: the credit that it assigns, by result.
     """
 
     def __init__(
@@ -50,12 +49,12 @@ class SetChecker:
         self.canonical_ids = workunits.canonical_id.tolist()
         self.workunit_ids = workunits.id.tolist()
         self.ids = results.id.tolist()
-        # Bytes of another length are no digest, and equal nothing.
+        # A digest of the wrong length is invalid, and equals nothing.
         self.digests = [d if d is not None and len(d) == DIGEST_BYTES else None for d in results.digest]
         self.faults: dict[int, str] = {}
         self.outliers: set[int] = set()
         self.assigned: dict[int, float] = {}
-        # A project's function may use the database, and fail there, without harm to the pass.
+        # A project's function may use the database, and fail there without harm to the pass.
         is_foreign = app.comparison == Comparison.CUSTOM and comparer is None
         self.guard: Any = transaction.atomic if is_foreign else nullcontext
         self.reads_files = needs_files(app)
@@ -71,7 +70,9 @@ class SetChecker:
             self.faults = dict.fromkeys(self.workunit_ids, str(error))
 
     def verdict(self, number: int, begin: int, end: int) -> Verdict | None:
-        """The verdict on a workunit with the results from ``begin`` to ``end``; None if they could not be compared."""
+        """Return the verdict on a workunit with the results from ``begin`` to ``end``; None if they could not be
+        compared.
+        """
         if not self.reads_files:
             digests = self.digests[begin:end]
             enough = len(digests) >= self.quorums[number] and not self.canonical_ids[number]
@@ -90,7 +91,7 @@ class SetChecker:
         except NotPreparedError:
             return None
         except (ComparisonError, DatabaseError) as error:
-            # DatabaseError: a project's function hid a failure of the database.
+            # DatabaseError: a project's function suppressed a failure of the database.
             self.faults[self.workunit_ids[number]] = str(error)
             return None
 
@@ -121,7 +122,7 @@ class SetChecker:
 
 
 def wrong_places(results: Results, begins: Sequence[int], verdicts: Sequence[Verdict | None]) -> list[int]:
-    """The places of results that these verdicts, one for each workunit, find wrong."""
+    """Return the positions of results that these verdicts, one for each workunit, find wrong."""
     valid, invalid = ValidateState.VALID, ValidateState.INVALID
     return [
         begin + n

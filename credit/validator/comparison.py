@@ -1,8 +1,8 @@
-"""How outputs of replicas are compared: to the bit, as numbers within a tolerance, or by a project's own function.
+"""Compares outputs of replicas: bit by bit, as numbers within a tolerance, or by a project's own function.
 
-The digest of a result's outputs is equal exactly if all of them are, so equal digests need no reading. Files are read
-through Django's default storage, with limits. What is wrong with one result's outputs makes that result unfit; what is
-wrong with the storage or with the project's function raises `ComparisonError`, and then none of the results is decided.
+Digests of two results are equal if and only if all outputs are, so equal digests need no reading. Files are read
+through Django's default storage, with limits. A fault of one result's outputs makes that result unfit; a fault of the
+storage or of the project's function raises `ComparisonError`, and then none of the results is decided.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ _WORD: Final = re.compile(rb"[^\s,]+")
 
 
 class ComparisonError(Exception):
-    """Outputs could not be compared, and those who delivered them are not at fault."""
+    """Outputs could not be compared, through no fault of their computers."""
 
 
 class NotPreparedError(Exception):
-    """A slow function has not been asked about these results yet."""
+    """A slow function has not been called for these results yet."""
 
 
 class UnfitOutputError(Exception):
-    """A result's outputs are missing, too large, or not what the comparison reads."""
+    """A result's outputs are missing, too large, or unreadable for the comparison."""
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """An output file: ``number`` is its place in the workunit's list; ``path`` that of the default storage."""
+    """An output file: ``number`` is its position in the workunit's list; ``path`` that of the default storage."""
 
     number: int
     path: str
@@ -49,12 +49,12 @@ class Output:
     md5: str
 
     def read(self) -> bytes:
-        """Its bytes. Raises UnfitOutputError if it is missing or too large, OSError if the storage fails."""
+        """Read its bytes. Raises UnfitOutputError if it is missing or too large, OSError if the storage fails."""
         try:
             with default_storage.open(self.path, "rb") as file:
                 data: bytes = file.read(MAX_FILE_BYTES + 1)
         except FileNotFoundError as error:
-            raise UnfitOutputError(f"{self.path} is not in store") from error
+            raise UnfitOutputError(f"{self.path} is missing from the storage") from error
         if len(data) > MAX_FILE_BYTES:
             raise UnfitOutputError(f"{self.path} has more than {MAX_FILE_BYTES} bytes")
         return data
@@ -70,14 +70,15 @@ class Delivered:
 
 
 RUNTIME_OUTLIER: Final = "runtime outlier"
-"""What a project's function may return about a result that is compared with itself: it is fit, but its run time says
-nothing about others', as of a job that ended early. It gives no samples."""
+"""A project's function may return this for a result that is compared with itself: the result is fit, but its run time
+says nothing about others', for example because the job ended early. It gives no samples.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """What a project's function may return, too, about a fit result: its credit (Cobblestones), for apps whose credit
-    the function assigns, and whether its run time is an outlier.
+    """A project's function may also return this for a fit result: its credit (Cobblestones), for apps whose credit the
+    function assigns, and whether its run time is an outlier.
     """
 
     credit: float | None = None
@@ -89,17 +90,17 @@ class Fit:
 
 
 class Comparer(Protocol):
-    """Whether two results agree. Asked about one and the same, it says whether that result is fit at all.
+    """Whether two results agree. Called with the same result twice, it says whether that result is fit at all.
 
-    A project's function has this form too. About a result compared with itself it may raise `UnfitOutputError`, or
-    return `RUNTIME_OUTLIER` or a `Fit`.
+    A project's function has the same form. For a result compared with itself it may raise `UnfitOutputError`, or return
+    `RUNTIME_OUTLIER` or a `Fit`.
     """
 
     def __call__(self, first: Delivered, second: Delivered) -> bool | str | Fit: ...
 
 
 def comparer_of(app: App) -> Comparer:
-    """The app's way to compare; raises ComparisonError if its function cannot be found."""
+    """Return the app's way to compare; raises ComparisonError if its function cannot be found."""
     if app.comparison == Comparison.TOLERANCE:
         return WithinTolerance(app.comparison_tolerance, app.comparison_absolute_tolerance)
     if app.comparison == Comparison.CUSTOM:
@@ -117,7 +118,10 @@ def to_the_bit(first: Delivered, second: Delivered) -> bool:
 
 
 def delivered(result_id: int, digest: bytes | None, outputs: Any) -> Delivered:
-    """From the result's column ``outputs``. Where that is no list of at most `MAX_FILES` files, there is no digest."""
+    """Build it from the result's column ``outputs``.
+
+    If that is not a list of at most `MAX_FILES` files, there is no digest.
+    """
     files = outputs if isinstance(outputs, list) else []
     readable = [_output(file, place) for place, file in enumerate(files[:MAX_FILES])]
     whole = len(files) <= MAX_FILES and None not in readable and (outputs is None or isinstance(outputs, list))
@@ -135,12 +139,12 @@ def _output(file: Any, place: int) -> Output | None:
 
 
 def agree(comparer: Comparer, first: Delivered, second: Delivered) -> bool:
-    """Whether two results agree by this comparison; ComparisonError if that cannot be found out."""
+    """Whether two results agree by this comparison; ComparisonError if it fails."""
     return bool(_compare(comparer, first, second))
 
 
 def fitness(comparer: Comparer, result: Delivered) -> Fit | None:
-    """What the comparison says of a result compared with itself; None: it is not fit to be compared."""
+    """Compare a result with itself; None if it is not fit to be compared."""
     answer = _compare(comparer, result, result)
     if isinstance(answer, Fit):
         return answer
@@ -156,16 +160,16 @@ def _compare(comparer: Comparer, first: Delivered, second: Delivered) -> bool | 
     except (ComparisonError, NotPreparedError):
         raise
     except Exception as error:
-        # A project's function may raise anything, a storage its own errors.
+        # A project's function may raise anything, and a storage its own errors.
         raise ComparisonError(f"{type(error).__name__}: {error}") from error
 
 
 @dataclass(frozen=True, slots=True)
 class WithinTolerance:
-    """Text files of numbers, separated by white space or commas; words that are no numbers must be equal.
+    """Compares text files of numbers, separated by white space or commas; other words must be equal.
 
-    Numbers are equal if they differ by at most ``relative`` times the larger one, or by ``absolute``. One that is not
-    a number or infinite makes its result unfit: a diverged computation agrees with nothing.
+    Numbers are equal if they differ by at most ``relative`` times the larger one, or by ``absolute``. NaN or infinity
+    makes its result unfit: a diverged computation agrees with nothing.
     """
 
     relative: float
@@ -196,7 +200,7 @@ class WithinTolerance:
 
 
 def _words(output: Output) -> Iterator[float | bytes]:
-    """One by one: as Python's numbers, all words of a file would take thirty times its size."""
+    """Yield words one by one: as Python numbers, all words of a file would take thirty times its size."""
     for match in _WORD.finditer(output.read()):
         word = match[0]
         try:
@@ -205,7 +209,7 @@ def _words(output: Output) -> Iterator[float | bytes]:
             yield word
             continue
         if not math.isfinite(number):
-            raise UnfitOutputError(f"{output.path} has a number that is none: {word[:20]!r}")
+            raise UnfitOutputError(f"{output.path} has an invalid number: {word[:20]!r}")
         yield number
 
 
@@ -224,6 +228,8 @@ def _function(path: str) -> Comparer:
 
 
 def _number(file: dict[str, Any], place: int) -> int:
-    """The n of ``<result name>_<n>``: an optional file may be missing, so the place in the list is not enough."""
+    """Return the n of ``<result name>_<n>``: an optional file may be missing, so the position in the list is not
+    enough.
+    """
     tail = str(file.get("name", "")).rpartition("_")[2]
     return int(tail) if tail.isdecimal() and len(tail) < 4 else place

@@ -1,4 +1,4 @@
-"""Keeps what a pass used and decided, as one row, so that operators can replay it under other settings."""
+"""Stores the inputs and decisions of a pass, as one row, so that operators can replay it under other settings."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _P = ParamSpec("_P")
 
 
 def _harmless(method: Callable[Concatenate[PassLog, _P], None]) -> Callable[Concatenate[PassLog, _P], None]:
-    """After a fault nothing of this pass is kept, and an operator can read why; the pass goes on."""
+    """Catch faults: nothing of this pass is stored, the fault is logged, and the pass continues."""
 
     @wraps(method)
     def guarded(self: PassLog, /, *args: _P.args, **kwargs: _P.kwargs) -> None:
@@ -40,7 +40,7 @@ def _harmless(method: Callable[Concatenate[PassLog, _P], None]) -> Callable[Conc
         try:
             method(self, *args, **kwargs)
         except Exception:
-            # Credit does not depend on what is kept for previews, whatever is wrong with it.
+            # Credit does not depend on the log for previews, whatever is wrong with it.
             if connection.needs_rollback:
                 raise
             self.has_failed = True
@@ -50,9 +50,9 @@ def _harmless(method: Callable[Concatenate[PassLog, _P], None]) -> Callable[Conc
 
 
 class PassLog:
-    """Versions and records as they are before anything is decided; written with what was decided.
+    """Versions and records as they were before anything was decided; written with the decisions.
 
-    A fault in keeping them never stops a pass, unless the connection is lost.
+    A fault in storing them never stops a pass, unless the connection is lost.
     """
 
     def __init__(self) -> None:
@@ -63,7 +63,7 @@ class PassLog:
 
     @_harmless
     def keep_records(self, keys: Sequence[Column], records: Records) -> None:
-        """The locked records, and their keys."""
+        """Keep the locked records, and their keys."""
         at = records.place - 1
         columns: dict[str, Any] = dict(zip(_KEY, (column[at] for column in keys), strict=True))
         columns |= {name: getattr(records, name) for name in RECORDS.names or () if name not in _KEY}
@@ -75,7 +75,7 @@ class PassLog:
 
     @_harmless
     def keep_versions(self, versions: Iterable[VersionFacts]) -> None:
-        """Keeps the versions as they are before medians replace their averages."""
+        """Keep the versions before medians replace their averages."""
         self._versions = version_rows(versions)
 
     @_harmless
@@ -90,7 +90,10 @@ class PassLog:
         key_of_result: Column,
         decided: PassDecisions,
     ) -> None:
-        """One row, if something was decided. The versions are locked, so rows are in the order of their updates."""
+        """Write one row, if something was decided.
+
+        The versions are locked, so rows are in the order of their updates.
+        """
         states = np.asarray(decided.states, np.int64)
         done = np.flatnonzero(np.isin(states, _DECIDED))
         if not len(done):

@@ -1,4 +1,4 @@
-"""What validators did, for Prometheus. It is counted in the cache, because their processes come and go."""
+"""Prometheus metrics of validators. They are counted in the cache, because the validators' processes come and go."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _RESULTS: Final = ("valid", "invalid", "inconclusive")
 
 
 def count(app: str, report: PassReport, elapsed_secs: float) -> None:
-    """Count a pass of the app of this short name."""
+    """Count a pass of the app with this short name."""
     amounts = {
         "passes": 1,
         "secs": round(elapsed_secs * _PER_UNIT),
@@ -40,7 +40,7 @@ def count(app: str, report: PassReport, elapsed_secs: float) -> None:
 
 
 class Passes(Collector):
-    """Looked up when somebody reads the metrics."""
+    """Reads the counts when the metrics are scraped."""
 
     def collect(self) -> Iterator[CounterMetricFamily]:
         names = list(App.objects.values_list("name", flat=True))
@@ -50,14 +50,14 @@ class Passes(Collector):
         def value(name: str, what: str) -> float:
             return float(counts.get(_KEY.format(name, what), 0))
 
-        passes = CounterMetricFamily("cobblestone_validator_passes", "Passes of validators.", labels=["app"])
-        secs = CounterMetricFamily("cobblestone_validator_seconds", "Time that passes took.", labels=["app"])
+        passes = CounterMetricFamily("cobblestone_validator_passes", "Validator passes.", labels=["app"])
+        secs = CounterMetricFamily("cobblestone_validator_seconds", "Time spent in validator passes.", labels=["app"])
         credit = CounterMetricFamily("cobblestone_granted_credit", "Credit granted by validators.", labels=["app"])
         workunits = CounterMetricFamily(
-            "cobblestone_validated_workunits", "Workunits that validators looked at.", labels=["app", "outcome"]
+            "cobblestone_validated_workunits", "Workunits examined by validators.", labels=["app", "outcome"]
         )
         results = CounterMetricFamily(
-            "cobblestone_validated_results", "Results that validators judged.", labels=["app", "state"]
+            "cobblestone_validated_results", "Results judged by validators.", labels=["app", "state"]
         )
         for name in names:
             passes.add_metric([name], value(name, "passes"))

@@ -1,7 +1,7 @@
-"""Grants credit for a part of a job that still runs, as a trickle-up message asks (credit document, "Peak FLOP Count").
+"""Grants credit for a part of a running job, as a trickle-up message requests (credit document, "Peak FLOP Count").
 
-The grants stay with the result (``partial_elapsed_secs``, ``partial_credit``), each with its explanation
-(`ResultPart`); the final report brings the rest. It is one transaction. Locks are taken in the project server's order:
+The grants are stored with the result (``partial_elapsed_secs``, ``partial_credit``), each with its explanation
+(`ResultPart`); the final report grants the rest. One transaction. Locks are taken in the project server's order:
 result, volunteer and computer, version.
 """
 
@@ -36,8 +36,8 @@ from credit.statistics.facts import app_facts, record_facts, rules_of, version_f
 from credit.statistics.host_records import create_missing, use_medians
 from portal.models import Host
 
-# Locks nothing. The last valid results of a program on a computer: the run time of all that were sent and reported
-# while one of them was out ran in that time. So as many processors as their sum makes of it were in use at once.
+# Locks nothing. The last valid results of a program on a computer: all run times of jobs that were sent and reported
+# while one of them was out passed within that time. So their sum shows how many processors were in use at once.
 _SHOWN: Final = """
 WITH done AS (
   SELECT id, sent_at, received_at, extract(epoch FROM received_at - sent_at) AS out_secs,
@@ -56,11 +56,11 @@ _CLAIM_COLUMNS: Final = [field.name for field in StoredClaim._meta.get_fields()]
 
 
 def grant_part(result_id: int, elapsed_secs: float, now: dt.datetime) -> float:
-    """Grant credit for what is new in a run time of ``elapsed_secs`` so far. Returns the credit, 0 if none is due.
+    """Grant credit for the new part of ``elapsed_secs``, the run time so far. Returns the credit, 0 if none is due.
 
-    Nothing is due for a job that is not in progress, for a run time that was credited, for more than the computer's
-    processors can have done for all its jobs, where the claim would be the default or approximate, and in credit
-    systems that count at the end. Safe to repeat.
+    Nothing is due for a job that is not in progress, for run time that was credited already, for more than the
+    computer's processors can have done for all its jobs, if the claim would be the default or approximate, and in
+    credit systems that count at the end. Safe to repeat.
     """
     with transaction.atomic():
         result = (
@@ -91,7 +91,7 @@ def _lock_accounts(result: Result, host: Host) -> tuple[list[UserCredit], HostCr
 
 
 def _credited_until(result: Result) -> str:
-    """The column of `HostCredit` for the kind of processor that the job runs on."""
+    """Return the column of `HostCredit` for the kind of processor that the job runs on."""
     return "cpus_credited_until" if result.processor_type == ProcessorType.CPU else "gpus_credited_until"
 
 
@@ -113,7 +113,7 @@ def _machine_time(result: Result, host: Host, credit: HostCredit) -> MachineTime
 
 
 def _shown_instances(result: Result) -> float:
-    """How many processors the computer's valid jobs of this program have shown to run at once."""
+    """Return how many processors the computer's valid jobs of this program have shown to run at once."""
     job = [result.host_id, result.app_id, result.app_version_id, result.processor_type]
     with connection.cursor() as cursor:
         cursor.execute(_SHOWN, [*job, ValidateState.VALID])
@@ -122,7 +122,7 @@ def _shown_instances(result: Result) -> float:
 
 
 def _used(result: Result) -> float | None:
-    """How many instances the job was given; if another server sent it, how many its version says it uses."""
+    """Return how many instances the job was given; if another server sent it, how many its version uses."""
     if result.ninstances is not None or result.app_version is None:
         return result.ninstances
     is_cpu = result.processor_type == ProcessorType.CPU

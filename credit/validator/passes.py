@@ -57,12 +57,14 @@ log = structlog.get_logger(__name__)
 _VALID: Final = ValidateState.VALID.value
 
 CHUNK_BOUNDS: Final = (0, 1 / 12, 1 / 4, 1 / 2, 3 / 4, 1)
-"""Where a batch is cut: each chunk is sent to the database while the next is computed. The first is small, so that the
-database starts early."""
+"""Where a batch is divided: each chunk is sent to the database while the next is computed.
+
+The first is small, so that the database starts early.
+"""
 ATTEMPTS: Final = 50
 """Each attempt creates the records that its batch lacks; by then another validator may have taken the batch."""
 BATCH_DIVISOR: Final = 8
-"""A batch that failed is tried again with this fraction of its workunits."""
+"""A batch that failed is retried with this fraction of its workunits."""
 RETRY_DELAY: Final = dt.timedelta(hours=1)
 _LONGEST_FAULT: Final = 500
 _COUNTS: Final = "min_quorum", "target_nresults", "max_success_results"
@@ -70,8 +72,10 @@ _COUNTS: Final = "min_quorum", "target_nresults", "max_success_results"
 
 @dataclass(slots=True)
 class PassReport:
-    """The outcome of a pass. ``nfaults``: workunits whose outputs could not be compared; they are tried again later.
-    ``nwaiting``: workunits whose results another one has to confirm.
+    """The result of a pass.
+
+    ``nfaults``: workunits whose outputs could not be compared; they are retried later. ``nwaiting``: workunits whose
+    results another one has to confirm.
     """
 
     nworkunits: int = 0
@@ -89,7 +93,7 @@ class PassReport:
 
 
 class _MissingRows(NamedTuple):
-    """Records and sums of credit that a pass needs, and that are not there: arguments of `create_missing`."""
+    """Records and sums of credit that a pass needs but that do not exist yet: arguments of `create_missing`."""
 
     records: list[tuple[int, int, int]]
     users: list[int]
@@ -98,7 +102,7 @@ class _MissingRows(NamedTuple):
 
 @contextmanager
 def _without_garbage_collection() -> Iterator[None]:
-    """The objects of a pass live until its end, so the garbage collector finds nothing in it.
+    """Pause the garbage collector: the objects of a pass live until its end, so it would find nothing.
 
     Measured with ``gc.callbacks`` in twelve passes of 5,000 workunits with two results each: 65 collections in each
     took 12 to 23 ms, which is 7 to 10 % of the processor time that Python used.
@@ -118,11 +122,11 @@ def run_pass(
 ) -> PassReport:
     """Validate up to ``limit`` workunits of an app that wait for it (default: the setting VALIDATOR_BATCH).
 
-    ``prepared``: the answers of an app's slow function; workunits without any go on waiting.
+    ``prepared``: the answers of an app's slow function; workunits without any keep waiting.
 
-    If a batch fails, smaller ones find the workunit whose data is at fault. It is tried again later, and its page says
-    why. Raises OperationalError and InterfaceError if the database is at fault; then nothing has happened, and another
-    pass may try.
+    If a batch fails, smaller ones find the workunit whose data is at fault. It is retried later, and its page says why.
+    Raises OperationalError and InterfaceError if the database is at fault; then nothing has changed, and another pass
+    may try.
     """
     limit = limit or settings.VALIDATOR_BATCH
     while True:
@@ -143,7 +147,9 @@ def run_pass(
 
 
 def _run_or_create_missing(batch: _Pass, limit: int) -> PassReport:
-    """Run the pass. If rows are missing, it is undone; they are created in another transaction, and it starts again."""
+    """Run the pass. If rows are missing, it is rolled back; they are created in another transaction, and it starts
+    again.
+    """
     for _ in range(ATTEMPTS):
         with connection.wrap_database_errors, transaction.atomic():
             missing = batch.run(limit)
@@ -152,18 +158,18 @@ def _run_or_create_missing(batch: _Pass, limit: int) -> PassReport:
             transaction.set_rollback(True)
         create_missing(batch.app_id, *missing)
         batch.workunit_ids = []
-    raise RuntimeError(f"records for a pass of app {batch.app_id} vanish as soon as they are made")
+    raise RuntimeError(f"records for a pass of app {batch.app_id} vanish as soon as they are created")
 
 
 def _queue_for_retry(workunit_ids: Sequence[int], fault: str, now: dt.datetime) -> None:
-    """Try them again later, and say why; the fault may quote any text."""
+    """Schedule a retry, and store the fault, which may quote any text."""
     text = fault.encode(errors="replace").decode().replace("\0", "")[:_LONGEST_FAULT]
     waiting = Workunit.objects.filter(pk__in=workunit_ids, need_validate=True)
     waiting.update(validate_fault=text, validate_after=now + RETRY_DELAY)
 
 
 class _Pass:
-    """One pass: what it has read, and what the engine decided of it (``credit.engine.passes``)."""
+    """One pass: the data read, and the engine's decisions (``credit.engine.passes``)."""
 
     def __init__(self, app_id: int, now: dt.datetime, prepared: PreparedAnswers | None) -> None:
         self.app_id = app_id
@@ -178,7 +184,7 @@ class _Pass:
         self.log = PassLog()
 
     def run(self, limit: int) -> _MissingRows | None:
-        """Validate up to ``limit`` workunits; what is missing for that, if anything is."""
+        """Validate up to ``limit`` workunits; return the missing rows, if any."""
         with connection.cursor() as cursor:
             # Compiling a statement takes longer than running it.
             cursor.execute("SET LOCAL jit = off")
@@ -202,9 +208,9 @@ class _Pass:
         return None
 
     def check_sets(self, workunits: Workunits, results: Results) -> list[Verdict | None]:
-        """The verdict on each workunit; None: it could not be compared, or a result in progress may confirm it.
+        """Return the verdict on each workunit; None: it could not be compared, or a result in progress may confirm it.
 
-        Before anything is written but the latter.
+        Only the waits for results in progress have been written by then.
         """
         unconfirmed = workunits.are_unconfirmed(self.begins, self.ends, self.now_us)
         held = hold_workunits(workunits.id[unconfirmed], self.now_us) if unconfirmed.any() else set()
@@ -225,7 +231,7 @@ class _Pass:
         return verdicts
 
     def lock(self, results: Results, wrong: list[int]) -> _MissingRows | None:
-        """Lock (host, version) records, users and hosts, each in key order; what is missing of them."""
+        """Lock (host, version) records, users and hosts, each in key order; return those that are missing."""
         hosts, versions, types, self.places = keys_of(results)
         newer: list[int] = []
         if wrong:
@@ -237,10 +243,10 @@ class _Pass:
         self.users = lock_users(users)
         owners = np.unique(results.host_id[results.host_id != 0])
         self.hosts, p_fpops = lock_hosts(owners)
-        wanted = hosts != 0
-        if len(place) < np.count_nonzero(wanted) or len(self.users.id) < len(users) or len(p_fpops) < len(owners):
-            wanted[place - 1] = False
-            missing = np.column_stack((hosts, versions, types))[wanted].tolist()
+        is_needed = hosts != 0
+        if len(place) < np.count_nonzero(is_needed) or len(self.users.id) < len(users) or len(p_fpops) < len(owners):
+            is_needed[place - 1] = False
+            missing = np.column_stack((hosts, versions, types))[is_needed].tolist()
             return _MissingRows([tuple(key) for key in missing], users.tolist(), owners.tolist())
         self.locked = records_of(records)
         self.records: list[HostVersionFacts | None] = [None] * len(hosts)
@@ -291,7 +297,7 @@ class _Pass:
     def decide(
         self, send: writes.Send, workunits: Workunits, results: Results, verdicts: Sequence[Verdict | None]
     ) -> None:
-        """Decides the workunits chunk by chunk, and sends what becomes of each and of its results."""
+        """Decide the workunits chunk by chunk, and send the decisions on each and on its results."""
         cuts = [int(part * len(workunits.id)) for part in CHUNK_BOUNDS]
         for begin, end in pairwise(cuts):
             here = slice(self.begins[begin], self.ends[end - 1]) if begin < end else slice(0)
@@ -305,7 +311,7 @@ class _Pass:
     def compared(
         self, workunits: Workunits, results: Results, verdicts: Sequence[Verdict | None], here: slice
     ) -> list[ComparedWorkunit]:
-        """Those that are ``here`` and could be compared, as the engine takes them."""
+        """Return those within ``here`` that could be compared, as the engine takes them."""
         compared: list[ComparedWorkunit] = []
         columns = (
             workunits.id,
@@ -366,14 +372,14 @@ class _Pass:
         report.credit = sum(decided.credits_due)
 
     def write_faults(self, results: Results, verdicts: Sequence[Verdict | None]) -> None:
-        """The rare cases: comparisons that failed, and results that are unfit, outliers or to be confirmed."""
+        """Handle the rare cases: comparisons that failed, and results that are unfit, outliers or to be confirmed."""
         for fault, ids in _by_fault(self.faults).items():
             _queue_for_retry(ids, fault, self.at)
             log.error("validator_comparison_failed", app=self.app.name, workunits=len(ids), fault=fault)
         if self.outliers:
             Result.objects.filter(pk__in=self.outliers).update(is_runtime_outlier=True)
         if self.decided.waiting_ids:
-            # The transitioner makes one more result. Another pass decides if it does not come.
+            # The transitioner creates one more result. Another pass decides if it does not come.
             end = Coalesce("confirm_until", self.at + settings.PAIR_WAIT)
             Workunit.objects.filter(pk__in=self.decided.waiting_ids).update(
                 need_validate=True,
@@ -401,13 +407,13 @@ class _Pass:
 
 
 def _pairs() -> ArraySubquery:
-    """The pairs of the app's volunteers whose results another one has to confirm."""
+    """Select the pairs of the app's volunteers whose results another one has to confirm."""
     pairs = ConfirmingPair.objects.filter(app=OuterRef("pk"), needs_another=True).order_by()
     return ArraySubquery(pairs.values(ids=JSONObject(one="one_id", other="other_id")))
 
 
 def _nresults() -> Subquery:
-    """How many results a workunit has, of whatever state."""
+    """Count a workunit's results, whatever their state."""
     results = Result.objects.filter(workunit=OuterRef("pk")).order_by().values("workunit")
     return Subquery(results.annotate(count=Count("pk")).values("count"))
 

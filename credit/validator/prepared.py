@@ -1,8 +1,8 @@
-"""The answers of a slow function that compares outputs: worked out before a pass, while no row is locked.
+"""Prepares the answers of a slow comparison function before a pass, while no row is locked.
 
-A pass locks workunits, and reports about them wait for it. So a function that may take seconds is asked beforehand, by
-the same steps as in a pass. In the pass its answers count; workunits that changed meanwhile, so that other answers are
-needed, wait for the next one.
+A pass locks workunits, and their reports wait for it. So a function that may take seconds is called beforehand, in the
+same steps as in a pass. The pass then uses its answers; workunits that changed meanwhile and need other answers wait
+for the next one.
 """
 
 from __future__ import annotations
@@ -29,13 +29,16 @@ from credit.validator.reads import lock_workunits, places_of, read_results
 from portal.databases.clocks import database_now
 
 LONGEST_SECS: Final = 300
-"""After the deadline: no function is asked more about a workunit. Well below the time that kills a worker."""
+"""No function is called for a workunit this long after the deadline.
+
+Well below the time at which a worker is killed.
+"""
 Answer = bool | str | Fit | ComparisonError
 
 
 @dataclass(slots=True)
 class PreparedAnswers:
-    """What a function said of pairs of results, by their ids. ``nworkunits``: of how many workunits that is."""
+    """A function's answers on pairs of results, by their ids. ``nworkunits``: how many workunits they cover."""
 
     function: str
     answers: dict[tuple[int, int], Answer] = field(default_factory=dict)
@@ -51,7 +54,7 @@ class PreparedAnswers:
 
 
 def prepared_comparer(app: App, prepared: PreparedAnswers | None) -> Comparer | None:
-    """What a pass compares by, if the app's function is slow: the answers, as long as they are this function's."""
+    """Return the comparer of a pass if the app's function is slow: the prepared answers, if they are from it."""
     if not has_slow_function(app):
         return None
     if prepared is None or prepared.function != app.comparison_function:
@@ -69,15 +72,15 @@ def _slow_function(app: App) -> functions.SlowFunction | None:
     try:
         function = comparer_of(app)
     except ComparisonError:
-        return None  # the pass tells why
+        return None  # the pass reports why
     return function if functions.is_slow(function) else None
 
 
 def prepare(app: App, limit: int, deadline: float) -> PreparedAnswers | None:
-    """Ask the app's function about up to ``limit`` workunits that wait, until ``deadline`` (`time.monotonic`).
+    """Call the app's function for up to ``limit`` waiting workunits, until ``deadline`` (`time.monotonic`).
 
-    None: the function is not slow. One workunit is begun in any case, and comes again if it takes too long.
-    Locks nothing but while it reads.
+    None if the function is not slow. At least one workunit is begun, and returns later if it takes too long. Locks
+    nothing except while it reads.
     """
     function = _slow_function(app)
     if function is None:
@@ -85,7 +88,7 @@ def prepare(app: App, limit: int, deadline: float) -> PreparedAnswers | None:
     prepared = PreparedAnswers(app.comparison_function)
     now_us = round(database_now().timestamp() * 1e6)
     with transaction.atomic(), connection.cursor() as cursor:
-        # Statements on columns need a transaction that has begun.
+        # Statements on columns need an open transaction.
         cursor.execute("SET LOCAL jit = off")
         workunits = lock_workunits(app.pk, limit, now_us)
         if not len(workunits.id):
@@ -97,7 +100,7 @@ def prepare(app: App, limit: int, deadline: float) -> PreparedAnswers | None:
 
         def ask(first: Delivered, second: Delivered) -> bool | str | Fit:
             if time.monotonic() >= deadline + LONGEST_SECS:
-                answer: Answer = ComparisonError(f"what {app.comparison_function} says of its results takes too long")
+                answer: Answer = ComparisonError(f"{app.comparison_function} takes too long for its results")
             else:
                 answer = _answer(session, first, second)
             prepared.answers[first.result_id, second.result_id] = answer

@@ -1,6 +1,6 @@
-"""The reads and locks of a validator's pass, as columns, and the engine's facts made of them.
+"""The reads and locks of a validator's pass, as columns, and the engine's facts built from them.
 
-The functions that lock stand in the order of their locks (``credit.validator.sql``).
+The functions that lock are listed in the order of their locks (``credit.validator.sql``).
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _RECORD_FIELDS: Final = tuple(fact.name for fact in fields(HostVersionFacts))
 
 @dataclass(slots=True)
 class Workunits:
-    """A batch of workunits in the order of their ids. No canonical result: 0; its credit then: NaN.
+    """A batch of workunits in the order of their ids. Without a canonical result its id is 0, and its credit NaN.
 
-    ``confirm_until``: until then it waits for another result to confirm it, and its quorum is raised by one for that;
-    microseconds since 1970 or `NO_TIME`.
+    ``confirm_until``: until then it waits for another result to confirm it, with its quorum raised by one; microseconds
+    since 1970 or `NO_TIME`.
     """
 
     id: Column
@@ -41,19 +41,20 @@ class Workunits:
     is_own: Column
 
     def have_waited(self, now_us: int) -> Column:
-        """Which of them have waited for another result long enough."""
+        """Return which of them have waited long enough for another result."""
         waited: Column = (self.confirm_until != NO_TIME) & (self.confirm_until <= now_us)
         return waited
 
     def are_unconfirmed(self, begins: Sequence[int], ends: Sequence[int], now_us: int) -> Column:
-        """Those that nobody came to confirm. What came after all, and was not looked at yet, counts as ever."""
+        """Return those that nobody confirmed. A result that came late and was not examined yet counts as usual."""
         unconfirmed: Column = self.have_waited(now_us) & (np.subtract(ends, begins) < self.min_quorum)
         return unconfirmed
 
 
 @dataclass(slots=True)
 class Results:
-    """Their results that count, in the order of (workunit, id). 0: none, for host, user and version; NaN: not known.
+    """Their results that count, in the order of (workunit, id). Host, user and version are 0 if there is none; unknown
+    is NaN.
 
     ``sent_at`` and ``received_at`` in microseconds since 1970. ``assigned_credit``: set by the comparison.
     """
@@ -121,7 +122,7 @@ class Records:
 
 @dataclass(slots=True)
 class Accounts:
-    """Credit of users or of hosts, whose ids are in order; ``expavg_at`` in microseconds since 1970 or `NO_TIME`."""
+    """Credit of users or of hosts, in the order of their ids; ``expavg_at`` in microseconds since 1970 or `NO_TIME`."""
 
     id: Column
     total: Column
@@ -130,14 +131,14 @@ class Accounts:
 
 
 def lock_workunits(app_id: int, limit: int, now_us: int) -> Workunits:
-    """The first workunits that wait and that no other pass has locked."""
+    """Lock the first waiting workunits that no other pass has locked."""
     return Workunits(**sql.LOCK_WORKUNITS.read(app_id, limit, now_us))
 
 
 def read_results(workunit_ids: Column) -> Results:
-    """Read by another statement, after the workunits were locked, so that no earlier report is missed."""
+    """Read results in a separate statement, after the workunits were locked, so that no earlier report is missed."""
     columns = sql.READ_RESULTS.read(workunit_ids)
-    # PostgreSQL would copy all rows to sort them, and mostly they are in order.
+    # PostgreSQL would copy all rows to sort them, and they are mostly in order already.
     order = np.lexsort((columns["id"], columns["workunit_id"]))
     if (order[1:] < order[:-1]).any():
         digest = [columns["digest"][place] for place in order.tolist()]
@@ -147,18 +148,18 @@ def read_results(workunit_ids: Column) -> Results:
 
 
 def places_of(workunits: Workunits, results: Results) -> tuple[list[int], list[int]]:
-    """Where the results of each workunit begin, and where they end."""
+    """Return where the results of each workunit begin and end."""
     begins = np.searchsorted(results.workunit_id, workunits.id, "left").tolist()
     return begins, np.searchsorted(results.workunit_id, workunits.id, "right").tolist()
 
 
 def hold_workunits(workunit_ids: Column, now_us: int) -> set[int]:
-    """Have these locked workunits wait for their results in progress; the ids of those that have any."""
+    """Let these locked workunits wait for their results in progress; return the ids of those that have any."""
     return set(sql.HOLD_WORKUNITS.read(workunit_ids, now_us)["id"].tolist())
 
 
 def lock_records(app_id: int, hosts: Column, versions: Column, types: Column) -> Records:
-    """The (host, version) records of these keys."""
+    """Lock the (host, version) records of these keys."""
     return Records(**sql.LOCK_RECORDS.read(hosts, versions, types, app_id))
 
 
@@ -174,9 +175,10 @@ def lock_hosts(ids: Column) -> tuple[Accounts, Column]:
 
 
 def keys_of(results: Results) -> tuple[Column, Column, Column, Column]:
-    """The keys of the (host, version) records of results, each once: hosts, versions, types; and each result's place.
+    """Return the distinct keys of the results' (host, version) records: hosts, versions, types; and each result's
+    position.
 
-    A version's type is 1 whatever it is; results of no host have the key (0, 0, 1).
+    A version's type is always 1; results without a host have the key (0, 0, 1).
     """
     anonymous = (results.version_id == 0) & (results.host_id != 0)
     types = np.where(anonymous, results.type, 1).astype(np.int64)
@@ -190,7 +192,7 @@ def keys_of(results: Results) -> tuple[Column, Column, Column, Column]:
 
 
 def read_newer(results: Results, places: Sequence[int]) -> list[tuple[int, int]]:
-    """(host, version) of each record that a host of these results has of a version newer than the result's."""
+    """Return (host, version) of each record that a host of these results has for a newer version than the result's."""
     hosts, versions = results.host_id[places], results.version_id[places]
     columns = sql.READ_NEWER.read(hosts, versions)
     return list(zip(columns["host_id"].tolist(), columns["version_id"].tolist(), strict=True))
@@ -199,7 +201,7 @@ def read_newer(results: Results, places: Sequence[int]) -> list[tuple[int, int]]
 def with_newer(
     hosts: Column, versions: Column, types: Column, newer: Sequence[tuple[int, int]]
 ) -> tuple[Column, Column, Column, list[int]]:
-    """The keys of ``keys_of`` and, after them, those of ``newer`` that are not among them; and the place of each."""
+    """Return the keys of ``keys_of``, followed by those of ``newer`` that are not among them, and all positions."""
     places = {key: place for place, key in enumerate(zip(hosts.tolist(), versions.tolist(), strict=True)) if key[1]}
     more = [key for key in dict.fromkeys(newer) if key not in places]
     places |= {key: len(hosts) + n for n, key in enumerate(more)}
@@ -213,7 +215,7 @@ def with_newer(
 
 
 def records_of(records: Records) -> list[HostVersionFacts]:
-    """The records as the engine takes them."""
+    """Return the records as the engine takes them."""
     r = records
     columns: dict[str, Iterable[Any]] = {
         "pfc": _averages(r.pfc_n, r.pfc_avg),
@@ -234,7 +236,7 @@ def records_of(records: Records) -> list[HostVersionFacts]:
         "peak_flops": map(_number, r.peak_flops.tolist()),
         "lead_jobs": r.lead_jobs.tolist(),
     }
-    # In the order of the fields, as calls with names would take three times as long.
+    # In the order of the fields: calls with names would take three times as long.
     return list(map(HostVersionFacts, *(columns[name] for name in _RECORD_FIELDS)))
 
 
@@ -262,9 +264,9 @@ def result_facts(
     versions: Mapping[int, VersionFacts],
     p_fpops: Sequence[float],
 ) -> list[ResultFacts]:
-    """Those results that are ``here``.
+    """Build the facts of the results within ``here``.
 
-    ``places`` says which of the records is whose, ``p_fpops`` is the benchmark of each one's host: both of all results.
+    ``places`` maps results to records, ``p_fpops`` is the benchmark of each one's host: both for all results.
     """
     version_ids = results.version_id[here]
     made: dict[str, Sequence[Any]] = {

@@ -1,7 +1,7 @@
 """Confirms provisional credit for parts of jobs, or takes it back, once the jobs have ended.
 
 A part is provisional if the computer's record was on probation (`credit.engine.partial`). It is confirmed when the
-result is valid, and taken back when the job ended in any other way. The row of the part stays, and says so.
+result is valid, and taken back if the job ends in any other way. The part's row stays, and records this.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class SettledParts:
 
 
 def settle_parts(now: dt.datetime) -> SettledParts:
-    """Settle the parts of jobs that have ended, a result a transaction; at most ``BATCH``, the oldest first."""
+    """Settle the parts of jobs that have ended, a result per transaction; at most ``BATCH``, oldest first."""
     report = SettledParts()
     ended = ResultPart.objects.filter(state=PartState.PROVISIONAL, result__server_state=ServerState.OVER)
     for result_id in (
@@ -56,7 +56,10 @@ def settle_parts(now: dt.datetime) -> SettledParts:
 
 
 def _settle(result_id: int, now: dt.datetime, report: SettledParts) -> None:
-    """Locks the workunit, as validators read results under its lock, then the result, volunteer, computer, version."""
+    """Settle the parts of one result.
+
+    Locks the workunit, under whose lock validators read results, then the result, volunteer, computer, version.
+    """
     workunit = Result.objects.values_list("workunit_id", flat=True).get(pk=result_id)
     Workunit.objects.select_for_update(no_key=True).get(pk=workunit)
     result = Result.objects.select_for_update(no_key=True).get(pk=result_id)

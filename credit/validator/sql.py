@@ -1,5 +1,6 @@
-"""The statements of a validator's pass: each takes or returns all rows at once, one array for each column. Columns
-have names; those that are returned, the names of the fields of `credit.validator.reads`.
+"""SQL of a validator's pass: each statement takes or returns all rows at once, one array for each column.
+
+Returned columns are named like the fields of `credit.validator.reads`.
 
 Locks are taken in this order (docs/explanation/validator.md): workunits, (host, version) records, volunteers' credit,
 computers' credit, versions. All locks of one kind are taken in key order, so passes wait for each other but never in a
@@ -14,11 +15,11 @@ from credit.engine.facts import ProcessorType
 from credit.engine.states import Outcome, ServerState, ValidateState
 from credit.validator.binary import Statement, Write
 
-# Columns carry a type of processor as its number in this list, from 1.
+# Columns store a type of processor as its number in this list, from 1.
 PROCESSOR_TYPES: Final = tuple(type_.value for type_ in ProcessorType)
 
-# Locks workunits that wait, by id, and skips those that another pass has locked. The app is given as a range: with an
-# equality the planner may walk through all workunits by their primary key instead of the index of those that wait.
+# Locks waiting workunits by id, and skips those that another pass has locked. The app is given as a range: with an
+# equality the planner may walk through all workunits by their primary key instead of the index of waiting ones.
 LOCK_WORKUNITS: Final = Statement(
     """WITH batch AS (
   SELECT id, fpops_est, fpops_bound, min_quorum, target_nresults, canonical_result_id, canonical_credit,
@@ -36,8 +37,8 @@ SELECT array_agg(id) AS id, array_agg(fpops_est) AS fpops_est, array_agg(fpops_b
     "int8 int8 timestamptz",
 )
 
-# Changes workunits that are locked. Those of them with a result in progress that was sent before the end of their wait
-# are looked at again when it is due. What was sent later is not waited for, or nobody could say how long that takes.
+# Changes workunits that are locked. Those with a result in progress that was sent before the end of their wait are
+# examined again when it is due. Later ones are not waited for, because then the wait would have no limit.
 HOLD_WORKUNITS: Final = Statement(
     f"""WITH held AS (
   UPDATE credit_workunit w SET validate_after = r.due_at, validate_fault = ''
@@ -50,7 +51,7 @@ SELECT array_agg(id) AS id FROM held""",
     "int8[] timestamptz",
 )
 
-# Locks nothing, as their workunits are locked. Reads results that were reported as a success and not found wrong.
+# Locks nothing, because their workunits are locked. Reads results that were reported as a success and not found wrong.
 READ_RESULTS: Final = Statement(
     f"""SELECT array_agg(id) AS id, array_agg(workunit_id) AS workunit_id, array_agg(coalesce(host_id, 0)) AS host_id,
        array_agg(coalesce(user_id, 0)) AS user_id, array_agg(coalesce(app_version_id, 0)) AS version_id,
@@ -204,7 +205,7 @@ UPDATE_VERSIONS: Final = Write(
     "id int8[], pfc_n int8[], pfc_avg float8[], expavg float8[], expavg_at timestamptz[], total float8[],"
     " ngranted int8[]",
 )
-# Its arrays are binary parameters: as literals they would be sent, and parsed, as twice as many digits.
+# Its arrays are binary parameters: as literals, twice as many digits would be sent and parsed.
 LOG_PASS: Final = Statement(
     """INSERT INTO credit_loggedpass
        (app_id, at, is_feeder, nworkunits, min_avg_pfc, versions, records, workunits, results)

@@ -1,4 +1,4 @@
-"""A validator's worker: passes until an app's queue is empty, in a limited number of slots, counted for the metrics."""
+"""A validator's worker: runs passes until an app's queue is empty, in a limited number of slots, with metrics."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ from portal.databases.clocks import database_now
 
 log = structlog.get_logger(__name__)
 
-# The first key of advisory locks: "cv"; the second is made of app and slot.
+# The first key of advisory locks: "cv"; the second is built from app and slot.
 _LOCK: Final = 0x6376
 _SLOTS: Final = 64
 
 
 def apps_to_validate(now: dt.datetime) -> list[App]:
-    """The apps that have workunits to validate."""
+    """Return the apps that have workunits to validate."""
     due = Q(validate_after=None) | Q(validate_after__lte=now)
     waits = Workunit.objects.filter(due, app=OuterRef("pk"), need_validate=True)
     return list(App.objects.filter(Exists(waits)))
 
 
 def run_until_idle(app: App, run_secs: float) -> bool:
-    """Passes until nothing waits or the time is over; whether there may be more to do.
+    """Run passes until nothing waits or the time is over; return whether there may be more to do.
 
-    Does nothing if as many validators are at work on the app as may be. One pass is always made.
+    Does nothing if the app's limit of validators is reached. Otherwise at least one pass is run.
     """
     reads_files = needs_files(app)
     limit = settings.VALIDATOR_FILES_BATCH if reads_files else settings.VALIDATOR_BATCH
@@ -72,9 +72,12 @@ def _log(app: App, report: PassReport, secs: float) -> None:
 
 @contextmanager
 def _slot(app: App) -> Iterator[bool]:
-    """Take one of the app's slots for validators; whether one was free. PostgreSQL frees it if this process dies."""
+    """Take one of the app's slots for validators; yield whether one was free.
+
+    PostgreSQL frees it if this process dies.
+    """
     first = app.pk * _SLOTS % 2**31
-    # Of several validators each would ask a slow function about the same workunits.
+    # Several validators would each call a slow function for the same workunits.
     count = 1 if has_slow_function(app) else settings.VALIDATORS_PER_APP
     with connection.cursor() as cursor:
         for slot in range(first, first + count):

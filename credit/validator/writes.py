@@ -31,7 +31,7 @@ _MAX_VERSION_CREDIT: Final = 1e29
 
 
 def send_results(send: Send, result_ids: Column, decided: PassDecisions, now_us: int) -> None:
-    """The verdict, the claim and the grant of each result; None where there is none."""
+    """Send the verdict, the claim and the grant of each result; None if there is none."""
     claims = [_NO_CLAIM if claim is None else _stored(claim) for claim in decided.claims]
     columns = zip(*claims, strict=True) if claims else [()] * len(_CLAIM)
     values = sql.UPDATE_RESULTS.in_order(
@@ -46,7 +46,7 @@ def send_results(send: Send, result_ids: Column, decided: PassDecisions, now_us:
 
 
 def send_workunits(send: Send, result_ids: Column, decided: PassDecisions, now_us: int) -> None:
-    """What became of each workunit, and its canonical result with its credit if it got one now."""
+    """Send the decision on each workunit, and its canonical result with its credit if it got one now."""
     ids, places, credits = zip(*decided.workunits, strict=True) if decided.workunits else ((), (), ())
     canonical = [None if place is None else int(result_ids[place]) for place in places]
     values = sql.UPDATE_WORKUNITS.in_order(id=ids, canonical_id=canonical, credit=credits, now=now_us)
@@ -95,7 +95,7 @@ def send_accounts(
     now: float,
     rules: Rules,
 ) -> None:
-    """Adds the credit due to each result's owner, in order. ``sent_at`` in seconds; owners of 0 are nobody."""
+    """Add the credit due to each result's owner, in order. ``sent_at`` in seconds; owner 0 is nobody."""
     real = owners != 0
     owners, due, sent_at = owners[real], due[real], sent_at[real]
     places = np.searchsorted(accounts.id, owners)
@@ -120,7 +120,7 @@ def send_accounts(
 def _updated_average(
     average: float, at_us: int, now: float, first: float, rest: float, since: float, rules: Rules, add: Any
 ) -> tuple[float, int]:
-    """A recent average and its time after several grants at once: all after the first are added in one."""
+    """Return a recent average and its time after several grants at once: all after the first are added together."""
     updated_at = None if at_us == NO_TIME else at_us / 1e6
     average, then = add(float(average), updated_at, now, first, since, rules)
     if rest > 0:
@@ -136,7 +136,7 @@ class Grants(NamedTuple):
 
 
 def granted_by_version(version_ids: Column, due: Column) -> dict[int, Grants]:
-    """The grants of each version. Volunteers' own programs, which have the id 0, are left out."""
+    """Sum the grants of each version. Volunteers' own programs, which have the id 0, are left out."""
     ids, places, counts = np.unique(version_ids, return_inverse=True, return_counts=True)
     sums = np.bincount(places, due, len(ids))
     return {
@@ -149,9 +149,9 @@ def granted_by_version(version_ids: Column, due: Column) -> dict[int, Grants]:
 def update_versions(
     app: AppFacts, versions: Mapping[int, VersionFacts], granted: Mapping[int, Grants], now: float
 ) -> None:
-    """Adds a pass's samples and grants to the versions as they are now, under a lock of their rows, in order.
+    """Add a pass's samples and grants to the current state of the versions, under a lock of their rows, in order.
 
-    ``granted``: of `granted_by_version`. By the deployed rules a version's recent average is of claims; its total is
+    ``granted``: from `granted_by_version`. By the deployed rules a version's recent average is of claims; its total is
     always of grants.
     """
     rules = app.rules

@@ -249,7 +249,7 @@ def _copy(output: Output, path: Path) -> None:
             for part in source.chunks():
                 copy.write(part)
     except FileNotFoundError as error:
-        raise UnfitOutputError(f"{output.path} is not in store") from error
+        raise UnfitOutputError(f"{output.path} is missing from the storage") from error
 
 
 def _data_dir(script: Script) -> Path | None:

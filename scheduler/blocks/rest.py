@@ -1,4 +1,4 @@
-"""The REST API of blocks: which computers and volunteers get no new jobs, and why (docs/how-to/operate.md)."""
+"""REST API of blocks: which computers and volunteers get no new jobs, and why (docs/how-to/operate.md)."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class BlockResult(serializers.Serializer[Any]):
     id = serializers.IntegerField()
     host = serializers.IntegerField(allow_null=True)
     user = serializers.IntegerField(allow_null=True)
-    reason = serializers.CharField(help_text="What the owner reads.")
+    reason = serializers.CharField(help_text="The reason, shown to the owner.")
     created_at = serializers.DateTimeField()
 
 
 class NewBlock(serializers.Serializer[Any]):
-    """Whom to block: a computer or a volunteer."""
+    """The computer or volunteer to block."""
 
     host = serializers.IntegerField(min_value=1, max_value=MAX_ID, required=False, help_text="A computer's id.")
     user = serializers.IntegerField(min_value=1, max_value=MAX_ID, required=False, help_text="Or a volunteer's.")
@@ -36,7 +36,7 @@ class NewBlock(serializers.Serializer[Any]):
 
 
 class BlocksView(OperatorView):
-    """Blocks: list them, or make one."""
+    """List blocks, or create one."""
 
     scope = ApiToken.Scope.PROJECT
     query_class = ListQuery
@@ -49,7 +49,7 @@ class BlocksView(OperatorView):
 
     @extend_schema(operation_id="blocks_create", request=NewBlock, responses={200: BlockResult, 201: BlockResult})
     def post(self, request: Request) -> Response:
-        """Block a computer or a volunteer: 201, or 200 if it had a block, which gets this reason. Safe to repeat."""
+        """Block a computer or a volunteer: 201, or 200 if there was a block, which gets this reason. Safe to repeat."""
         self.need("scheduler.add_workblock", "scheduler.change_workblock")
         self.no_query()
         given = self.body(NewBlock)

@@ -1,7 +1,7 @@
 """The facts for the rules of sending: apps, their versions, plan classes, jobs and the requesting computer.
 
-Speeds are in FLOPS, sizes in bytes, times in seconds. What is made for every request is a msgspec Struct, as it takes
-ten times as long to make a dataclass with many fields.
+Speeds are in FLOPS, sizes in bytes, times in seconds. What is created for every request is a msgspec Struct: a
+dataclass with many fields takes ten times as long.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ from scheduler.engine.request import CPU, ClientVersion, Gpu
 
 
 class RecordKey(NamedTuple):
-    """Which record of a host: of a version, or (``version_id`` 0) of an app on the host's own programs of a type."""
+    """The key of a host's record: for a version, or (``version_id`` 0) for an app with the host's own programs of a
+    type.
+    """
 
     app_id: int
     version_id: int
@@ -29,9 +31,9 @@ class RecordKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AppFacts:
-    """An app. ``typical_fpops``: of a job that waits now, None if none does; ``is_non_cpu_intensive``: a computer has
-    one job of it at a time, beside all others. Its own limits of jobs (at once for each processor and each GPU, and in
-    one reply) are None where only the site's count. ``keywords``: what its jobs are about, and what that is part of.
+    """An app. ``typical_fpops``: of a waiting job, None if there is none; ``is_non_cpu_intensive``: a computer has one
+    job of it at a time, alongside all others. Its own limits of jobs (at once for each processor and each GPU, and in
+    one reply) are None if only the site's count. ``keywords``: the subjects of its jobs, and what those are part of.
     """
 
     id: int
@@ -50,10 +52,10 @@ class AppFacts:
     max_extended_secs: int | None = None
     typical_fpops: float | None = None
     keywords: frozenset[int] = frozenset()
-    # Places of the jobs of the highest priority that wait: first and last
+    # Queue positions of the waiting jobs of the highest priority: first and last
     first_place: int = 0
     last_place: int = 0
-    # -priority of the most and of the least urgent job that waits, None if none does
+    # -priority of the most and of the least urgent waiting job, None if there is none
     first_rank: int | None = None
     last_rank: int | None = None
     # Which computers may confirm one another's results
@@ -63,7 +65,7 @@ class AppFacts:
     reliable_turnaround_secs: float | None = None
     # The speeds at which its size classes after the first begin (`choice.sizes`)
     size_limits: tuple[float, ...] = ()
-    # Whose computers alone get its jobs; None: all
+    # The users whose computers alone get its jobs; None: all
     testers: frozenset[int] | None = None
 
     @property
@@ -87,13 +89,13 @@ class PlanClassRules:
     needs_opencl: bool = False
     avg_ncpus: float = 1.0
     gpu_usage: float = 0.0
-    # Whether programs are told their threads (--nthreads)
+    # Whether programs are told their number of threads (--nthreads)
     nthreads_cmdline: bool = False
-    # On the speed that is assumed of a version until it was measured
+    # Factor on a version's assumed speed until it is measured
     projected_flops_scale: float = 1.0
     # `containers.DOCKER`, `containers.WSL`
     needs_containers: frozenset[str] = frozenset()
-    # The least and the most; numbers as plan_class_spec.xml has them, 0: any
+    # Minimum and maximum; numbers as in plan_class_spec.xml, 0: any
     min_client: int = 0
     max_client: int = 0
     max_driver: int = 0
@@ -105,7 +107,7 @@ class PlanClassRules:
     min_gpu_flops: float = 0.0
     max_gpu_flops: float = 0.0
     needs_doubles: bool = False
-    # GPU memory that a job keeps, and the part of its FLOPs that the CPU computes; 0: not told
+    # GPU memory that a job keeps, and the share of its FLOPs that the CPU computes; 0: unknown
     gpu_ram_used_bytes: int = 0
     cpu_share: float = 0.0
     # For the texts of `Computer.texts`; empty: any
@@ -126,7 +128,7 @@ class PlanClassRules:
 class Version:
     """A released version of an app: the fields that matter for sending.
 
-    ``testers``: the ids of the people whose computers alone get it, while it is tested (beta); None: all get it.
+    ``testers``: the ids of the only users whose computers get it while it is tested (beta); None: all get it.
     """
 
     id: int
@@ -139,7 +141,7 @@ class Version:
     gpu_usage: float
     min_gpu_ram_bytes: int = 0
     is_deprecated: bool = False
-    # Of BOINC, as a client's number (`client_versions.number_of`); 0: any
+    # BOINC versions, as a client's number (`client_versions.number_of`); 0: any
     min_client: int = 0
     max_client: int = 0
     pfc: Average = field(default_factory=Average)
@@ -148,15 +150,15 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class Computer:
-    """The computer that asks. ``ncpus``: the processors that BOINC may use. ``availability``: the part of the time in
-    which it computes, on CPUs and on GPUs.
+    """The computer that sent the request.
 
-    ``max_threads``: the most processors that a job may use, by the volunteer's preferences for the project;
-    ``is_limited``: these leave out some processors.
-    ``containers``: those that BOINC can use there (`containers.usable`). ``platform``: the primary one. ``client``: the
-    version of BOINC (8.2.4: 80204). ``virtualbox``: its version as the client tells it; ``allows_vms``: no virtual
-    machine has failed there for want of the processor's help. ``texts``: of the system's version, and of the
-    processor's vendor and model. ``os_number``, ``libc_number``: as `choice.system_versions` has them.
+    ``ncpus``: the processors that BOINC may use. ``availability``: the share of the time in which it computes, on CPUs
+    and on GPUs. ``max_threads``: the most processors that a job may use, by the volunteer's preferences for the
+    project; ``is_limited``: these leave out some processors. ``containers``: those that BOINC can use there
+    (`containers.usable`). ``platform``: the primary one. ``client``: the version of BOINC (8.2.4: 80204).
+    ``virtualbox``: its version as reported by the client; ``allows_vms``: no virtual machine has failed there because
+    the processor cannot accelerate it. ``texts``: of the system's version, and of the processor's vendor and model.
+    ``os_number``, ``libc_number``: as in `choice.system_versions`.
     """
 
     ncpus: int
@@ -186,7 +188,7 @@ class Computer:
         return gpu.count if gpu else 0
 
     def hr_class(self, redundancy: Redundancy) -> int:
-        """Its class: the computers that may confirm its results (`hr_classes.class_of`); 0: it has none."""
+        """Return its class: the computers that may confirm its results (`hr_classes.class_of`); 0 if it has none."""
         _, vendor, model = self.texts
         return class_of(redundancy, self.os_name, vendor, model, self.features)
 
@@ -196,7 +198,7 @@ class Computer:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """The processors that a job is given, and their peak FLOPS; where a GPU's is not known, what is assumed of it."""
+    """The processors that a job is given, and their peak FLOPS; for a GPU with an unknown peak, an assumed one."""
 
     ncpus: float
     gpus: float
@@ -220,7 +222,7 @@ class Choice:
 
     @property
     def instances(self) -> float:
-        """How many instances of its processor type a job occupies."""
+        """Return how many instances of its processor type a job occupies."""
         return self.usage.gpus if self.processor_type != CPU else self.usage.ncpus
 
 
@@ -255,20 +257,19 @@ class Job(msgspec.Struct, frozen=True):
 
     @property
     def requirement(self) -> Requirement:
-        """Which versions it may run on."""
+        """Return which versions it may run on."""
         return Requirement(self.version_num, self.version_id)
 
 
 class JobQuery(msgspec.Struct):
-    """Which jobs of an app are looked for: at most this many, and only those that can suit.
+    """A search for jobs of an app: at most this many, and only those that can suit.
 
-    ``flops``: of the fastest version, times the availability. ``rank`` (-priority) and ``begin``: at which place in
-    the queue to begin. ``ties``: of who asks (`engine.choice.ties`); ``avoids_ties``: only workunits of whose copies
-    nobody with such a tie has one; ``is_strict``: even if there are no others, for a delay bound after they got it.
-    ``lanes``: those for this computer in which jobs wait (`engine.lanes`). ``sizes``: the lanes of size classes, if the
-    app has any, in the order in which the computer gets their jobs.
-    ``held_files``: what the computer has kept of earlier jobs. Ready jobs that need some of it go first; SQL does not
-    look at it.
+    ``flops``: of the fastest version, times the availability. ``rank`` (-priority) and ``begin``: the position in the
+    queue at which to begin. ``ties``: of the requester (`engine.choice.ties`); ``avoids_ties``: exclude workunits if a
+    holder of another copy has such a tie; ``is_strict``: even if there are no others, for a delay bound after they got
+    it. ``lanes``: those for this computer with waiting jobs (`engine.lanes`). ``sizes``: the lanes of size classes, if
+    the app has any, in the order in which the computer gets their jobs. ``held_files``: what the computer has kept of
+    earlier jobs. Ready jobs that need some of it go first; SQL ignores it.
     """
 
     app_id: int
@@ -292,7 +293,7 @@ class JobQuery(msgspec.Struct):
         return bool(self.lanes or self.sizes)
 
     def with_ties(self) -> JobQuery:
-        """The same query for any copies, whoever has others."""
+        """Return the same query for any copies, whoever has others."""
         return msgspec.structs.replace(self, avoids_ties=False)
 
 

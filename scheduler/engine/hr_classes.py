@@ -1,7 +1,7 @@
 """Classes of computers whose programs round alike: for apps whose results are compared only within one. Pure.
 
-Coarse: the operating system and the kind of processor. Fine: also who made it, and the widest vector instructions that
-it has, which are what libraries choose their code by. A computer whose client names neither has no class.
+Coarse: the operating system and the kind of processor. Fine: also its maker, and the widest vector instructions that it
+has, by which libraries choose their code. A computer whose client reports neither has no class.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _FEATURES: Final = ((4, "avx512f"), (3, "avx2"), (2, "avx"), (1, "sse2"), (5, "s
 
 
 def class_of(redundancy: str, os_name: str, p_vendor: str, p_model: str, p_features: frozenset[str]) -> int:
-    """The number of the computer's class: system × 1000 + processor × 10 + vectors; 0: it has none."""
+    """Return the number of the computer's class: system × 1000 + processor × 10 + vectors; 0 if it has none."""
     if redundancy == Redundancy.OFF:
         return 0
     system = _system(os_name)
@@ -41,7 +41,7 @@ def class_of(redundancy: str, os_name: str, p_vendor: str, p_model: str, p_featu
 
 
 def class_name(hr_class: int) -> str:
-    """The class as operators read it, "Linux, Intel, AVX2"; the names are proper ones, and not translated."""
+    """Return the class in words for operators, "Linux, Intel, AVX2"; these are proper names, and not translated."""
     parts = _SYSTEMS[hr_class // 1000], _PROCESSORS[hr_class // 10 % 100], _VECTORS[hr_class % 10]
     return ", ".join(part for part in parts if part)
 

@@ -1,8 +1,8 @@
-"""Lanes: queues of their own within an app's queue, for jobs that only certain computers may have. Pure.
+"""Lanes: separate queues within an app's queue, for jobs that only certain computers may have. Pure.
 
-What nobody but these may have must not lie where all others look: a hundred such jobs at the head of the queue, whose
-computers never ask, would hide the rest from everybody. So each has a lane, a number that says who may have its jobs.
-A computer looks at the lanes that are for it, and at lane 0, which is for all.
+Jobs for a few must not lie where all others search: a hundred such jobs at the head of the queue, whose computers never
+ask, would hide the rest from everybody. So each has a lane, a number that says who may have its jobs. A computer
+searches the lanes that are for it, and lane 0, which is for all.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ _KIND_SHIFT: Final = 60
 _CLASS_SHIFT: Final = 34
 _IS_VERSION: Final = 1 << 33
 FIRST_TARGETED: Final = 1 << _KIND_SHIFT
-"""The least number of a lane that is for one computer, person or team."""
+"""The lowest number of a lane that is for one computer, person or team."""
 FIRST_OF_TEAMS: Final = 3 << _KIND_SHIFT
-"""The least number of a lane that is for a team."""
+"""The lowest number of a lane that is for a team."""
 FIRST_OF_SIZES: Final = 1 << 59
 """The number of the lane of the smallest size class (`engine.choice.sizes`)."""
 RELIABLE: Final = 1 << 58
 """The lane of replacements that go to reliable computers first (`engine.choice.reliable`)."""
 MAX_SHARED_LANES: Final = 5_000
-"""Lanes of classes and versions in which jobs wait: no more of an app are looked at."""
+"""The most lanes of classes and versions with waiting jobs that are read for an app."""
 MAX_TARGETED_LANES: Final = 1_000
-"""Lanes of targets that are listed; with more, every computer looks into its own."""
+"""The most lanes of targets that are listed; if there are more, every computer searches its own."""
 
 
 class LaneKind(IntEnum):
-    """Whom a lane is for: those of a class or with a version, or one target."""
+    """Whom a lane is for: computers of a class or with a version, or one target."""
 
     SHARED = 0
     COMPUTER = 1
@@ -39,7 +39,9 @@ class LaneKind(IntEnum):
 
 
 class Requirement(NamedTuple):
-    """Which versions a job may run on: that of an id (of all its workunit's results), or those of a number; 0: any."""
+    """Which versions a job may run on: the one with this id (for all its workunit's results), or those of a number; 0:
+    any.
+    """
 
     version_num: int = 0
     version_id: int = 0
@@ -50,7 +52,7 @@ ANY_VERSION: Final = Requirement()
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """Whom a job is for. The target's number, or a class of computers (`engine.hr_classes`) and a version; 0: any.
+    """Whom a job is for: the target's number, or a class of computers (`engine.hr_classes`) and a version; 0: any.
 
     ``is_reliable``: a replacement, which any computer may have, but reliable ones get first. ``size_class``: any
     computer may have it, but those of this speed class get it first; None: for all alike.
@@ -65,7 +67,7 @@ class Lane:
 
     @property
     def number(self) -> int:
-        """The lane's number: 0 is for all."""
+        """Return the lane's number: 0 is for all."""
         if self.kind != LaneKind.SHARED:
             return self.kind << _KIND_SHIFT | self.target_id
         if self.is_reliable:
@@ -77,7 +79,7 @@ class Lane:
 
     @classmethod
     def of(cls, number: int) -> Lane:
-        """The lane that has this number."""
+        """Return the lane with this number."""
         kind = LaneKind(number >> _KIND_SHIFT)
         if kind != LaneKind.SHARED:
             return cls(kind, number & (FIRST_TARGETED - 1))
@@ -91,14 +93,14 @@ class Lane:
 
 
 def is_for_one_person(lane: int, min_quorum: int) -> bool:
-    """Whether one person alone can have a workunit's results and one is enough: they get it again if it fails, and
+    """Whether only one person can have a workunit's results, and one is enough: they get it again if it fails, and
     nobody confirms it.
     """
     return min_quorum == 1 and FIRST_TARGETED <= lane < FIRST_OF_TEAMS
 
 
 def free_lane(lane: int, version_num: int, size_class: int | None) -> int:
-    """The lane of a workunit that is not bound, or no longer bound, to a class or version: that of its target, of the
+    """Return the lane of a workunit that is not, or no longer, bound to a class or version: that of its target, of the
     version that it asks for, or of its size.
     """
     return lane if lane >= FIRST_TARGETED else Lane(requirement=Requirement(version_num), size_class=size_class).number
@@ -110,7 +112,7 @@ def is_of_size(lane: int) -> bool:
 
 
 class Binding(NamedTuple):
-    """What all results of a workunit have in common from its first sending on, and the lane that follows."""
+    """What all results of a workunit have in common once the first was sent, and the lane that follows from it."""
 
     hr_class: int
     version_id: int
@@ -127,9 +129,11 @@ def bind(lane: int, version_num: int, hr_class: int, version_id: int) -> Binding
 
 @dataclass(slots=True)
 class LaneIndex:
-    """The lanes of an app in which jobs wait. ``shared``: by class, 0 for those without. ``targeted`` None: too many to
-    be listed. ``has_replacements``: for reliable computers; ``is_for_all_now``: they have waited for these long enough.
-    ``sizes``: the usual FLOPs of the jobs that wait in each lane of a size class.
+    """The lanes of an app with waiting jobs.
+
+    ``shared``: by class, 0 for those without. ``targeted`` None: too many to list. ``has_replacements``: for reliable
+    computers; ``is_for_all_now``: they have waited for these long enough. ``sizes``: the usual FLOPs of the jobs that
+    wait in each lane of a size class.
     """
 
     shared: dict[int, list[Lane]] = field(default_factory=dict)
@@ -153,18 +157,18 @@ class LaneIndex:
         return index
 
     def of_target(self, targets: Mapping[LaneKind, int]) -> list[int]:
-        """The lanes of the computer itself, its owner and their team in which jobs wait, or may wait."""
+        """Return the lanes of the computer itself, its owner and their team in which jobs wait, or may wait."""
         numbers = [Lane(kind, id_).number for kind, id_ in targets.items() if id_]
         return numbers if self.targeted is None else [number for number in numbers if number in self.targeted]
 
     def of_class(self, hr_class: int | None) -> list[Lane]:
-        """The lanes of a class, and of those without any; None: of all, as classes do not matter."""
+        """Return the lanes of a class, and of those without any; None: all lanes, because classes do not matter."""
         if hr_class is None:
             return [lane for lanes in self.shared.values() for lane in lanes]
         return [lane for key in dict.fromkeys((0, hr_class)) for lane in self.shared.get(key, ())]
 
     def of_replacements(self, *, is_reliable: bool) -> list[int]:
-        """The lane of replacements, for a computer that is reliable or not."""
+        """Return the lane of replacements, for a computer that is reliable or not."""
         return [RELIABLE] if self.has_replacements and (is_reliable or self.is_for_all_now) else []
 
 

@@ -1,4 +1,4 @@
-"""The project server's limits on its input, besides those that the tables check. Pure."""
+"""The project server's limits on its input, in addition to those of the tables. Pure."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import Final
 from portal.languages.messages import Message
 
 MAX_FILE_NBYTES: Final = 1 << 40
-"""One file, in or out: 1 TiB."""
+"""The size of one file, in or out: 1 TiB."""
 MAX_FILES_PER_JOB: Final = 100
-"""Input files of a workunit, and output files."""
+"""The number of a workunit's input files, and of its output files."""
 MAX_JOBS_PER_SUBMISSION: Final = 100_000
 MAX_NAME_CHARS: Final = 200
-"""The name of a stored file."""
+"""The length of a stored file's name."""
 MAX_JOB_NAME_CHARS: Final = 191
 MAX_UPLOAD_NAME_CHARS: Final = MAX_JOB_NAME_CHARS + len("_99_r00000000_99")
-"""Of a job, with the number of its result, the mark of a restore, and the number of the file."""
+"""The length of a job's name, with the number of its result, the mark of a restore, and the number of the file."""
 MAX_FORMER_NAME_CHARS: Final = 254
-"""Of a job or an output file of BOINC's own server."""
+"""The length of the name of a job or an output file of BOINC's own server."""
 _JOB_NAME: Final = re.compile(r"[A-Za-z0-9_.#@][A-Za-z0-9_.#@-]*")
 _MADE_UP: Final = re.compile(
     r"(?:image_.+_[0-9a-f]{32}_[fx]|.+_[0-9]+_in(?:_[0-9]+)?_[0-9a-f]{32}|remote_[0-9a-f]{32})(?:\.gz)?"
@@ -28,27 +28,30 @@ _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 
 def is_name(text: str, max_chars: int = MAX_NAME_CHARS) -> bool:
-    """Whether files, apps and the like may be called so: it goes into paths, addresses and XML as it is."""
+    """Whether files, apps and the like may have this name: it goes into paths, addresses and XML unescaped."""
     return len(text) <= max_chars and _NAME.fullmatch(text) is not None and ".." not in text
 
 
 def is_job_name(text: str, max_chars: int = MAX_NAME_CHARS) -> bool:
-    """Whether jobs, and the files of those who submit them, may be called so: also as programs for BOINC's server do.
+    """Whether jobs, and the files of their submitters, may have this name; it must also accept names from programs for
+    BOINC's server.
 
-    Paths and XML have it as it is; addresses have it quoted.
+    Paths and XML have it unescaped; addresses have it quoted.
     """
     return len(text) <= max_chars and _JOB_NAME.fullmatch(text) is not None and text != "." and ".." not in text
 
 
 def is_made_up(name: str) -> bool:
-    """Whether the site itself names files of batches, container images and other servers so: nobody else may."""
+    """Whether the site itself uses such names, for files of batches, container images and other servers: nobody else
+    may.
+    """
     return _MADE_UP.fullmatch(name) is not None
 
 
 def job_of_output(name: str) -> str | None:
-    """The name of the job that a file with this name would look like an output of; None: it looks like no output.
+    """Return the job whose output a file with this name would resemble; None if it resembles no output.
 
-    Clients know the files of a project by their names alone: they would upload a file that they downloaded under an
+    Clients identify the files of a project by their names alone: they would upload a file that they downloaded under an
     output's name instead of the output.
     """
     match = _OUTPUT.fullmatch(name)
@@ -56,15 +59,15 @@ def job_of_output(name: str) -> str | None:
 
 
 def is_open_name(text: str) -> bool:
-    """Whether a program may call a file so: a path in its folder."""
+    """Whether a program may use this name for a file: a path in its folder."""
     return len(text) <= MAX_NAME_CHARS and all(map(is_job_name, text.split("/")))
 
 
 def name_rule(max_chars: int = MAX_NAME_CHARS) -> Message:
-    """What `is_name` asks for, in words that follow "a name of"."""
+    """Return what `is_name` requires, in words that follow "a name of"."""
     return Message("name_rule", number=max_chars)
 
 
 def job_name_rule(max_chars: int = MAX_NAME_CHARS) -> Message:
-    """What `is_job_name` asks for, in words that follow "a name of"."""
+    """Return what `is_job_name` requires, in words that follow "a name of"."""
     return Message("job_name_rule", number=max_chars)

@@ -1,7 +1,7 @@
-"""What a volunteer prefers for this project, at all places or at one of them. Pure.
+"""A volunteer's preferences for this project, at all places or at one of them. Pure.
 
-The elements are those of BOINC's servers, so that programs find them where they look for them: in <project_specific>,
-which clients hand on to them (init_data.xml).
+The elements are those of BOINC's servers, so that programs find them where they expect them: in <project_specific>,
+which clients pass on to them (init_data.xml).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MAX_SHARE: Final = 1_000_000
 MAX_APPS: Final = 500
 TYPES: Final = (CPU, *GPU_TYPES)
 VENUES: Final = ("", "home", "work", "school")
-"""The place of all computers whose own has nothing saved, and those that may differ."""
+"""The default place, for computers whose own has nothing saved, and the places that may differ."""
 REFUSING_TAGS: Final = {
     CPU: "no_cpu",
     "NVIDIA": "no_cuda",
@@ -31,11 +31,12 @@ REFUSING_TAGS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class ProjectPreferences:
-    """``apps``: those that are chosen; none means all. ``other_apps``: also others, when the chosen ones have no jobs.
+    """A volunteer's preferences for this project. None: unlimited, or no limit set here.
 
+    ``apps``: the chosen ones; none means all. ``other_apps``: also others, when the chosen ones have no jobs.
     ``max_jobs``: at once on a computer; ``max_cpus``: the processors that count for this project; ``max_threads``: of
-    one job. ``tests``: versions that are tested, too, if the volunteer agreed to test. ``resource_share``: for
-    computers without an account manager, which has its own. None: no limit, or none of ours.
+    one job. ``tests``: include versions under test, if the volunteer agreed to test. ``resource_share``: for computers
+    without an account manager, which has its own.
     """
 
     apps: tuple[int, ...] = ()
@@ -54,7 +55,7 @@ class ProjectPreferences:
         return self.other_apps or self.wants_app(app_id)
 
     def stored(self) -> dict[str, Any]:
-        """The preferences as JSON: only what differs from nothing chosen."""
+        """Return the preferences as JSON, without defaults."""
         values = {field.name: (getattr(self, field.name), field.default) for field in fields(self)}
         return {
             name: list(value) if isinstance(value, tuple) else value
@@ -77,7 +78,7 @@ def bounded(
     refused_types: Iterable[str] = (),
     resource_share: float | None = None,
 ) -> ProjectPreferences:
-    """Preferences from elsewhere within the limits; a limit of 0 or less is none."""
+    """Build preferences from elsewhere, within the limits; a limit of 0 or less means none."""
     refused = set(refused_types)
     return ProjectPreferences(
         apps=tuple(sorted(set(apps))[:MAX_APPS]),
@@ -100,12 +101,12 @@ def _limit(number: float | None, most: int) -> int | None:
 
 
 def from_stored(stored: Mapping[str, Any]) -> ProjectPreferences:
-    """What `ProjectPreferences.stored` made."""
+    """Parse the result of `ProjectPreferences.stored`."""
     return bounded(**stored)
 
 
 def elements(preferences: ProjectPreferences) -> str:
-    """The content of <project_preferences>, an element on each line, as clients read it."""
+    """Return the content of <project_preferences>, an element on each line, as clients read it."""
     share = preferences.resource_share
     refused = [f"<{REFUSING_TAGS[type_]}>1</{REFUSING_TAGS[type_]}>" for type_ in preferences.refused_types]
     limits = {

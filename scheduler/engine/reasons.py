@@ -9,13 +9,13 @@ from typing import Final
 
 
 class Reason(StrEnum):
-    """Most telling first: the sentences of a reply are in this order."""
+    """The reasons, most informative first: the sentences of a reply are in this order."""
 
     NOT_WANTED = "the client asked for no new tasks"
     TOO_SOON = "this computer asked for tasks only a few seconds ago; BOINC will ask again automatically"
     BLOCKED = "the operators of this project send this computer no new tasks"
     CLIENT_TOO_OLD = "BOINC on this computer is too old for this project"
-    CLIENT_TOO_NEW = "BOINC on this computer is newer than this project can use so far"
+    CLIENT_TOO_NEW = "BOINC on this computer is newer than this project supports so far"
     REFUSED_TYPE = "your preferences do not allow this project to use the requested processors"
     PAUSED = "the applications for this kind of computer are paused at the moment"
     NO_APP = "this project has no application for this kind of computer"
@@ -62,17 +62,17 @@ OF_PLAN_CLASSES: Final = frozenset(
         *(Reason.VIRTUALBOX, Reason.VIRTUALBOX_UNUSABLE, Reason.VIRTUALBOX_VERSION, Reason.ACCELERATION),
     }
 )
-"""What versions lack on a computer."""
+"""What versions may lack on a computer."""
 MIB: Final = 2**20
 GIB: Final = 2**30
 
 
 def sentence(reason: Reason, missing_nbytes: float = 0.0, usable_nbytes: float = 0.0) -> str:
-    """The sentence, with how much memory or disk space the smallest of the jobs lacks, and how much there is."""
+    """Return the sentence, with how much memory or disk space the smallest of the jobs lacks, and how much there is."""
     text = str(reason).format(missing=_amount(missing_nbytes, ceil), usable=_amount(usable_nbytes, floor))
     return f"{text[0].upper()}{text[1:]}"
 
 
 def _amount(nbytes: float, rounded: Callable[[float], int]) -> str:
-    """In the units of BOINC's Manager."""
+    """Format an amount in the units of BOINC's Manager."""
     return f"{rounded(10 * nbytes / GIB) / 10:g} GB" if nbytes >= GIB else f"{rounded(nbytes / MIB)} MB"

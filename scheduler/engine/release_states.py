@@ -1,4 +1,4 @@
-"""The states of a version of an app, from its draft on, and what may be done in each. Pure."""
+"""The states of an app's version, from draft on, and the actions allowed in each. Pure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class ReleaseState(IntEnum):
 
 
 class ReleaseAction(IntEnum):
-    """What is done with a version."""
+    """An action on a version."""
 
     TEST = 1
     RELEASE = 2
@@ -39,7 +39,7 @@ TRANSITIONS: Final = {
 
 
 class NotPossible(MessageError):
-    """An action that a state does not allow."""
+    """An action that the state does not allow."""
 
 
 _NOT_POSSIBLE: Final = {
@@ -56,29 +56,29 @@ STATE_CODES: Final = {
 
 
 def after(state: ReleaseState, action: ReleaseAction) -> ReleaseState:
-    """The state that follows; NotPossible if there is none."""
+    """Return the next state; raises NotPossible if there is none."""
     if (state, action) not in TRANSITIONS:
         raise NotPossible(Message(_NOT_POSSIBLE[action], state=Message(STATE_CODES[state])))
     return TRANSITIONS[state, action]
 
 
 def allowed(state: ReleaseState) -> list[ReleaseAction]:
-    """What may be done in this state."""
+    """Return the actions allowed in this state."""
     return [action for action in ReleaseAction if (state, action) in TRANSITIONS]
 
 
 def stored_state(*, is_withdrawn: bool, is_tested: bool) -> ReleaseState:
-    """The state of a stored version: a withdrawn one is sent to nobody, whether it was tested or not."""
+    """Return the state of a stored version: a withdrawn one is sent to nobody, whether under test or not."""
     if is_withdrawn:
         return ReleaseState.WITHDRAWN
     return ReleaseState.BETA if is_tested else ReleaseState.RELEASED
 
 
 def version_before(version: Version, others: Iterable[Version]) -> Version | None:
-    """The newest older one of the same app, platform and plan class: what a roll-back goes back to.
+    """Return the newest older version of the same app, platform and plan class, which a roll-back returns to.
 
-    Of those that are sent to all, as one that was withdrawn may have been bad; only where there is none, of those that
-    were withdrawn. Never one that was only tested.
+    Prefers versions that are sent to all, because a withdrawn one may have been bad; takes a withdrawn one only if
+    there is no other. Never one that was only tested.
     """
     older = [
         other

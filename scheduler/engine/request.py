@@ -1,7 +1,7 @@
 """A scheduler request as dataclasses. Pure; scheduler/wire/requests.py reads them from a message.
 
-Times in Unix seconds, durations in seconds, sizes in bytes, speeds in FLOPS. Texts are as sent, without surrounding
-white space; absent ones are empty, absent numbers None.
+Times are Unix seconds, durations seconds, sizes bytes, speeds FLOPS. Texts are as sent, without surrounding white
+space; absent ones are empty, absent numbers None.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from portal.wire.hardware import NO_CONTAINERS, Containers
 
 CPU: Final = "CPU"
 GPU_TYPES: Final = ("NVIDIA", "ATI", "intel_gpu", "apple_gpu")
-"""Those that versions can be for, and that records and credit are kept of (``credit.models.ProcessorType``)."""
+"""Types that versions can be for, and that have records and credit (``credit.models.ProcessorType``)."""
 ANONYMOUS: Final = "anonymous"
 
 
 @dataclass(frozen=True, slots=True)
 class WorkRequest:
-    """Work wanted of one processor type: this many seconds, and this many idle instances to be filled.
+    """Work requested for one processor type: this many seconds, and this many idle instances to be filled.
 
     ``delay_secs``: how long until a new job could start.
     """
@@ -36,7 +36,7 @@ class WorkRequest:
 class Gpu:
     """Coprocessors of a type. ``driver``: NVIDIA's number (53504), or AMD's of CAL (10041848 for 1.4.1848), else 0.
 
-    ``capability`` and ``opencl``: major × 100 + minor; ``cuda``: major × 1000 + minor × 10. 0: not told.
+    ``capability`` and ``opencl``: major × 100 + minor; ``cuda``: major × 1000 + minor × 10. 0: not reported.
     """
 
     type: str
@@ -56,7 +56,7 @@ class Gpu:
 class ReportedFile:
     """An output as the client reports it; ``error`` says why it could not be uploaded.
 
-    ``address_key``: the query of its upload's address, which only those know who were given the job.
+    ``address_key``: the query of its upload's address, known only to recipients of the job.
     """
 
     name: str
@@ -87,7 +87,7 @@ class ReportedResult:
 
 @dataclass(frozen=True, slots=True)
 class ClientVersion:
-    """A program that the client has; for the anonymous platform the versions to choose among."""
+    """A program that the client has; on the anonymous platform, one of the versions to choose from."""
 
     app_name: str
     version_num: int
@@ -136,19 +136,19 @@ class HostInfo(msgspec.Struct, frozen=True):
 class SchedulerRequest(msgspec.Struct):
     """A scheduler request.
 
-    ``work_requests``: work wanted by processor type, as the client says; ``is_new_style``: it names types at all, else
-    only ``work_req_secs``. ``other_results``: names of the jobs on the computer that are not reported now; None where
+    ``work_requests``: work requested by processor type, as the client says; ``is_new_style``: it names types at all,
+    else only ``work_req_secs``. ``other_results``: names of the jobs on the computer that are not reported now; None if
     the client does not say, or names too many. ``unread_results``: names of reported ones beyond the limit; ``is_cut``:
     there was more of the message than is read. ``has_unread_trickles``: there were more trickle-up messages than are
-    read, which the client is to forget. ``held_files``: names of files that the client keeps after their jobs.
-    ``refused_types``: processor types that the preferences forbid.
-    ``available_fractions``: of the time, on_frac, active_frac and gpu_active_frac. ``ram_fraction``, ``ncpus_percent``:
-    the most of its memory and processors that BOINC may use. ``preferences_raw``: of the general
-    preferences that were saved at ``preferences_at`` by the account whose address has that hash; empty if too long.
-    ``refused_containers``: "docker" and "wsl", as far as the client may not use them. ``keywords_yes`` and
-    ``keywords_no``: the volunteer's, which the client has from its account manager. ``client_opaque``: the beginning
-    of a note for projects, which BOINC's own server does not use either. ``address``: where the request came from, as
-    the server knows it; empty: not known. ``named_deadlines``: those that the client names, by names of its jobs.
+    read; the client must discard the others. ``held_files``: names of files that the client keeps after their jobs.
+    ``refused_types``: processor types that the preferences forbid. ``available_fractions``: of the time, on_frac,
+    active_frac and gpu_active_frac. ``ram_fraction``, ``ncpus_percent``: the most of its memory and processors that
+    BOINC may use. ``preferences_raw``: the general preferences that were saved at ``preferences_at`` by the account
+    whose address has that hash; empty if too long. ``refused_containers``: "docker" and "wsl", if the client may not
+    use them. ``keywords_yes`` and ``keywords_no``: the volunteer's, which the client has from its account manager.
+    ``client_opaque``: the beginning of a note for projects, which BOINC's own server does not use either. ``address``:
+    where the request came from, as the server knows it; empty if unknown. ``named_deadlines``: those that the client
+    reports, by names of its jobs.
     """
 
     authenticator: str = ""
@@ -196,26 +196,28 @@ class SchedulerRequest(msgspec.Struct):
 
     @property
     def usable_ncpus(self) -> int:
-        """The processors that BOINC may use by the volunteer's preferences: at least one, as for the client."""
+        """Return the processors that BOINC may use by the volunteer's preferences: at least one, as in the client."""
         return max(1, int(self.host.ncpus * self.ncpus_percent / 100))
 
     @property
     def wants_work(self) -> bool:
-        return any(wanted.secs > 0 or wanted.instances > 0 for wanted in self.work_requests.values())
+        return any(requested.secs > 0 or requested.instances > 0 for requested in self.work_requests.values())
 
     @property
     def asks_for_jobs(self) -> bool:
-        """Whether jobs may be sent: work is wanted, and nothing speaks against it."""
+        """Whether jobs may be sent: work is requested, and nothing forbids it."""
         return self.wants_work and not self.sends_no_work
 
     @property
     def lists_no_task(self) -> bool:
-        """Whether the client says that it has no tasks but those that it reports now."""
+        """Whether the client says that it has no tasks except those that it reports now."""
         return self.other_results is not None and not (self.other_results or self.unread_results or self.is_cut)
 
     @property
     def has_weak_key(self) -> bool:
-        """Weak keys are `<account number>_<digest>`: a computer that has one need not be trusted with the account."""
+        """Whether its key is weak, `<account number>_<digest>`: a computer that has one need not be trusted with the
+        account.
+        """
         return "_" in self.authenticator
 
     @property
@@ -224,5 +226,5 @@ class SchedulerRequest(msgspec.Struct):
 
     @property
     def platforms(self) -> tuple[str, ...]:
-        """The main platform first."""
+        """Return the platforms, the main one first."""
         return (self.platform_name, *self.alt_platforms)

@@ -1,4 +1,4 @@
-"""What becomes of a workunit, by the states of its results: the rules of the transitioner. Pure.
+"""The rules of the transitioner: what becomes of a workunit, by the states of its results. Pure.
 
 docs/reference/states.md lists every state and transition.
 """
@@ -65,9 +65,9 @@ class WorkunitState:
 class Decision:
     """The next steps for a workunit.
 
-    ``changes``: (server state, outcome, validate state) of results by id; ``nnew``: results to be made.
-    ``timed_out``: ids of those that are changed because they were not reported in time. ``freed_lane``: its lane from
-    now on, as it is bound to no class or version any more; None: nothing changes.
+    ``changes``: (server state, outcome, validate state) of results by id; ``nnew``: results to create. ``timed_out``:
+    ids of those that are changed because they were not reported in time. ``freed_lane``: its new lane, if it is no
+    longer bound to a class or version; None: nothing changes.
     """
 
     error_mask: int
@@ -81,7 +81,7 @@ class Decision:
 
 
 def decide(workunit: WorkunitState, results: Sequence[ResultState], now: dt.datetime) -> Decision:
-    """The next step of a workunit. Deciding again after the step changes nothing more."""
+    """Decide the next step of a workunit. Deciding again after the step changes nothing more."""
     decision = Decision(workunit.error_mask, workunit.assimilate_state, workunit.file_delete_state)
     results = [_timed_out(result, now, decision) for result in results]
     if not (workunit.has_canonical or workunit.error_mask):
@@ -111,7 +111,7 @@ def _timed_out(result: ResultState, now: dt.datetime, decision: Decision) -> Res
 
 
 def _wanted(workunit: WorkunitState, results: Sequence[ResultState]) -> int:
-    """How many more results it takes: up to the target and, when a quorum disagrees, one more than there are."""
+    """Return how many more results it needs: up to the target and, when a quorum disagrees, one more than there are."""
     nopen = sum(result.server_state != ServerState.OVER for result in results)
     nsuccesses = _nsuccesses(results)
     ninconclusive = sum(result.validate_state == ValidateState.INCONCLUSIVE for result in results)
@@ -122,12 +122,12 @@ def _wanted(workunit: WorkunitState, results: Sequence[ResultState]) -> int:
 
 
 def _nsuccesses(results: Sequence[ResultState]) -> int:
-    """Those that can still be part of a quorum."""
+    """Count the results that can still be part of a quorum."""
     return sum(result.outcome == Outcome.SUCCESS and result.validate_state in _COUNTING for result in results)
 
 
 def _waits_for_no_other(workunit: WorkunitState, results: Sequence[ResultState], now: dt.datetime) -> bool:
-    """Whether the validator will decide it as it is, as nobody confirmed it in time, or nobody gets such jobs now."""
+    """Whether the validator will decide it as it is: nobody confirmed it in time, or nobody gets such jobs now."""
     return workunit.confirm_until is not None and (workunit.confirm_until <= now or _is_unsendable(results))
 
 
@@ -136,7 +136,7 @@ def _is_unsendable(results: Sequence[ResultState]) -> bool:
 
 
 def _errors(workunit: WorkunitState, results: Sequence[ResultState], nwanted: int) -> WorkunitError:
-    """Why the workunit cannot end well. One that waits to be confirmed ends well without further results."""
+    """Return why the workunit cannot end well. One that waits to be confirmed ends well without further results."""
     mask = WorkunitError(0)
     if sum(result.outcome in _ERRORS for result in results) > workunit.max_error_results:
         mask |= WorkunitError.TOO_MANY_ERROR_RESULTS
@@ -172,7 +172,7 @@ def _withdraw(results: Sequence[ResultState], decision: Decision) -> None:
 
 
 def _check(workunit: WorkunitState, results: Sequence[ResultState], decision: Decision) -> None:
-    """Ask the validator to look at successes, or close them if it never will."""
+    """Ask the validator to check successes, or close them if it never will."""
     unchecked = [result for result in results if result.is_unchecked]
     if decision.error_mask and not workunit.has_canonical:
         for result in results:

@@ -10,4 +10,4 @@ SUPPLIED: Final = (
     _("Halve a number if it is even, else triple it and add one. Which numbers take longest to reach one?"),
     _("Counts the primes of a range, and the twins among them, in a shell script."),
 )
-"""What their ``version.toml`` says of them."""
+"""The descriptions in their ``version.toml``."""

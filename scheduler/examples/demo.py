@@ -1,4 +1,4 @@
-"""What `make run` has a project compute: the example apps, and a few jobs always in the queue."""
+"""The project's work with `make run`: the example apps, and a few jobs always in the queue."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FEWEST_WAITING: Final = 10
 JOBS_PER_BATCH: Final = 10
 _NUMBERS_PER_JOB: Final = 2_000_000
 _FIRST_NUMBER: Final = 10**12
-# A few tens of seconds on a machine of these days.
+# A few tens of seconds on a current machine.
 COLLATZ: Final[dict[str, Any]] = {
     "fpops_est": 5e10,
     "fpops_bound": 5e13,
@@ -28,7 +28,7 @@ COLLATZ: Final[dict[str, Any]] = {
 
 
 def release_examples() -> list[str]:
-    """Release the example apps; the names of versions that are new. Safe to repeat."""
+    """Release the example apps; return the names of new versions. Safe to repeat."""
     made = []
     for folder in sorted(path.parent for path in EXAMPLES.glob("*/version.toml")):
         release = read_release(folder)
@@ -51,6 +51,6 @@ def top_up(now: dt.datetime) -> int:
         {"command_line": f"{_FIRST_NUMBER + (done + number) * _NUMBERS_PER_JOB} {_NUMBERS_PER_JOB}"}
         for number in range(JOBS_PER_BATCH)
     ]
-    # Two workers that run this at the same time ask for the same numbers: they get one batch.
+    # Two workers that run this at the same time request the same numbers: they get one batch.
     batch, is_new = submit(app, COLLATZ, jobs, owner=None, name="Demo jobs", request_id=f"demo-{done}", now=now)
     return batch.nworkunits if is_new else 0

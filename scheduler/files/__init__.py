@@ -1,1 +1,1 @@
-"""The files of the project: program and input files to download, output files that computers upload."""
+"""The files of the project: programs and inputs to download, outputs that computers upload."""

@@ -1,6 +1,6 @@
 """Where clients find the parts of the project server.
 
-All addresses are below the master URL, so that a proxy can tell them apart. `settings.CLIENT_PATHS` declares those that
+All addresses are below the master URL, so that a proxy can route them. `settings.CLIENT_PATHS` declares those that
 clients post to.
 """
 
@@ -16,18 +16,21 @@ def scheduler_url() -> str:
 
 
 def upload_url() -> str:
-    """Clients take an address without "file_upload_handler" in it for a download (BOINC protocol, job description)."""
+    """Return the URL for uploads.
+
+    Clients treat a URL without "file_upload_handler" as a download (BOINC protocol, job description).
+    """
     return _client_url("data_server_reply")
 
 
 def _client_url(root: str) -> str:
-    """The address at which replies have this root element."""
+    """Return the address whose replies have this root element."""
     (path,) = [client_path.path for client_path in settings.CLIENT_PATHS.values() if client_path.root == root]
     return f"{settings.PROJECT_URL}{path.removeprefix('/project/')}"
 
 
 def gui_urls() -> list[tuple[str, str, str]]:
-    """Links that the BOINC Manager shows beside the project: name, purpose, address."""
+    """Return the links that the BOINC Manager shows with the project: name, purpose, address."""
     links = [
         ("Your tasks", "What your computers got, and the credit for it", "tasks/"),
         ("Your preferences", "Which tasks of this project your computers get", "project/preferences/"),
@@ -39,5 +42,5 @@ def gui_urls() -> list[tuple[str, str, str]]:
 
 
 def download_url(name: str) -> str:
-    """The address of a stored file, by its name."""
+    """Return the address of a stored file by its name."""
     return f"{settings.PROJECT_URL}download/{quote(name)}"

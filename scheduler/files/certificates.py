@@ -1,7 +1,7 @@
 """Upload certificates: a client must send one to upload a file, and a key to ask how much of it has arrived.
 
-Nobody but this site reads them, so they are keyed hashes and no signatures: a microsecond each, in the form that
-clients expect of a signature.
+Only this site reads them, so they are keyed hashes instead of signatures: a microsecond each, in the form that clients
+expect of a signature.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from portal.clients.database.settings_cache import cached_setting
 
 
 def upload_certificate(name: str, max_nbytes: int) -> str:
-    """The certificate for a file of this name, of that size at most: a hex line and a dot."""
+    """Return the certificate for a file of this name and at most this size: a hex line and a dot."""
     return f"{_keyed_hash(f'<name>{name}</name><max_nbytes>{max_nbytes}</max_nbytes>')}\n.\n"
 
 
 def size_key(name: str) -> str:
-    """The query string of the address at which a client uploads a file of this name.
+    """Return the query string of the address at which a client uploads a file of this name.
 
-    A client sends no certificate with the question how much has arrived, but asks at the address that it was given.
+    When a client asks how much has arrived, it sends no certificate, but uses the address that it was given.
     """
     return _keyed_hash(f"<get_file_size>{name}</get_file_size>")[:32]
 
@@ -32,7 +32,7 @@ def is_size_key(name: str, key: str) -> bool:
 
 
 def _keyed_hash(text: str) -> str:
-    """BLAKE2b has a key of its own, so it costs a third of an HMAC."""
+    """Hash with BLAKE2b, which has its own key, so it costs a third of an HMAC."""
     return hashlib.blake2b(text.encode(), digest_size=32, key=_key()).hexdigest()
 
 

@@ -1,7 +1,7 @@
-"""Compare what the rows say is in the storage with what is there: each file, its size, its MD5.
+"""Compares the storage with the database's rows: whether each file exists, its size, its MD5.
 
-Reads all files, and changes nothing. It may run beside everything else: a difference counts only if the row still says
-the same after it was found.
+Reads all files, and changes nothing. It may run alongside everything else: a difference counts only if the row is still
+the same afterwards.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Row = TypeVar("Row", StoredFile, Upload, KeptOutput)
 
 
 def differences() -> Iterator[str]:
-    """A sentence for each file that is missing, or is not what its row says."""
+    """Report each file that is missing or differs from its row, in a sentence."""
     yield from _compare("program or input", _stored())
     yield from _compare("upload", _needed())
     yield from _compare("kept output", KeptOutput.objects.all())
@@ -34,7 +34,9 @@ def _stored() -> QuerySet[StoredFile]:
 
 
 def _needed() -> QuerySet[Upload]:
-    """Those of workunits that are done may be deleted, but for the kept ones."""
+    """Select uploads that must exist: all except those of finished workunits, which may be deleted unless they are
+    kept.
+    """
     return Upload.objects.exclude(completed_at=None).filter(
         result__file_delete_state=FileDeleteState.INIT, result__workunit__file_delete_state=FileDeleteState.INIT
     )
@@ -45,9 +47,9 @@ def _size() -> str:
 
 
 def fault(row: StoredFile | Upload | KeptOutput) -> str:
-    """What is wrong with the file of this row; empty if nothing is. All of it is read.
+    """Return what is wrong with the file of this row; empty if nothing is. Reads the whole file.
 
-    StorageError if the object storage cannot be asked: that says nothing about the file.
+    StorageError if the object storage cannot be reached: that says nothing about the file.
     """
     try:
         here = storage.kept_content(row.path)

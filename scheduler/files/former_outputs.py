@@ -1,7 +1,7 @@
-"""Output files that computers were asked for by another server, before its project moved here.
+"""Output files that another server requested from computers before its project moved here.
 
-Their names and certificates are that server's. What it had of a file when the project moved is taken for the whole,
-until the computer sends the file with another content: it had come in part.
+Their names and certificates are that server's. A file that it had when the project moved counts as complete, until the
+computer sends it with other content: then it was only a part.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from scheduler.wire.uploads import FileUpload
 
 
 def find(asked: FileUpload) -> FormerOutput | None:
-    """The one that this file is, if its certificate is right."""
+    """Return the former output for this upload, if its certificate is valid."""
     rows = FormerOutput.objects.select_related("key", "result__workunit")
     former = rows.filter(name=asked.name).first()
     if former is None or (former.key is not None and not _has_signed(former.key.text, asked)):
@@ -24,7 +24,7 @@ def find(asked: FileUpload) -> FormerOutput | None:
 
 
 def _has_signed(key: str, asked: FileUpload) -> bool:
-    """BOINC protocol, keys and signatures."""
+    """Whether the key signed this request (BOINC protocol, keys and signatures)."""
     text = f"<name>{asked.name}</name><max_nbytes>{asked.max_nbytes}</max_nbytes>"
     try:
         return signing.verify(text.encode(), asked.certificate, signing.parse_public_key(key))
@@ -34,7 +34,7 @@ def _has_signed(key: str, asked: FileUpload) -> bool:
 
 @transaction.atomic
 def upload_of(former: FormerOutput, asked: FileUpload) -> Upload | None:
-    """The upload that there has been of it, under our name; one of another content begins again.
+    """Return its earlier upload, under our name; one with other content starts again.
 
     Locks the result, as long as nobody has reported it, then the upload.
     """

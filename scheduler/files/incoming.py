@@ -1,17 +1,17 @@
-"""An output file while it comes: on this server's disk, below ``settings.UPLOADS_DIR``, under its own name.
+"""An output file while it arrives: on this server's disk, below ``settings.UPLOADS_DIR``, under its own name.
 
-Its length says how much has arrived, so a broken upload goes on where it stopped, if it comes to the same server: nginx
-sees to that. At another server a client finds nothing of it, and begins again.
+Its length says how much has arrived, so an interrupted upload continues where it stopped, if it comes to the same
+server: nginx ensures that. At another server a client finds nothing of it, and starts again.
 
-* The writer holds a lock on the file; a second upload of the same name at this server is told to come later. The file
+* The writer holds a lock on the file; a second upload of the same name at this server is told to retry later. The file
   stays locked under its name until its row is complete. If it were moved away, the next upload would lock another file.
-* The row of the upload is written with that lock held, and before anything in the file changes: the file may be the
-  very one that the storage has, by a second name, if a server died after it had stored it.
-* The storage gets the file under a name that is used once, while no transaction is open. A `PendingFile` names it until
-  the upload's row does: in the transaction that checks that the workunit's files are still needed. So of two servers,
-  or of a server and the file deleter, neither touches what the other one stored, and what nobody needs is always known
+* The row of the upload is written with that lock held, and before anything in the file changes: if a server died after
+  it had stored the file, this may be the storage's own file, by a second name.
+* The storage gets the file under a unique name, while no transaction is open. A `PendingFile` names it until the
+  upload's row does: in the transaction that checks that the workunit's files are still needed. So of two servers, or of
+  a server and the file deleter, neither touches what the other stored, and unneeded files are always known
   (`scheduler.files.leftovers`).
-* What computers pack is unpacked before it is stored, so that whoever compares or takes outputs need not know of it.
+* Packed outputs are unpacked before they are stored, so that code that compares or takes outputs need not know of it.
 
 Locks, in this order: the incoming file (never waited for), the rows of the pending file, the workunit, the upload.
 """
@@ -41,17 +41,17 @@ from portal.clients.effects import Call, Value
 from portal.object_storage import storage
 from scheduler.files import sql, uploads
 from scheduler.files.unpacking import UnpackedFile, unpack
-from scheduler.files.uploads import Place, UploadError
+from scheduler.files.uploads import ExpectedOutput, UploadError
 from scheduler.models import PendingFile, Upload
 from scheduler.wire.uploads import REFUSED, TRY_AGAIN, FileUpload
 
 SPARE_NBYTES: Final = 64 * 1024 * 1024
-"""Free space that uploads leave on their disk, and on that of the storage."""
+"""Free space that uploads leave on their own disk and on the storage's."""
 _DAY_SECS: Final = 86_400
 
 
 class _LinkedFile(File):  # type: ignore[type-arg]  # generic in the stubs alone: Django's File[...] fails at run time
-    """A whole file and a second name of it, which the storage may take away: so nothing has to be copied."""
+    """A complete file and a second name of it, which the storage may take over: so nothing has to be copied."""
 
     def __init__(self, file: FileIO, link: Path) -> None:
         super().__init__(file, name=link.name)
@@ -62,12 +62,12 @@ class _LinkedFile(File):  # type: ignore[type-arg]  # generic in the stubs alone
 
 
 class IncomingFile:
-    """The file of one request, locked while it is open. All methods but `call` and `close` block."""
+    """The file of one request, locked while it is open. All methods except `call` and `close` block."""
 
     def __init__(self, asked: FileUpload) -> None:
         self._asked = asked
         self._file: FileIO | None = None
-        self._place: Place | None = None
+        self._expected: ExpectedOutput | None = None
         self._pending: PendingFile | None = None
         self._plain: UnpackedFile | None = None
         self._at_work = threading.Lock()
@@ -78,7 +78,7 @@ class IncomingFile:
         return path(self._asked.name)
 
     def call(self, function: Callable[..., Value], *args: object) -> Call[Value]:
-        """One of the methods below, for a thread."""
+        """Return a call of one of the methods below, for a thread."""
         return Call(partial(self._do, function, *args))
 
     def close(self) -> None:
@@ -100,37 +100,37 @@ class IncomingFile:
                 self.close()
 
     def begin(self) -> bool:
-        """Whether bytes are still wanted; False if the file is whole already. UploadError if they are not taken."""
-        self._place, self._asked = place, asked = uploads.find_asked(self._asked)
-        if uploads.is_here(place, asked):
-            _remove(self._path)  # left by a server that died just then
+        """Whether more bytes are needed; False if the file is complete. UploadError if they are not accepted."""
+        self._expected, self._asked = expected, asked = uploads.find_asked(self._asked)
+        if uploads.is_here(expected, asked):
+            _remove(self._path)  # left by a server that died at that moment
             return False
         self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         delete_abandoned(self._path.parent)
         self._file = file = open_file(self._path)
         lock_file(self._path, file)
-        if not _note(place, asked):
+        if not _note(expected, asked):
             _remove(self._path)
             raise UploadError(TRY_AGAIN, uploads.JUST_OVER)
-        if place.upload is not None and place.upload.as_sent != (asked.nbytes, asked.md5):
-            file.truncate(0)  # it never became whole
+        if expected.upload is not None and expected.upload.as_sent != (asked.nbytes, asked.md5):
+            file.truncate(0)  # it never became complete
         here = os.fstat(file.fileno()).st_size
         if asked.offset > here:
-            raise UploadError(TRY_AGAIN, f"The upload begins at byte {asked.offset}, but only {here} bytes are here.")
+            raise UploadError(TRY_AGAIN, f"The upload starts at byte {asked.offset}, but only {here} bytes are here.")
         _check_room(asked)
         file.truncate(asked.offset)
         file.seek(asked.offset)
         return True
 
     def write(self, chunk: bytes) -> None:
-        """Take the next bytes."""
+        """Write the next bytes."""
         assert self._file is not None
         rest = memoryview(chunk)
         while rest:
             rest = rest[self._file.write(rest) :]
 
     def check(self) -> None:
-        """The body has ended: UploadError if the file is not whole, or another one than was announced."""
+        """Check the file at the end of the body: UploadError if it is incomplete, or differs from the announced one."""
         assert self._file is not None
         asked, file = self._asked, self._file
         if os.fstat(file.fileno()).st_size < asked.nbytes:
@@ -139,16 +139,16 @@ class IncomingFile:
         if hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest() != asked.md5:
             file.truncate(0)
             if asked.offset:
-                # A part that came before may be at fault, so the client starts again.
+                # An earlier part may be at fault, so the client starts again.
                 raise UploadError(TRY_AGAIN, uploads.SEND_AGAIN)
             raise UploadError(REFUSED, uploads.WRONG_MD5)
-        if self._place is not None and self._place.is_packed:
-            self._plain = unpack(file, self._path, self._place.max_nbytes, check_spare)
+        if self._expected is not None and self._expected.is_packed:
+            self._plain = unpack(file, self._path, self._expected.max_nbytes, check_spare)
         where = f"{uploads.stored_path(asked.name)}.{secrets.token_hex(8)}"
         self._pending = PendingFile.objects.create(path=where)
 
     def store(self) -> None:
-        """Put the file into the storage, which may take long: no connection to the database is used meanwhile."""
+        """Put the file into the storage, which may take long: no database connection is used meanwhile."""
         assert self._file is not None and self._pending is not None
         path, file, content = self._path, self._file, storage.ContentDigest(self._asked.nbytes, self._asked.md5)
         if self._plain is not None:
@@ -157,12 +157,12 @@ class IncomingFile:
             storage.keep(self._pending.path, offered, content)
 
     def complete(self) -> None:
-        """Say in the row that the file is here. UploadError if it is not needed, or if another one is, by now."""
-        assert self._place is not None and self._pending is not None
+        """Mark the file as arrived in its row. UploadError if it, or this version of it, is no longer needed."""
+        assert self._expected is not None and self._pending is not None
         asked, pending = self._asked, self._pending
         with transaction.atomic(), connection.cursor() as cursor:
             is_there, _ = PendingFile.objects.filter(pk=pending.pk).delete()
-            cursor.execute(sql.LOCK_WORKUNIT, [self._place.result.workunit_id])
+            cursor.execute(sql.LOCK_WORKUNIT, [self._expected.result.workunit_id])
             is_needed = cursor.fetchone() is not None
             announced = Upload.objects.filter(name=asked.name, md5=asked.md5, nbytes=asked.nbytes, completed_at=None)
             here: dict[str, Any] = {"path": pending.path, "completed_at": timezone.now()}
@@ -172,9 +172,9 @@ class IncomingFile:
                 here |= {"sent_nbytes": asked.nbytes, "sent_md5": asked.md5}
             is_done = is_there and is_needed and announced.update(**here)
             if not is_done:
-                transaction.set_rollback(True)  # so that it is still known as one that nobody needs
+                transaction.set_rollback(True)  # so that it stays recorded as unused
         if not is_there:
-            storage.forget([pending.path])  # it took so long that it was taken for abandoned
+            storage.forget([pending.path])  # it took so long that it counted as abandoned
         if not is_needed:
             _remove(self._path)
             raise UploadError(REFUSED, uploads.NOT_NEEDED)
@@ -184,7 +184,7 @@ class IncomingFile:
 
 
 def received_nbytes(name: str) -> int:
-    """How much of a file that is not complete has arrived at this server."""
+    """Return how much of an incomplete file has arrived at this server."""
     try:
         return path(name).stat().st_size
     except FileNotFoundError:
@@ -192,12 +192,15 @@ def received_nbytes(name: str) -> int:
 
 
 def path(name: str) -> Path:
-    """The path of an incoming file. Its name has no slash: `uploads.find` checked it. Few files share a folder."""
+    """Return the path of an incoming file.
+
+    Its name has no slash: `uploads.find` checked it. Few files share a folder.
+    """
     return Path(settings.UPLOADS_DIR) / uploads.shard(name) / name
 
 
 def _link_path(path: Path) -> Path:
-    """The second name of an incoming file. No upload has this one, as those end with a number."""
+    """Return the second name of an incoming file. No upload has this name, because those end with a number."""
     return path.with_name(f"{path.name}.whole")
 
 
@@ -207,7 +210,7 @@ def _remove(path: Path) -> None:
 
 
 def open_file(path: Path) -> FileIO:
-    """Open for reading and writing, without a buffer, so that nothing is lost when the file is closed at once."""
+    """Open for reading and writing, unbuffered, so that nothing is lost if the file is closed at once."""
     return FileIO(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600), "r+")
 
 
@@ -223,10 +226,13 @@ def lock_file(path: Path, file: FileIO) -> None:
 
 
 def delete_abandoned(folder: Path) -> None:
-    """Delete the files in it that nobody goes on with. Each upload looks into one folder, so it takes no time."""
+    """Delete the files in it that are no longer being uploaded.
+
+    Each upload checks one folder, so this takes no time.
+    """
     before = time.time() - settings.UPLOADS_KEPT_DAYS * _DAY_SECS
     for path in folder.iterdir():
-        # Another upload may have deleted it just now, or be at it.
+        # Another upload may just have deleted it, or be doing so.
         with suppress(FileNotFoundError, BlockingIOError):
             if path.stat().st_mtime < before:
                 with path.open("rb") as file:
@@ -234,11 +240,11 @@ def delete_abandoned(folder: Path) -> None:
                     path.unlink()
 
 
-def _note(place: Place, asked: FileUpload) -> bool:
-    """Have the row of the upload say what is announced; False if by now the file is complete or not needed."""
+def _note(expected: ExpectedOutput, asked: FileUpload) -> bool:
+    """Record the announced file in the upload's row; False if the file is now complete or not needed."""
     announced: dict[str, str | int] = {
-        "result": place.result.pk,
-        "workunit": place.result.workunit_id,
+        "result": expected.result.pk,
+        "workunit": expected.result.workunit_id,
         "name": asked.name,
         "nbytes": asked.nbytes,
         "md5": asked.md5,
@@ -249,11 +255,11 @@ def _note(place: Place, asked: FileUpload) -> bool:
 
 
 def _check_room(asked: FileUpload) -> None:
-    """UploadError if the file does not fit on the disk of the incoming files, or on that of the storage."""
-    here, kept = Path(settings.UPLOADS_DIR), storage.folder()
-    needed = {here: asked.nbytes - asked.offset}
-    if kept is not None and kept.stat().st_dev != here.stat().st_dev:
-        needed[kept] = asked.nbytes  # it will be copied there
+    """Check the free space. UploadError if the file does not fit on the disk of incoming files, or the storage's."""
+    uploads_dir, storage_dir = Path(settings.UPLOADS_DIR), storage.folder()
+    needed = {uploads_dir: asked.nbytes - asked.offset}
+    if storage_dir is not None and storage_dir.stat().st_dev != uploads_dir.stat().st_dev:
+        needed[storage_dir] = asked.nbytes  # it will be copied there
     if any(shutil.disk_usage(folder).free < nbytes + SPARE_NBYTES for folder, nbytes in needed.items()):
         raise UploadError(TRY_AGAIN, uploads.DISK_FULL)
 
@@ -265,9 +271,9 @@ def check_spare() -> None:
 
 @contextmanager
 def offered_file(path: Path, file: FileIO) -> Iterator[File[bytes]]:
-    """The whole file for the storage: by a second name on the same disk, else to be copied.
+    """Yield the complete file for the storage: by a second name on the same disk, else to be copied.
 
-    Django would copy a file that it is given by name without noticing that the other disk is full.
+    Django would copy a file that is given by name without noticing that the other disk is full.
     """
     kept, link = storage.folder(), _link_path(path)
     if kept is None or kept.stat().st_dev != path.stat().st_dev:

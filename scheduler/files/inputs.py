@@ -1,9 +1,9 @@
-"""Inputs that submitters upload over the REST API: announced, sent in pieces that may break off, then stored.
+"""Inputs that submitters upload over the REST API: announced, sent in pieces that may be interrupted, then stored.
 
-What has arrived of a file lies in ``settings.UPLOADS_DIR/inputs`` of one web server, and its length says how much.
-Memory holds a chunk of it, however long the file is. A piece that breaks off has added what came of it. The last step
-reads the whole file twice, once for its MD5 and once to compare what the storage has. It may outlast the request: a
-request that comes meanwhile is told so, and a later one that the file is stored.
+The part of a file that has arrived lies in ``settings.UPLOADS_DIR/inputs`` of one web server, and its length says how
+much that is. Memory holds a chunk of it, however long the file is. An interrupted piece keeps what has arrived. The
+last step reads the whole file twice, once for its MD5 and once to compare it with the storage's copy. It may outlast
+the request: a request that comes meanwhile is told so, and a later one that the file is stored.
 
 Locks: the file on the disk (never waited for); the owner's account when a file is announced; the rows of the pending
 file, the upload and the stored file at the end.
@@ -40,15 +40,15 @@ from scheduler.models import InputUpload, PendingFile, StoredFile
 
 MAX_PIECE_NBYTES: Final = 64 * 1024 * 1024
 MAX_FILES: Final = 100_000
-"""Of one person."""
+"""The limit for one person."""
 CHUNK_NBYTES: Final = 256 * 1024
-_CHANGED: Final = "The file was deleted or announced in another way meanwhile."
+_CHANGED: Final = "The file was deleted or announced differently in the meantime."
 _MD5_NAME: Final = re.compile(r"jf_([0-9a-f]{32})")
-"""Programs for BOINC's server call files so by their MD5, and take one that is here for theirs."""
+"""Programs for BOINC's server name files after their MD5, and assume that an existing one is theirs."""
 
 
 class InputError(Exception):
-    """Something is wrong with what is asked: ``field`` and a sentence."""
+    """An invalid request: ``field`` and a sentence."""
 
     def __init__(self, field: str, text: str) -> None:
         super().__init__(text)
@@ -56,41 +56,42 @@ class InputError(Exception):
 
 
 class InputConflict(InputError):
-    """It does not go with what is here."""
+    """The request conflicts with the current state."""
 
 
 @transaction.atomic
 def announce(owner: User, name: str, nbytes: int, md5: str, now: dt.datetime) -> tuple[InputUpload, bool]:
-    """The upload under this name, and whether it is new. Safe to repeat; of an unfinished one, another size or MD5
-    begins again. Raises InputError.
+    """Return the upload with this name, and whether it is new.
+
+    Safe to repeat; a new size or MD5 restarts an unfinished one. Raises InputError.
     """
     if nbytes > settings.INPUT_FILE_MAX_BYTES:
         raise InputError("nbytes", f"{nbytes} bytes; the limit is {settings.INPUT_FILE_MAX_BYTES}.")
     named = _MD5_NAME.fullmatch(name)
     if reserved([name]) or (named is not None and named[1] != md5):
-        raise InputError("name", "Only files of this site itself are called so. Choose another name.")
+        raise InputError("name", "Only the site's own files have such names. Choose another name.")
     User.objects.select_for_update(no_key=True).get(pk=owner.pk)
-    kept = dt.timedelta(days=settings.UPLOADS_KEPT_DAYS)
-    InputUpload.objects.filter(file=None, continued_at__lt=now - kept).delete()
+    lifetime = dt.timedelta(days=settings.UPLOADS_KEPT_DAYS)
+    InputUpload.objects.filter(file=None, continued_at__lt=now - lifetime).delete()
     stored = StoredFile.objects.filter(name=name).first()
     is_same = stored is None or (stored.md5, stored.nbytes, stored.batch_id) == (md5, nbytes, None)
     if stored is not None and (not is_same or stored.signature):
         raise InputConflict("name", "Another file was stored under this name. Names are used once: choose another one.")
-    found = InputUpload.objects.filter(name=name).first()
-    if found is not None and found.owner_id != owner.pk:
-        raise InputConflict("name", "Somebody else uploads a file under this name. Choose another one.")
-    if found is None and stored is not None and stored.deleted_at is None:
-        # Not the asker's, who could delete it otherwise.
-        raise InputConflict("name", "This very file is stored already, by somebody else. Your jobs can name it.")
-    _check_quota(owner, nbytes, found)
-    if found is not None and (found.nbytes, found.md5) != (nbytes, md5):
-        _path(found).unlink(missing_ok=True)  # would not count as the owner's any more
+    upload = InputUpload.objects.filter(name=name).first()
+    if upload is not None and upload.owner_id != owner.pk:
+        raise InputConflict("name", "Somebody else is uploading a file under this name. Choose another one.")
+    if upload is None and stored is not None and stored.deleted_at is None:
+        # It must not become the requester's, who could then delete it.
+        raise InputConflict("name", "Somebody else has already stored this file. Your jobs can name it.")
+    _check_quota(owner, nbytes, upload)
+    if upload is not None and (upload.nbytes, upload.md5) != (nbytes, md5):
+        _path(upload).unlink(missing_ok=True)  # it would no longer count towards the owner's limit
     values = {"owner": owner, "nbytes": nbytes, "md5": md5, "continued_at": now}
     return InputUpload.objects.update_or_create(name=name, defaults=values)
 
 
 def reserved(names: Collection[str]) -> set[str]:
-    """Those among these names that the site itself uses: for outputs, and files of batches, images, other servers."""
+    """Return those names that the site itself uses: for outputs, and files of batches, images, other servers."""
     jobs = {name: job for name in names if (job := job_of_output(name)) is not None}
     apps = "|".join(map(re.escape, App.objects.values_list("name", flat=True))) if jobs else ""
     used = set(Workunit.objects.filter(name__in=jobs.values()).values_list("name", flat=True)) if jobs else set()
@@ -102,14 +103,14 @@ def reserved(names: Collection[str]) -> set[str]:
 def _check_quota(owner: User, nbytes: int, before: InputUpload | None) -> None:
     files = InputUpload.objects.filter(owner=owner).exclude(pk=before.pk if before is not None else 0)
     if files.count() >= MAX_FILES:
-        raise InputError("name", f"You have {MAX_FILES} files here, which is the limit; delete some.")
+        raise InputError("name", f"You have reached the limit of {MAX_FILES} files; delete some.")
     total, most = (files.aggregate(total=Sum("nbytes"))["total"] or 0) + nbytes, settings.INPUT_FILES_MAX_BYTES
     if total > most:
-        raise InputError("nbytes", f"Your files here would have {total} bytes; the limit is {most}. Delete some.")
+        raise InputError("nbytes", f"Your files would take up {total} bytes; the limit is {most}. Delete some.")
 
 
 def received_nbytes(upload: InputUpload) -> int:
-    """How much has arrived at this server."""
+    """Return how much has arrived at this server."""
     if upload.file_id is not None:
         return upload.nbytes
     try:
@@ -119,8 +120,9 @@ def received_nbytes(upload: InputUpload) -> int:
 
 
 def receive(upload: InputUpload, offset: int, nbytes: int, read: Callable[[int], bytes]) -> InputUpload:
-    """Take a piece of ``nbytes`` from ``offset`` on, and store the file if it was the last one. Safe to repeat: what
-    is here already is not taken again. Raises InputError.
+    """Receive a piece of ``nbytes`` starting at ``offset``, and store the file after the last one.
+
+    Safe to repeat: bytes that are here already are skipped. Raises InputError.
     """
     if upload.file_id is not None:
         return upload
@@ -129,7 +131,7 @@ def receive(upload: InputUpload, offset: int, nbytes: int, read: Callable[[int],
     with _locked(upload) as file:
         here = os.fstat(file.fileno()).st_size
         if offset > here or (offset < here and offset + nbytes > here):
-            raise InputConflict("Upload-Offset", f"{here} bytes are here: go on there.")
+            raise InputConflict("Upload-Offset", f"{here} bytes are here: continue there.")
         _check_room(upload, here)
         if offset == here:
             file.seek(here)
@@ -162,10 +164,10 @@ def _store(upload: InputUpload, file: FileIO) -> None:
     content = _digest(file)
     if content.md5 != upload.md5:
         file.truncate(0)
-        raise InputError("md5", f"What has arrived has the MD5 {content.md5}. It is deleted: send the file again.")
+        raise InputError("md5", f"The uploaded file has the MD5 {content.md5}. It was deleted: send it again.")
     where = f"files/{uploads.shard(upload.name)}/{upload.name}.{secrets.token_hex(8)}"
     pending = PendingFile.objects.create(path=where)
-    # Takes long: no transaction is open meanwhile.
+    # Takes long, so no transaction is open meanwhile.
     try:
         with incoming.offered_file(_path(upload), file) as offered:
             storage.keep(where, offered, content)
@@ -178,14 +180,15 @@ def _store(upload: InputUpload, file: FileIO) -> None:
         stored, is_new = StoredFile.objects.get_or_create(name=upload.name, defaults=values)
         stored = StoredFile.objects.select_for_update(no_key=True, of=("self",)).get(pk=stored.pk)
         is_same = (stored.md5, stored.nbytes, stored.batch_id) == (content.md5, content.nbytes, None)
-        # What somebody else stored meanwhile, such as a program, does not become the uploader's, who could delete it.
+        # A file that somebody else stored meanwhile, such as a program, does not become the uploader's, who could
+        # delete it.
         is_ours = is_same and not stored.signature and (is_new or stored.deleted_at is not None)
         is_done = bool(is_there and is_ours and announced.update(file=stored))
         if is_done and stored.deleted_at is not None:
             stored.path, stored.deleted_at = where, None
             stored.save(update_fields=["path", "deleted_at"])
         if not is_done or stored.path != where:
-            # The pending file goes on naming what nobody needs.
+            # The pending file keeps naming a file that nobody needs.
             PendingFile.objects.get_or_create(path=where)
         if not is_done and is_new:
             stored.delete()
@@ -201,7 +204,7 @@ def _digest(file: FileIO) -> storage.ContentDigest:
 
 @transaction.atomic
 def delete(upload: InputUpload, now: dt.datetime) -> None:
-    """Delete the file. Safe to repeat. Raises InputConflict while jobs that are not over need it."""
+    """Delete the file. Safe to repeat. Raises InputConflict while unfinished jobs need it."""
     locked = InputUpload.objects.select_for_update(no_key=True, of=("self",)).filter(pk=upload.pk).first()
     if locked is None:
         return
@@ -212,7 +215,7 @@ def delete(upload: InputUpload, now: dt.datetime) -> None:
             # NAME.gz goes with NAME.
             cursor.execute(sql.USED_NAMES, [[stored.name, stored.name.removesuffix(".gz")]])
             if cursor.fetchone() is not None:
-                raise InputConflict("name", "Jobs that are not over need this file. Cancel them, or wait.")
+                raise InputConflict("name", "Unfinished jobs need this file. Cancel them, or wait.")
         if is_referred_to(stored):
             raise InputConflict("name", "Programs or container images need this file.")
         if stored.deleted_at is None:
@@ -235,7 +238,7 @@ def is_referred_to(stored: StoredFile) -> bool:
 
 
 def _path(upload: InputUpload) -> Path:
-    # Not by its name alone, which could be that of another file with ".whole", or announced with another content.
+    # Not by its name alone, which could be that of another file with ".whole", or announced with other content.
     name = hashlib.md5(f"{upload.name} {upload.md5} {upload.nbytes}".encode(), usedforsecurity=False).hexdigest()
     return Path(settings.UPLOADS_DIR) / "inputs" / name[:2] / name
 
@@ -254,17 +257,17 @@ def _locked(upload: InputUpload) -> Iterator[FileIO]:
             raise InputError("nbytes", "The disk of this site is full. Try again later.") from error
         raise
     except UploadError as error:
-        raise InputConflict("name", "Another piece of this file is just coming, or it is being stored.") from error
+        raise InputConflict("name", "Another piece of this file is being received, or it is being stored.") from error
     finally:
         file.close()
 
 
 def _check_room(upload: InputUpload, here: int) -> None:
-    folder, kept = Path(settings.UPLOADS_DIR), storage.folder()
-    needed = {folder: upload.nbytes - here}
-    if kept is not None and kept.stat().st_dev != folder.stat().st_dev:
-        needed[kept] = upload.nbytes
-    for place, nbytes in needed.items():
-        free = shutil.disk_usage(place).free - incoming.SPARE_NBYTES
+    uploads_dir, storage_dir = Path(settings.UPLOADS_DIR), storage.folder()
+    needed = {uploads_dir: upload.nbytes - here}
+    if storage_dir is not None and storage_dir.stat().st_dev != uploads_dir.stat().st_dev:
+        needed[storage_dir] = upload.nbytes
+    for folder, nbytes in needed.items():
+        free = shutil.disk_usage(folder).free - incoming.SPARE_NBYTES
         if free < nbytes:
-            raise InputError("nbytes", f"The site has room for {max(free, 0)} bytes, and {nbytes} are missing.")
+            raise InputError("nbytes", f"The site has space for {max(free, 0)} bytes, but {nbytes} are still to come.")

@@ -1,7 +1,7 @@
-"""Delete what uploads leave in the storage: files that no row names, as a server died or had lost the race.
+"""Deletes what uploads leave in the storage: files that no row names, because a server died or lost a race.
 
-Safe beside uploads, and to be cut off anywhere: an upload whose pending file is gone stores the file once more. A row
-goes only after its file has. What lies on the disk of a server is deleted there (`scheduler.files.incoming`).
+Safe alongside uploads, and to interrupt: an upload whose pending file is gone stores the file again. A row is deleted
+only after its file. Files on a server's own disk are deleted there (`scheduler.files.incoming`).
 
 Locks: the rows of pending files, SKIP LOCKED.
 """
@@ -22,14 +22,14 @@ from scheduler.models import PendingFile
 log = structlog.get_logger(__name__)
 
 UNUSED_KEPT: Final = dt.timedelta(days=1)
-"""No request puts a file into the storage for this long."""
+"""No request takes this long to put a file into the storage."""
 BATCH: Final = 100
 MOST: Final = 10_000
-"""Files that one run deletes; the next run goes on."""
+"""The number of files deleted per run; the next run continues."""
 
 
 def delete(now: dt.datetime) -> int:
-    """Delete them; how many. What the storage does not let go of now stays for the next run."""
+    """Delete the leftovers; return how many. Files that the storage cannot delete now wait for the next run."""
     before = now - UNUSED_KEPT
     number = 0
     while number < MOST and (done := _delete_batch(before)):
@@ -44,7 +44,7 @@ def delete(now: dt.datetime) -> int:
 
 
 def _delete_batch(before: dt.datetime) -> int:
-    """How many were deleted; 0 also if the storage does not let go of them."""
+    """Delete a batch; return how many were deleted, 0 also if the storage cannot delete them."""
     with transaction.atomic():
         unused = PendingFile.objects.select_for_update(skip_locked=True).filter(begun_at__lt=before)
         files = list(unused.order_by("begun_at")[:BATCH])

@@ -1,4 +1,4 @@
-"""Results that were sent, and that a restored database does not know, or takes for not sent."""
+"""Results that were sent, but that a restored database does not know, or believes to be unsent."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ _NAME: Final = re.compile(r"(.+)_[0-9]{1,4}(?:_r[0-9a-f]{8})?")
 
 @transaction.atomic
 def take_back(name: str) -> Result | None:
-    """The result, as one that is late: it counts for the computer that reports it. None if its workunit is lost, too.
+    """Restore the result as a late one: it counts for the computer that reports it. None if its workunit is lost, too.
 
-    Its upload certificate shows that it was sent, so only one whose outputs come is taken back. Locks the workunit.
+    Its upload certificate proves that it was sent, so a result is restored only when its outputs arrive. Locks the
+    workunit.
     """
     match = _NAME.fullmatch(name)
     workunit = match and Workunit.objects.select_for_update(no_key=True).filter(name=match[1]).first()
@@ -31,7 +32,7 @@ def take_back(name: str) -> Result | None:
         name=name, defaults={"workunit": workunit, "app_id": workunit.app_id, **late}
     )
     if is_new or Result.objects.filter(pk=result.pk, server_state=ServerState.UNSENT).update(**late):
-        # Another one is needed in its place, if this one does not come, so it does not count against the limit.
+        # Another one is needed in its place, unless this one comes, so it does not count against the limit.
         Workunit.objects.filter(pk=workunit.pk).update(
             transition_at=timezone.now(), max_total_results=Least(F("max_total_results") + 1, MAX_RESULTS_PER_WORKUNIT)
         )

@@ -1,8 +1,8 @@
-"""Copy all files that the database names from one storage to another, and delete them from the first one.
+"""Copies all files that the database names from one storage to another, and deletes them from the first one.
 
-May be interrupted and repeated. A file that the other storage has already is not sent again. One is deleted only after
-the other storage has the same content, and, where the database knows its MD5, that content. The site may run
-meanwhile on the storage that the files come from; a last pass is needed when it uses the other one.
+May be interrupted and repeated. Files that are already in the other storage are not sent again. A file is deleted only
+once the other storage has the same content, and, if the database knows its MD5, that content. Meanwhile the site may
+run on the storage that the files come from; a final pass is needed once it uses the other one.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from scheduler.models import DraftFile, KeptOutput, StoredFile, SubmissionDraft,
 _ROWS_AT_ONCE: Final = 1000
 
 
-class Named(NamedTuple):
-    """A file that a row names; ``content``: None if the row does not know it."""
+class NamedFile(NamedTuple):
+    """A file that a row names; ``content`` is None if the row does not record it."""
 
     path: str
     content: ContentDigest | None
     rows: QuerySet[Any]
 
 
-class Moved(NamedTuple):
-    """What became of a file. ``fault``: why it was not copied, or not deleted; empty if all went well."""
+class MoveOutcome(NamedTuple):
+    """The outcome for a file. ``fault``: why it was not copied, or not deleted; empty if all went well."""
 
     path: str
     nbytes: int
@@ -38,11 +38,11 @@ class Moved(NamedTuple):
     fault: str = ""
 
 
-def move(source: Storage, target: Storage, *, deletes: bool) -> Iterator[Moved]:
-    """Copy each file; ``deletes``: and delete it from ``source``. Raises what a storage raises that cannot be used."""
+def move(source: Storage, target: Storage, *, deletes: bool) -> Iterator[MoveOutcome]:
+    """Copy each file and, if ``deletes``, delete it from ``source``. Raises a storage's errors if it cannot be used."""
     for named in _all():
         moved = _move(named, source, target)
-        # The file deleter may have come by meanwhile, and knows one storage only.
+        # The file deleter may have run meanwhile, and knows only one storage.
         if not moved.fault and not named.rows.exists():
             target.delete(named.path)
         elif not moved.fault and deletes:
@@ -50,30 +50,32 @@ def move(source: Storage, target: Storage, *, deletes: bool) -> Iterator[Moved]:
         yield moved
 
 
-def _move(named: Named, source: Storage, target: Storage) -> Moved:
+def _move(named: NamedFile, source: Storage, target: Storage) -> MoveOutcome:
     content = named.content
     if content is not None and _has(target, named.path, content):
-        return Moved(named.path, content.nbytes, was_there=True)
+        return MoveOutcome(named.path, content.nbytes, was_there=True)
     try:
         here = storage.kept_content(named.path, source)
     except FileNotFoundError:
         if content is None and target.exists(named.path):
-            return Moved(named.path, target.size(named.path), was_there=True)
+            return MoveOutcome(named.path, target.size(named.path), was_there=True)
         fault = "missing in both storages" if named.rows.exists() else ""
-        return Moved(named.path, 0, was_there=False, fault=fault)
+        return MoveOutcome(named.path, 0, was_there=False, fault=fault)
     if content is not None and here != content:
-        return Moved(named.path, 0, False, f"has {here.nbytes} bytes with the MD5 {here.md5}, not what its row says")
+        return MoveOutcome(
+            named.path, 0, False, f"has {here.nbytes} bytes with the MD5 {here.md5}, which its row contradicts"
+        )
     if _has(target, named.path, here):
-        return Moved(named.path, here.nbytes, was_there=True)
-    # A part of it, that an interrupted run left.
+        return MoveOutcome(named.path, here.nbytes, was_there=True)
+    # A part of it, left by an interrupted run.
     target.delete(named.path)
     with source.open(named.path, "rb") as file:
         saved = target.save(named.path, file)
     if saved != named.path or not _has(target, saved, here):
         target.delete(saved)
-        return Moved(named.path, 0, False, "the other storage has something else than it was given")
+        return MoveOutcome(named.path, 0, False, "the other storage's copy differs from what was sent")
     storage.sync([saved], target)
-    return Moved(named.path, here.nbytes, was_there=False)
+    return MoveOutcome(named.path, here.nbytes, was_there=False)
 
 
 def _has(where: Storage, path: str, content: ContentDigest) -> bool:
@@ -83,8 +85,8 @@ def _has(where: Storage, path: str, content: ContentDigest) -> bool:
         return False
 
 
-def _all() -> Iterator[Named]:
-    """The files of all rows that name one."""
+def _all() -> Iterator[NamedFile]:
+    """Yield the files of all rows that name one."""
     needed = Upload.objects.exclude(completed_at=None).filter(
         result__file_delete_state=FileDeleteState.INIT, result__workunit__file_delete_state=FileDeleteState.INIT
     )
@@ -98,10 +100,10 @@ def _all() -> Iterator[Named]:
         yield from _named(rows)
 
 
-def _named(rows: QuerySet[Any]) -> Iterator[Named]:
+def _named(rows: QuerySet[Any]) -> Iterator[NamedFile]:
     after = 0
     while page := list(rows.filter(pk__gt=after).order_by("pk")[:_ROWS_AT_ONCE]):
         after = page[-1].pk
         for row in page:
             content = ContentDigest(row.nbytes, row.md5) if hasattr(row, "md5") else None
-            yield Named(row.path, content, rows.filter(pk=row.pk))
+            yield NamedFile(row.path, content, rows.filter(pk=row.pk))

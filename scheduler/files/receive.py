@@ -1,10 +1,11 @@
-"""Receive one output file: check who may upload it, keep the bytes as they come, and put the whole into the storage.
+"""Receives one output file: checks who may upload it, keeps the bytes as they arrive, and puts the whole file into the
+storage.
 
-The use case waits only at its `await`, so a client that sends slowly holds neither a thread nor a connection to the
-database, and a storage that takes long holds no connection.
+The use case waits only at its `await`, so a slow client holds neither a thread nor a database connection, and a slow
+storage holds no connection.
 
-A whole file with the right MD5 goes into the default storage and never changes again. Its row says that it is here,
-and the client is told so, only when it is in the storage, whole.
+A complete file with the right MD5 goes into the default storage and never changes again. Only when it is completely
+stored does its row say that it is here, and the client is told so.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ CHUNK_NBYTES: Final = 256 * 1024
 
 
 def received_nbytes(name: str) -> int:
-    """How many bytes of the file have arrived. UploadError if no result delivers a file of this name.
+    """Return how many bytes of the file have arrived. UploadError if no result delivers a file of this name.
 
-    All of them only if the file is in the storage. A client that hears of as many bytes as the file has sends no more,
-    and takes it for uploaded; so the last byte of one that is not stored yet has to come once more.
+    Returns all of them only if the file is in the storage. A client that is told the full size sends no more, and
+    considers it uploaded; so the last byte of a file that is not stored yet has to come again.
     """
     upload = uploads.find(name).upload
     if upload is not None and upload.is_complete:
@@ -35,10 +36,10 @@ def received_nbytes(name: str) -> int:
 
 
 async def receive(asked: FileUpload, start: bytes) -> None:
-    """Take the bytes of a file from ``asked.offset`` on: ``start``, and then the rest of the request's body.
+    """Receive the bytes of a file starting at ``asked.offset``: ``start``, then the rest of the request's body.
 
-    Returns when the whole file is in the storage, whether it came now or before. Raises UploadError. An OSError of a
-    body that breaks off, or of the storage, is passed on, and the bytes that arrived before stay.
+    Returns when the complete file is in the storage, whether it came now or earlier. Raises UploadError. An OSError of
+    an interrupted body, or of the storage, is passed on, and the bytes that have arrived stay.
     """
     file = IncomingFile(asked)
     try:

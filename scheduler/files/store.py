@@ -1,4 +1,4 @@
-"""Store program and input files: each name is used once, and its file never changes afterwards."""
+"""Stores program and input files: each name is used once, and its file never changes afterwards."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ class StoringError(Exception):
 def store_file(
     name: str, content: File[bytes], *, signature: str = "", is_executable: bool = False, batch: Batch | None = None
 ) -> StoredFile:
-    """Store ``content`` under ``name`` for good; the one that is there if it was stored before. Safe to repeat.
+    """Store ``content`` under ``name`` for good, or return the file stored there before. Safe to repeat.
 
     A deleted file is stored again if the content is the same. Locks its row, so that nobody deletes the file before the
-    end of the caller's transaction, which may make another row name it.
+    end of the caller's transaction, in which another row may start to name it.
 
-    ``signature``: the code-signing signature of a program; ``batch``: an input that goes when this batch is done.
-    Raises StoringError for another content under a name that was used, and for a name that clients cannot have.
+    ``signature``: the code-signing signature of a program; ``batch``: an input that is deleted when this batch is done.
+    Raises StoringError for other content under a used name, and for a name that clients cannot have.
     """
     if not is_job_name(name):
         raise _no_name(name, MAX_NAME_CHARS, job_name_rule())
     given = storage.content_of(content)
-    wanted = {
-        "path": _wanted_path(name),
+    columns = {
+        "path": _path_for(name),
         "nbytes": given.nbytes,
         "md5": given.md5,
         "signature": signature,
@@ -51,8 +51,8 @@ def store_file(
         "batch": batch,
     }
     with transaction.atomic():
-        # The row comes first: who stores the same name meanwhile waits for it, and touches no file.
-        file, is_new = StoredFile.objects.get_or_create(name=name, defaults=wanted)
+        # The row comes first: anyone storing the same name meanwhile waits for it, and touches no file.
+        file, is_new = StoredFile.objects.get_or_create(name=name, defaults=columns)
         if is_new:
             default_storage.delete(file.path)  # left by an interrupted run: no row refers to it
             file.path = storage.keep(file.path, content, given)
@@ -62,11 +62,11 @@ def store_file(
         is_same = file.md5 == given.md5 and file.is_executable == is_executable
         if is_same:
             if file.deleted_at is None and signature and not file.signature:
-                # It came as an input, and now belongs to a program.
+                # It was stored as an input, and now belongs to a program.
                 file.signature = signature
                 file.save(update_fields=["signature"])
             if file.deleted_at is not None:
-                file.path, file.deleted_at = storage.keep(_wanted_path(name), content, given), None
+                file.path, file.deleted_at = storage.keep(_path_for(name), content, given), None
                 file.signature, file.batch = signature, batch
                 file.save(update_fields=["path", "deleted_at", "signature", "batch"])
     if not is_same:
@@ -81,7 +81,7 @@ def store_file(
 
 
 def store_gzipped(name: str, content: IO[bytes]) -> StoredFile:
-    """Store a file packed by gzip besides, under its name with ``.gz``: the same bytes whenever it is repeated."""
+    """Also store the file packed by gzip, under its name with ``.gz``: repeating this gives the same bytes."""
     with tempfile.TemporaryFile(dir=settings.UPLOADS_DIR.parent) as packed:
         content.seek(0)
         with gzip.GzipFile(filename="", mode="wb", fileobj=packed, mtime=0) as packer:
@@ -90,26 +90,26 @@ def store_gzipped(name: str, content: IO[bytes]) -> StoredFile:
 
 
 def save_content(name: str, content: File[bytes]) -> str:
-    """The path of ``content`` in the storage, where nothing else is kept under ``name``; the row is the caller's.
+    """Save ``content`` under ``name`` and return its path; nothing else may be kept there. The row is the caller's.
 
-    The caller also has it written through to the disk (`portal.object_storage.storage.sync`).
+    The caller must also sync it to the disk (`portal.object_storage.storage.sync`).
     """
-    wanted = _wanted_path(name)
-    default_storage.delete(wanted)  # left by an interrupted run: no row refers to it
+    path = _path_for(name)
+    default_storage.delete(path)  # left by an interrupted run: no row refers to it
     content.seek(0)
-    return default_storage.save(wanted, content)
+    return default_storage.save(path, content)
 
 
-def _wanted_path(name: str) -> str:
+def _path_for(name: str) -> str:
     return f"files/{hashlib.md5(name.encode(), usedforsecurity=False).hexdigest()[:2]}/{name}"
 
 
 @contextmanager
 def removed_on_failure() -> Iterator[list[str]]:
-    """A list to be filled with paths in the storage: if the block fails, what lies there is deleted.
+    """Yield a list of paths in the storage: if the block fails, the files there are deleted.
 
-    For the inside of a transaction that is undone then. Not around it: a COMMIT that fails may have been done, and rows
-    would name files that are gone.
+    For use inside a transaction that is rolled back then. Not around it: a COMMIT that appears to fail may have
+    succeeded, and rows would name files that are gone.
     """
     paths: list[str] = []
     try:
@@ -121,7 +121,7 @@ def removed_on_failure() -> Iterator[list[str]]:
 
 
 def check_name(name: str, max_chars: int = MAX_NAME_CHARS) -> None:
-    """Raises StoringError for what cannot be the name of a program or an app (BOINC protocol, job description)."""
+    """Check a name of a program or an app (BOINC protocol, job description). Raises StoringError."""
     if not is_name(name, max_chars):
         raise _no_name(name, max_chars, name_rule(max_chars))
 

@@ -1,4 +1,4 @@
-"""Unpack an output that its computer has packed by gzip, as the job said, beside what arrived."""
+"""Unpacks an output that its computer packed by gzip, as the job required, next to the file that arrived."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MAGIC: Final = b"\x1f\x8b"
 
 @dataclass(frozen=True, slots=True)
 class UnpackedFile:
-    """The unpacked file, open, and what is in it."""
+    """The unpacked file, open, and its digest."""
 
     path: Path
     file: FileIO
@@ -34,16 +34,16 @@ class UnpackedFile:
 
 
 def unpack(packed: FileIO, path: Path, max_nbytes: int, check_spare: Callable[[], None]) -> UnpackedFile | None:
-    """Unpack ``packed``, which is at ``path``. UploadError if more than ``max_nbytes`` come out of it.
+    """Unpack ``packed``, which is at ``path``. UploadError if it unpacks to more than ``max_nbytes``.
 
-    None if it is not packed, as from a program that cannot do it, or is damaged: it is then taken as it came, and the
-    comparison finds out. ``check_spare`` is called again and again, and raises if the disk is nearly full.
+    None if it is damaged, or not packed because the program does not support it: it is then stored as it is, and the
+    comparison decides. ``check_spare`` is called repeatedly, and raises if the disk is nearly full.
     """
     packed.seek(0)
     if packed.read(len(_MAGIC)) != _MAGIC:
         return None
     packed.seek(0)
-    # No upload has this name, as those end with a number.
+    # No upload has this name, because those end with a number.
     plain_path = path.with_name(f"{path.name}.plain")
     plain_path.unlink(missing_ok=True)
     plain = FileIO(os.open(plain_path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "r+")

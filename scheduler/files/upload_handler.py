@@ -1,4 +1,4 @@
-"""The upload handler: it reads a body chunk by chunk, and answers every failure in a form that clients understand."""
+"""The upload handler: reads a body chunk by chunk, and answers every failure in a form that clients understand."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ log = structlog.get_logger(__name__)
 
 
 async def answer(request: ClientRequest) -> ClientReply:
-    """POST file_upload_handler (BOINC protocol, files)."""
+    """Answer POST file_upload_handler (BOINC protocol, files)."""
     try:
         return await _answer(request)
     except ProtocolError as error:
@@ -26,7 +26,8 @@ async def answer(request: ClientRequest) -> ClientReply:
     except UploadError as error:
         return _reply(error.status, str(error))
     except OSError as error:
-        # The client is gone or too slow, or the disk has failed: the client retries, and the arrived part stays.
+        # The client is gone or too slow, or the disk has failed: the client retries, and the part that has arrived
+        # stays.
         log.warning("upload_broken", reason=str(error))
         return _reply(TRY_AGAIN, "The upload was interrupted.")
 
@@ -36,13 +37,13 @@ async def _answer(request: ClientRequest) -> ClientReply:
     asked = parse_head(head.text)
     if not isinstance(asked, FileUpload):
         if not is_size_key(asked.name, request.query):
-            # A stranger learns nothing, not even whether there is such a file.
+            # Reveal nothing to a stranger, not even whether there is such a file.
             return _reply(DONE, file_size_nbytes=0)
         here = await Call(partial(receive.received_nbytes, asked.name))
         return _reply(DONE, file_size_nbytes=here)
     announced = request.length - head.nbytes
     if announced != asked.nbytes - asked.offset:
-        raise ProtocolError("data", f"{announced} bytes, where nbytes − offset is {asked.nbytes - asked.offset}")
+        raise ProtocolError("data", f"{announced} bytes, but nbytes − offset is {asked.nbytes - asked.offset}")
     await receive.receive(asked, head.start)
     return _reply(DONE)
 

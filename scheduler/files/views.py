@@ -1,4 +1,4 @@
-"""Downloads of programs and input files, with ranges, so that a client can resume a broken download.
+"""Downloads of programs and input files, with ranges, so that a client can resume an interrupted download.
 
 In production nginx sends the bytes (docs/how-to/deploy.md), or the object storage (docs/how-to/object-storage.md); this
 view then only says which file it is, or where.
@@ -28,15 +28,15 @@ from portal.object_storage import storage
 from scheduler.models import StoredFile
 
 PRIVATE_URL_SECS: Final = 60
-"""An address at which a file that is not everybody's can be had; a download that was begun goes on after that."""
+"""How long the address of a private file is valid; downloads that have begun continue."""
 _CHUNK_NBYTES: Final = 256 * 1024
 _RANGE: Final = re.compile(r"bytes=(\d{0,19})-(\d{0,19})")
 
 
 @require_safe
 def download(request: HttpRequest, name: str) -> HttpResponseBase:
-    """A stored file by its name; the content of a name never changes."""
-    # A NUL, say, cannot even be asked for.
+    """Send a stored file by its name; the content of a name never changes."""
+    # A NUL, for example, cannot even be looked up.
     file = StoredFile.objects.filter(name=name, deleted_at=None).first() if name.isprintable() else None
     if file is None:
         raise Http404("no such file")
@@ -46,11 +46,11 @@ def download(request: HttpRequest, name: str) -> HttpResponseBase:
 def send(
     request: HttpRequest | Request, path: str, name: str, nbytes: int, md5: str, *, is_public: bool = False
 ) -> HttpResponseBase:
-    """A file of the default storage, whole or the range asked for; Http404 if the storage has lost it.
+    """Answer with a file from the default storage: the whole file, or the requested range. Http404 if it is lost.
 
-    ``path``: where the storage keeps it; ``name``: its name in a download folder; ``nbytes``, ``md5``: of the
-    whole file. Answers 206 or 416 to a range of bytes, and the whole file to what it does not understand (RFC 9110);
-    or leads to the object storage, which is then asked for the range.
+    ``path``: where the storage keeps it; ``name``: its name in a download folder; ``nbytes``, ``md5``: of the whole
+    file. Answers a range of bytes with 206 or 416, and anything that it does not understand with the whole file (RFC
+    9110); or redirects to the object storage, which then handles the range.
     """
     headers = {
         "Content-Type": "application/octet-stream",
@@ -66,10 +66,10 @@ def send(
         return HttpResponseRedirect(url, headers={"Cache-Control": "private, no-store"})
     if settings.DOWNLOAD_ACCEL_PREFIX:
         return HttpResponse(headers=headers | {"X-Accel-Redirect": settings.DOWNLOAD_ACCEL_PREFIX + quote(path)})
-    wanted = _wanted(request, nbytes, headers["ETag"])
-    if wanted is None:
+    byte_range = _requested_range(request, nbytes, headers["ETag"])
+    if byte_range is None:
         return HttpResponse(status=416, headers={"Content-Range": f"bytes */{nbytes}"})
-    first, last = wanted
+    first, last = byte_range
     status = 200
     if last - first + 1 != nbytes:
         status = 206
@@ -80,12 +80,12 @@ def send(
     try:
         content = default_storage.open(path, "rb")
     except FileNotFoundError as error:
-        raise Http404("the storage does not have it") from error
+        raise Http404("missing from the storage") from error
     return StreamingHttpResponse(_chunks(content, first, last - first + 1), status=status, headers=headers)
 
 
-def _wanted(request: HttpRequest | Request, nbytes: int, etag: str) -> tuple[int, int] | None:
-    """First and last byte to send; None if the range has nothing of the file in it."""
+def _requested_range(request: HttpRequest | Request, nbytes: int, etag: str) -> tuple[int, int] | None:
+    """Return the first and last byte to send; None if the range is outside the file."""
     whole = 0, nbytes - 1
     match = _RANGE.fullmatch(request.headers.get("Range", "").strip())
     if match is None or match[0] == "bytes=-" or request.headers.get("If-Range", etag) != etag:

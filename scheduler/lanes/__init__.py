@@ -1,1 +1,1 @@
-"""Jobs that wait for certain computers: which there are, and what operators do with those that nobody comes for."""
+"""Jobs that wait for certain computers: what there is, and what operators do if nobody comes for them."""

@@ -1,4 +1,4 @@
-"""The admin's page of jobs that wait for certain computers."""
+"""The admin page of jobs that wait for certain computers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CHANGE: Final = "credit.change_batch"
 
 
 class LanePages(ReadOnlyAdmin):
-    """Which jobs wait for certain computers; free or end those that nobody comes for."""
+    """List jobs that wait for certain computers; free or end those that nobody comes for."""
 
     def get_urls(self) -> list[URLPattern]:
         def guarded(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
@@ -41,7 +41,7 @@ class LanePages(ReadOnlyAdmin):
         ]
 
     def reserved(self, request: HttpRequest) -> HttpResponse:
-        """Who waits, for whom, and since when?"""
+        """Show which jobs wait, for whom, and since when."""
         if not request.user.has_perm(VIEW):
             raise PermissionDenied
         context = {
@@ -54,7 +54,7 @@ class LanePages(ReadOnlyAdmin):
         return TemplateResponse(request, "scheduler/admin/reserved_jobs.html", context)
 
     def release(self, request: HttpRequest, app: int, lane: int, action: str) -> HttpResponse:
-        """Let all computers have them, or end them. It is noted in the app's history."""
+        """Let all computers have these jobs, or end them. It is recorded in the app's history."""
         if not request.user.has_perm(CHANGE):
             raise PermissionDenied
         if action not in ("free", "end") or not 0 < lane < 2**63 or is_of_size(lane):

@@ -1,4 +1,4 @@
-"""The lanes in which jobs wait, and who could take these jobs."""
+"""The lanes with waiting jobs, and who could take these jobs."""
 
 from __future__ import annotations
 
@@ -19,13 +19,15 @@ from scheduler.lanes import sql
 MAX_SHOWN: Final = 200
 ACTIVE_DAYS: Final = 30
 MAX_HOSTS: Final = 20_000
-"""This many of the computers that asked last are counted by their class."""
+"""How many of the computers that asked last are counted by class."""
 
 
 @dataclass(frozen=True, slots=True)
 class WaitingLane:
-    """Jobs of an app that wait for certain computers. ``nowners``: with computers that could take them, of those that
-    asked lately; None: not counted. ``is_gone``: the target or the version is not there any more.
+    """Jobs of an app that wait for certain computers.
+
+    ``nowners``: volunteers with suitable computers that asked recently; None: not counted. ``is_gone``: the target or
+    the version no longer exists.
     """
 
     app: App
@@ -39,14 +41,17 @@ class WaitingLane:
 
 @dataclass(slots=True)
 class _Owners:
-    """The volunteers whose computers asked lately, by class of their computers, and by computer."""
+    """The volunteers whose computers asked recently, by the class of their computers, and by computer."""
 
     by_class: dict[int, set[int]] = field(default_factory=dict)
     by_host: dict[int, int] = field(default_factory=dict)
 
 
 def read_lanes(now: dt.datetime) -> list[WaitingLane]:
-    """Those whose oldest job waits longest, first; at most `MAX_SHOWN`. A fixed number of statements."""
+    """Read the lanes, those whose oldest job has waited longest first; at most `MAX_SHOWN`.
+
+    A fixed number of statements.
+    """
     with connection.cursor() as cursor:
         cursor.execute(sql.WAITING_LANES, [MAX_SHOWN])
         rows: list[tuple[int, int, int, dt.datetime]] = cursor.fetchall()
@@ -72,7 +77,7 @@ _Names = Mapping[tuple[LaneKind, int], str]
 
 
 def _names(lanes: Sequence[Lane]) -> _Names:
-    """The names of the targets that still exist, and the labels of the versions that are not withdrawn."""
+    """Return the names of the targets that still exist, and the labels of the versions that are not withdrawn."""
     ids = {kind: {lane.target_id for lane in lanes if lane.kind == kind} for kind in LaneKind}
     names: dict[tuple[LaneKind, int], str] = {}
     for host in Host.objects.filter(pk__in=ids[LaneKind.COMPUTER], merged_into=None, owner__is_active=True):

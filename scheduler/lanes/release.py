@@ -1,6 +1,6 @@
-"""Give jobs that wait for certain computers to everybody, or end them.
+"""Gives jobs that wait for certain computers to everybody, or ends them.
 
-Locks: workunits by id, then their results. A scheduler that is just sending one of them is waited for.
+Locks: workunits by id, then their results. Waits for a scheduler that is just sending one of them.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ BATCH: Final = 1000
 
 
 def free(app_id: int, lane: int) -> int:
-    """Let any computer have the jobs of a lane; how many workunits that were. Safe to repeat.
+    """Let any computer have the jobs of a lane; return how many workunits there were. Safe to repeat.
 
-    A job for a target still asks for its version; what was bound to a class or a version asks for none any more than
-    before, and what asked for a version asks for none. Results that were sent stay, and are compared with what comes.
+    A job for a target keeps its version requirement; all others lose theirs, whether they asked for a version or were
+    bound to one or to a class. Results that were sent stay, and are compared with those that come.
     """
     total = 0
     while done := _free_some(app_id, lane):
@@ -33,7 +33,7 @@ def free(app_id: int, lane: int) -> int:
 
 
 def end(app_id: int, lane: int, now: dt.datetime) -> int:
-    """End the jobs of a lane as ones that could not be sent; how many workunits that were. Safe to repeat."""
+    """End the jobs of a lane as ones that could not be sent; return how many workunits there were. Safe to repeat."""
     total = 0
     while done := _end_some(app_id, lane, now):
         total += done
@@ -42,7 +42,7 @@ def end(app_id: int, lane: int, now: dt.datetime) -> int:
 
 
 def end_jobs_of_gone_targets(now: dt.datetime) -> int:
-    """End the jobs for computers, volunteers and teams that are not there any more; how many workunits."""
+    """End the jobs for computers, volunteers and teams that no longer exist; return how many workunits there were."""
     with connection.cursor() as cursor:
         cursor.execute(sql.GONE_LANES)
         gone: list[tuple[int, int]] = cursor.fetchall()
@@ -69,7 +69,7 @@ def _end_some(app_id: int, lane: int, now: dt.datetime) -> int:
 
 
 def move_jobs(older_id: int, newer_id: int) -> None:
-    """Let the jobs for a computer follow it to another record, which has got its jobs in progress already."""
+    """Let a computer's reserved jobs follow it to another record, which already has its jobs in progress."""
     lanes = {name: Lane(LaneKind.COMPUTER, id_).number for name, id_ in (("older", older_id), ("newer", newer_id))}
     with connection.cursor() as cursor:
         cursor.execute(sql.LOCK_TARGETED, {"lanes": [lanes["older"]]})
@@ -80,7 +80,7 @@ def move_jobs(older_id: int, newer_id: int) -> None:
 def forget(user_id: int) -> None:
     """Forget that jobs were for a volunteer or one of their computers, in the transaction that erases these.
 
-    Waiting jobs stay reserved, as nobody else may get them; they end like the jobs of all targets that are gone.
+    Waiting jobs stay reserved, because nobody else may get them; they end like the jobs of all targets that are gone.
     """
     hosts = Host.objects.filter(owner=user_id).values_list("pk", flat=True)
     targets = [Lane(LaneKind.PERSON, user_id), *(Lane(LaneKind.COMPUTER, id_) for id_ in hosts)]

@@ -1,4 +1,4 @@
-"""The REST API of jobs that wait for certain computers (docs/how-to/operate.md)."""
+"""REST API of jobs that wait for certain computers (docs/how-to/operate.md)."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class ReservedResult(serializers.Serializer[Any]):
     lane = serializers.CharField(help_text="What they wait for, as a number in decimal text.")
     waits_for = serializers.CharField(help_text="The same in words.")
     jobs = serializers.IntegerField()
-    since = serializers.DateTimeField(help_text="When the oldest was made.")
+    since = serializers.DateTimeField(help_text="When the oldest was created.")
     volunteers = serializers.IntegerField(
-        allow_null=True, help_text="Those whose computers could take them and asked lately; null: not counted."
+        allow_null=True, help_text="Volunteers whose computers could take them and asked recently; null: not counted."
     )
     is_gone = serializers.BooleanField(help_text="Whether what they wait for no longer exists.")
 
@@ -39,16 +39,16 @@ class ReservedList(serializers.Serializer[Any]):
     results = ReservedResult(many=True)
 
 
-class Release(serializers.Serializer[Any]):
-    """What to do with such jobs."""
+class LaneRelease(serializers.Serializer[Any]):
+    """What to do with the jobs of a lane."""
 
     app = serializers.CharField(max_length=64)
     lane = serializers.RegexField(r"\A[0-9]{1,19}\Z")
     action = serializers.ChoiceField(["free", "end"], help_text="Let all computers have them, or end them.")
 
 
-class ReleaseResult(serializers.Serializer[Any]):
-    """What was done."""
+class LaneReleaseResult(serializers.Serializer[Any]):
+    """The outcome."""
 
     jobs = serializers.IntegerField(help_text="How many workunits this changed.")
 
@@ -65,12 +65,12 @@ class ReservedJobsView(OperatorView):
         self.query()
         return Response({"results": [_result(row) for row in read_lanes(timezone.now())]})
 
-    @extend_schema(operation_id="reserved_jobs_release", request=Release, responses=ReleaseResult)
+    @extend_schema(operation_id="reserved_jobs_release", request=LaneRelease, responses=LaneReleaseResult)
     def post(self, request: Request) -> Response:
         """Let all computers have such jobs, or end them as ones that could not be sent. Safe to repeat."""
         self.need("credit.change_batch")
         self.no_query()
-        given = self.body(Release)
+        given = self.body(LaneRelease)
         app, lane = App.objects.filter(name=given["app"]).first(), int(given["lane"])
         if app is None:
             raise serializers.ValidationError({"app": ["There is no app with this name."]})

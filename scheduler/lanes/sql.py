@@ -1,4 +1,4 @@
-"""The statements on lanes."""
+"""SQL of lanes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 from credit.engine.states import Outcome, ServerState
 from scheduler.engine.lanes import FIRST_OF_SIZES, FIRST_TARGETED, LaneKind
 
-# Reads the index of lanes, without the jobs that any computer may have sooner or later. Locks nothing.
+# Reads the index of lanes, without the jobs that any computer may eventually have. Locks nothing.
 WAITING_LANES: Final = f"""
 SELECT app_id, lane, count(*), min(created_at) FROM credit_result
  WHERE server_state = {ServerState.UNSENT} AND lane <> 0
@@ -21,7 +21,7 @@ SELECT id, app_version_num, size_class FROM credit_workunit WHERE id IN (
         LIMIT %(limit)s)
  ORDER BY id FOR NO KEY UPDATE
 """
-"""Locks workunits by id, of which jobs wait in a lane."""
+"""Locks, by id, workunits with jobs waiting in a lane."""
 FREE: Final = """
 WITH freed AS (
   UPDATE credit_workunit w
@@ -38,7 +38,7 @@ WITH ended AS (
 UPDATE credit_workunit w SET transition_at = least(w.transition_at, %(now)s)
  WHERE w.id IN (SELECT workunit_id FROM ended)
 """
-"""Changes the waiting results of workunits that are locked. The transitioner then ends these with the reason."""
+"""Changes the waiting results of locked workunits. The transitioner then ends the workunits with the reason."""
 _TARGET: Final = f"(r.lane & {FIRST_TARGETED - 1})"
 # The lanes of targets that no longer exist.
 GONE_LANES: Final = f"""
@@ -54,7 +54,7 @@ SELECT DISTINCT r.app_id, r.lane FROM credit_result r
 LOCK_TARGETED: Final = f"""
 SELECT id FROM credit_workunit WHERE lane = ANY (%(lanes)s) AND lane >= {FIRST_TARGETED} ORDER BY id FOR NO KEY UPDATE
 """
-"""Locks the workunits for targets by id, whatever their state, as more of their results may be made."""
+"""Locks the workunits for targets by id, whatever their state, because more results of them may be created."""
 MOVE_TO_HOST: Final = """
 WITH moved AS (UPDATE credit_workunit SET lane = %(newer)s WHERE id = ANY (%(ids)s))
 UPDATE credit_result SET lane = %(newer)s WHERE workunit_id = ANY (%(ids)s)
@@ -65,6 +65,7 @@ WITH forgotten AS (UPDATE credit_workunit SET lane = lane & {~(FIRST_TARGETED - 
 UPDATE credit_result SET lane = lane & {~(FIRST_TARGETED - 1)}
  WHERE workunit_id = ANY (%(ids)s) AND lane >= {FIRST_TARGETED}
 """
-"""Keeps only the kinds of lanes: the jobs are then for number 0, which nobody has. Changes workunits that are locked,
-and their results.
+"""Keeps only the kinds of lanes: the jobs are then for number 0, which nobody has.
+
+Changes workunits that are locked, and their results.
 """

@@ -1,4 +1,4 @@
-"""What archived tasks earned, for credit's check of totals."""
+"""The credit of archived tasks, for the check of credit's totals."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from scheduler.models import ArchivedTask
 
 
 def archived_credit(owner: Owner) -> Iterable[ArchivedCredit]:
-    """Sums over the archived tasks of each owner that there still is, as far as they earned it here."""
+    """Return sums over the archived tasks of each owner that still exists, limited to credit earned here."""
     granted = Cast(KT("facts__granted_credit"), FloatField())
     partial = Cast(KT("facts__partial_credit"), FloatField())
     tasks = ArchivedTask.objects.filter(**{f"{owner.value}__isnull": False}).order_by()

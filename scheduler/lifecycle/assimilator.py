@@ -1,10 +1,10 @@
 """The assimilator: passes the results of finished workunits to the app's function, or keeps their outputs.
 
-An app names a Python function; without one, the canonical result's outputs are kept and offered for download with
-their batch. One batch is one transaction. Locks: workunits by id, SKIP LOCKED. A workunit that cannot be taken goes
-into the retry queue (`scheduler.lifecycle.retry_queue`), and so does one whose function hangs: that is interrupted, and
-ends the pass. An app's function is called by one pass at a time, so that one that hangs keeps only one worker waiting.
-Slow functions have a task for each app, and are called while no row is locked (`run_slow`).
+An app names a Python function; without one, the canonical result's outputs are kept and offered for download with their
+batch. One batch is one transaction. Locks: workunits by id, SKIP LOCKED. A workunit that fails goes into the retry
+queue (`scheduler.lifecycle.retry_queue`), and so does one whose function hangs: that is interrupted, and ends the pass.
+Only one pass at a time calls an app's function, so that one that hangs keeps only one worker waiting. Slow functions
+have a task for each app, and are called while no row is locked (`run_slow`).
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ BATCH: Final = 1000
 BEGIN_SECS: Final = 60
 """A task starts no further workunit after this, so a function interrupted after ten minutes has had nine."""
 QUERY_SECS: Final = 200
-"""The longest time of one query of an app's function: an interrupted worker leaves its query behind, with its locks."""
-# "as", the first key of advisory locks; the second is the app's.
+"""The longest time of a query in an app's function: an interrupted worker leaves its query behind, with its locks."""
+# "as", the first key of advisory locks; the second is the app's id.
 _LOCK: Final = 0x6173
 
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """A workunit that is decided. ``canonical`` None: it failed, for the reasons in ``workunit.error_mask``.
+    """A decided workunit. ``canonical`` None: it failed, for the reasons in ``workunit.error_mask``.
 
     ``canonical.outputs`` names the files, by their paths in Django's default storage. A function that wants to keep
-    them copies them: the project deletes outputs of workunits that were assimilated.
+    them must copy them: the project deletes the outputs of assimilated workunits.
     """
 
     workunit: Workunit
@@ -55,15 +55,15 @@ class Finished:
 
 Function = Callable[[Finished], Any]
 Take = Callable[[list[int]], list[int]]
-"""Given a batch's ids, returns those that were taken."""
+"""Takes a batch's ids; returns the ids of those that it assimilated."""
 
 
 @dataclass(slots=True)
 class _Pass:
     """One pass.
 
-    ``until``: by `time.monotonic`. ``taken``: how many workunits were. ``interrupted``: the workunit whose function was
-    interrupted, by its id. That ends the pass, as nothing would interrupt a second function.
+    ``until``: by `time.monotonic`. ``taken``: the number of assimilated workunits. ``interrupted``: the workunit whose
+    function was interrupted, by its id. That ends the pass, because nothing would interrupt a second function.
     """
 
     now: dt.datetime
@@ -79,7 +79,7 @@ class _Pass:
 def run(now: dt.datetime, until: float = inf) -> int:
     """Assimilate waiting workunits and return their number. None is begun after ``until`` (of `time.monotonic`)."""
     this = _Pass(now, until)
-    # In any order: an app with more to do than a pass can take must not always be the first.
+    # In random order: an app with more to do than fits into a pass must not always be the first.
     for app in App.objects.order_by("?"):
         if this.is_over:
             break
@@ -88,16 +88,16 @@ def run(now: dt.datetime, until: float = inf) -> int:
 
 
 def apps_with_slow_functions() -> list[App]:
-    """Those of them that have workunits to assimilate."""
+    """Return the apps with a slow function and workunits to assimilate."""
     ready = Workunit.objects.filter(app=OuterRef("pk"), assimilate_state=AssimilateState.READY)
     apps = App.objects.filter(Exists(ready)).exclude(assimilation_function="")
     return [app for app in apps if functions.is_slow(_function(app, None))]
 
 
 def run_slow(app: App, now: dt.datetime, until: float) -> int:
-    """Assimilate waiting workunits of an app whose function is slow; how many it took. None is begun after ``until``.
+    """Assimilate waiting workunits of an app whose function is slow; return how many. None is begun after ``until``.
 
-    The function may be called twice for a workunit: if this process ends between a call and what is stored of it. Locks
+    The function may be called twice for a workunit, if this process ends between a call and storing its outcome. Locks
     nothing during a call, then the workunit.
     """
     this = _Pass(now, until)
@@ -124,7 +124,7 @@ def _waiting(app: App, now: dt.datetime) -> list[Workunit]:
 
 
 def _hand_over_alone(workunit: Workunit, function: functions.Session, this: _Pass) -> None:
-    """``function`` returns whether the outputs are kept, to be downloaded with their batch."""
+    """Assimilate one; ``function`` returns whether the outputs are kept for download with their batch."""
     try:
         keeps = function(Finished(workunit, workunit.canonical_result, workunit.batch))
     except SoftTimeLimitExceeded:
@@ -145,7 +145,7 @@ def _hand_over_alone(workunit: Workunit, function: functions.Session, this: _Pas
 
 @contextmanager
 def _alone(app: App) -> Iterator[bool]:
-    """Whether no other pass calls the app's function now, and none will until the end of the block."""
+    """Ensure that no other pass calls the app's function until the end of the block; yield False if one does."""
     key = [_LOCK, app.pk % 2**31]
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_try_advisory_lock(%s, %s)", key)
@@ -159,10 +159,10 @@ def _alone(app: App) -> Iterator[bool]:
 
 
 def _function(app: App, now: dt.datetime | None) -> Function | None:
-    """The app's function; None if it cannot be found, which operators are told if it is to be called ``now``."""
+    """Return the app's function; None if it cannot be found, which operators are told if it would be called ``now``."""
     try:
         function: Function = functions.load(functions.FunctionKind.ASSIMILATION, app.assimilation_function)
-    except Exception as error:  # not only ImportError: a module may fail in any way while it is read
+    except Exception as error:  # not only ImportError: a module may fail in any way while it is imported
         if now is not None:
             _note_missing(app, error, now)
         return None
@@ -185,7 +185,7 @@ def _run_app(app: App, this: _Pass) -> None:
 
 
 def _run_batch(app: App, take: Take, this: _Pass, batch: StepBatch) -> int:
-    """How many workunits were looked at."""
+    """Run a batch; return how many workunits were examined."""
     if this.is_over:
         return 0
     with connection.cursor() as cursor:
@@ -207,26 +207,26 @@ def _run_batch(app: App, take: Take, this: _Pass, batch: StepBatch) -> int:
 
 
 def _keep(now: dt.datetime, ids: list[int]) -> list[int]:
-    """Keep the outputs of all of them."""
+    """Keep all their outputs."""
     with connection.cursor() as cursor:
         cursor.execute(sql.KEEP_OUTPUTS, {"ids": ids, "now": now})
     return ids
 
 
 def _hand_over(function: Function, this: _Pass, ids: list[int]) -> list[int]:
-    """Call the app's function for each workunit; the ids of those that it took.
+    """Call the app's function for each workunit; return the ids of those that it accepted.
 
-    What the function writes to the database is undone if it fails.
+    Whatever the function writes to the database is rolled back if it fails.
 
-    Raises SoftTimeLimitExceeded if it was interrupted in a query: the connection is of no use then, and what was taken
-    before comes again.
+    Raises SoftTimeLimitExceeded if it was interrupted in a query: the connection is unusable then, and the workunits
+    before it are called again.
     """
     taken, faults = [], {}
     with connection.cursor() as cursor:
         cursor.execute(f"SET LOCAL statement_timeout = '{QUERY_SECS}s'")
     for workunit in Workunit.objects.filter(pk__in=ids).select_related("canonical_result", "batch").order_by("pk"):
         if this.is_over:
-            break  # the workunits taken so far are stored, the others come in another pass
+            break  # the workunits so far are stored, the others follow in another pass
         try:
             with transaction.atomic():
                 function(Finished(workunit, workunit.canonical_result, workunit.batch))
@@ -244,7 +244,7 @@ def _hand_over(function: Function, this: _Pass, ids: list[int]) -> list[int]:
 
 
 def _note_missing(app: App, error: Exception, now: dt.datetime) -> None:
-    """The app's function is missing: queue its first workunit, so that operators see it. All others wait."""
+    """Queue the first workunit of an app without its function, so that operators see it. All others wait."""
     log.error("assimilation_function_missing", app=app.name, function=app.assimilation_function, exc_info=error)
     noted = RetryEntry.objects.filter(step=Step.ASSIMILATE, workunit__app=app, retry_at__gt=now)
     waiting = Workunit.objects.filter(app=app, assimilate_state=AssimilateState.READY).order_by("app", "id")

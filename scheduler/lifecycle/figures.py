@@ -1,4 +1,4 @@
-"""What the project server adds to the dashboard: its retry queue, and messages of jobs that wait."""
+"""The project server's figures on the dashboard: its retry queue, and waiting messages of jobs."""
 
 from __future__ import annotations
 
@@ -55,6 +55,8 @@ RETRY_QUEUE: Final = FigureQuery(
 )
 TRICKLES: Final = FigureQuery(
     'SELECT count(*) AS "services.trickles" FROM scheduler_trickle WHERE handled_at IS NULL',
-    metrics=(Metric("services.trickles", "cobblestone_trickles_to_handle", "Messages of jobs that wait."),),
+    metrics=(
+        Metric("services.trickles", "cobblestone_trickles_to_handle", "Messages of jobs that wait to be handled."),
+    ),
 )
 PART: Final = Part("services", FIGURES, [RETRY_QUEUE, TRICKLES], words=_steps().values(), daemons=DAEMONS)

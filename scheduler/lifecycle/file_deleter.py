@@ -1,11 +1,11 @@
-"""The file deleter: removes files of workunits that are done, and input files of batches that are.
+"""The file deleter: removes files of finished workunits, and input files of finished batches.
 
-Files of the default assimilation stay. A file that cannot be deleted marks its workunit, which is tried again later
+Files kept by the default assimilation stay. A file that cannot be deleted marks its workunit, which is retried later
 (`scheduler.lifecycle.retry_queue`). Locks: workunits by id, SKIP LOCKED. Deleting a file twice does no harm, so a pass
-may be cut off anywhere.
+may be interrupted anywhere.
 
-An upload that is going on leaves nothing behind. Only with a lock on the workunit's row, and only if its files were not
-deleted, does it name what it stored (`scheduler.files.incoming`); else that goes as one of its leftovers.
+An upload in progress leaves nothing behind. It names what it stored (`scheduler.files.incoming`) only with a lock on
+the workunit's row, and only if its files were not deleted; otherwise the file is deleted as a leftover.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def _delete_all(now: dt.datetime) -> int:
 
 
 def _delete_outputs(batch: StepBatch, after: int, now: dt.datetime) -> int:
-    """How many workunits were looked at, behind the id ``after``."""
+    """Delete outputs of workunits after the id ``after``; return how many were examined."""
     with connection.cursor() as cursor:
         cursor.execute(
             sql.LOCK_TO_DELETE, {"limit": batch.limit, "after": after, "now": now, "step": Step.DELETE_FILES.value}
@@ -77,7 +77,7 @@ def _delete_outputs(batch: StepBatch, after: int, now: dt.datetime) -> int:
 
 
 def _delete_inputs(after: int, now: dt.datetime) -> int:
-    """The last id that was looked at, behind ``after``; 0 if there was none."""
+    """Delete inputs after the id ``after``; return the last id examined, 0 if there was none."""
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(sql.LOCK_INPUTS_TO_DELETE, {"after": after, "limit": BATCH})
         rows = cursor.fetchall()

@@ -1,7 +1,7 @@
-"""Two records of one computer become one: archived tasks and the jobs of the day follow to the record that stays.
+"""Merges two records of one computer: archived tasks and the day's jobs move to the record that stays.
 
-Runs inside the transaction that joins them, after `credit.statistics.host_merge`, which has locked both computers. So
-no scheduler RPC of either is writing. An RPC that has read the merged records must notice the merge before it writes.
+Runs inside the caller's transaction, after `credit.statistics.host_merge`, which has locked both computers. So no
+scheduler RPC of either is writing. An RPC that has read the merged records must notice the merge before it writes.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from scheduler.models import ArchivedTask, HostRecord, WorkBlock
 
 def merge_records(older_id: int, newer_id: int) -> None:
     """Move the older record's data to the newer one; safe to repeat."""
-    # A scheduler RPC writes only if the computer's row is still the one that it has read (`rpc.writes.write`).
+    # A scheduler RPC writes only if the computer's row is unchanged since it was read (`rpc.writes.write`).
     Host.objects.filter(pk=newer_id).update(last_contact_at=F("last_contact_at"))
     # The older record's jobs are new to the newer one's client.
     HostRecord.objects.filter(host=newer_id).update(named_jobs_until=None)
     ArchivedTask.objects.filter(host=older_id).update(host=newer_id)
     move_jobs(older_id, newer_id)
-    # One that was blocked stays so, whatever it is called now.
+    # A computer that was blocked stays blocked, whatever its record.
     if not WorkBlock.objects.filter(host=newer_id).exists():
         WorkBlock.objects.filter(host=older_id).update(host=newer_id)
     _join_jobs_of_day(older_id, newer_id)
 
 
 def _join_jobs_of_day(older_id: int, newer_id: int) -> None:
-    """Otherwise a merge would give a computer its quota of the day again. Of two days the later one counts."""
+    """Add up the day's jobs: otherwise a merge would renew the daily quota. Of two days the later one counts."""
     records = {record.host_id: record for record in HostRecord.objects.filter(host__in=(older_id, newer_id))}
     older, newer = records.get(older_id), records.get(newer_id)
     if older is None or older.jobs_day is None:

@@ -1,4 +1,4 @@
-"""How a computer does with each of this project's programs, for its owner."""
+"""A computer's record with each of this project's programs, for its owner."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from scheduler.models import HostRecord, WorkBlock
 
 @dataclass(frozen=True, slots=True)
 class ProgramLine:
-    """A program on the computer. ``quota`` 0: not set yet; ``turnaround_secs`` None: no job was found right yet."""
+    """A program on the computer. ``quota`` 0: not set yet; ``turnaround_secs`` None: no valid job yet."""
 
     app: str
     program: str
@@ -30,7 +30,7 @@ class ProgramLine:
 
 
 def programs_section(host: Host, now: dt.datetime) -> HostSection | None:
-    """Two statements, whatever the number of programs."""
+    """Build the section in two statements, whatever the number of programs."""
     records = HostAppVersion.objects.filter(host=host).select_related("app", "app_version__platform")
     jobs = _jobs_today(host, now)
     lines: list[object] = [_line(record, jobs) for record in records.order_by("app__name", "-app_version__version_num")]
@@ -38,13 +38,13 @@ def programs_section(host: Host, now: dt.datetime) -> HostSection | None:
 
 
 def block_section(host: Host) -> HostSection | None:
-    """Why operators send the computer no work, if so."""
+    """Explain why operators send the computer no work; None if they do."""
     blocks: list[object] = list(WorkBlock.objects.filter(Q(host=host) | Q(user=host.owner_id)))
     return HostSection("scheduler/_host_block.html", blocks) if blocks else None
 
 
 def programs_run(host_id: int) -> frozenset[tuple[str, int]]:
-    """The apps whose programs the computer has run, each with a version's number."""
+    """Return the apps whose programs the computer has run, each with a version's number."""
     records = HostAppVersion.objects.filter(host=host_id).exclude(app_version=None)
     return frozenset(records.values_list("app__name", "app_version__version_num"))
 
@@ -73,7 +73,7 @@ def _jobs_today(host: Host, now: dt.datetime) -> dict[tuple[int, int, str], int]
 
 
 def errors_text(error_rate: float) -> str:
-    """The error rate starts at 0.1, and rises by 0.1 with each error."""
+    """Describe the error rate, which starts at 0.1 and rises by 0.1 with each error."""
     if error_rate < 0.05:
         return gettext("hardly any")
     if error_rate <= 0.1:

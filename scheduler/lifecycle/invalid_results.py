@@ -1,4 +1,4 @@
-"""Which computers and versions return results that are of no use: for operators who look for a broken one."""
+"""Which computers and versions return useless results: helps operators to find a broken one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from portal.models import Host
 DAYS: Final = 7
 MAX_LOOKED_AT: Final = 200_000
 MAX_SHOWN: Final = 100
-# The newest results of a span, by the index of their reports. Locks nothing.
+# The newest results of a period, by the index of their reports. Locks nothing.
 _COUNT: Final = f"""
 WITH newest AS MATERIALIZED (
   SELECT app_id, app_version_id, host_id, outcome, validate_state FROM credit_result
@@ -44,17 +44,17 @@ class Failures:
 
     @property
     def share(self) -> float:
-        """The share of the results looked at that were invalid or failed."""
+        """Return the share of the examined results that were invalid or failed."""
         return (self.ninvalid + self.nerrors) / (self.ninvalid + self.nerrors + self.nvalid)
 
 
 def by_version(now: dt.datetime) -> list[Failures]:
-    """Versions, those with most invalid results first."""
+    """List versions, those with most invalid results first."""
     return _read("NULL::bigint", now)
 
 
 def by_host(now: dt.datetime) -> list[Failures]:
-    """Computers and the versions that they ran, those with most invalid results first."""
+    """List computers and the versions that they ran, those with most invalid results first."""
     return _read("host_id", now)
 
 

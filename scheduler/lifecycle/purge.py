@@ -1,4 +1,4 @@
-"""The purge: moves finished workunits and their tasks into the archive, where their owners still find them.
+"""The purge: moves finished workunits and their tasks into the archive, where their owners can still find them.
 
 The archive keeps all columns of a task except its stderr and its output files, so a grant can be explained for ever.
 Locks: workunits, SKIP LOCKED; then the days of archived tasks, in the order of their key. A workunit that cannot be
@@ -32,7 +32,7 @@ def run(now: dt.datetime) -> int:
 
 
 def count_uncounted() -> int:
-    """Add the tasks that came with a project that moved here to the days of histories; return their number."""
+    """Add the tasks imported with a moved project to the days of histories; return their number."""
     total = 0
     while True:
         with transaction.atomic(), connection.cursor() as cursor:
@@ -45,7 +45,7 @@ def count_uncounted() -> int:
 
 
 def _move(now: dt.datetime, batch: StepBatch) -> int:
-    """All of a workunit moves, or nothing."""
+    """Move workunits into the archive, each completely or not at all."""
     before = now - dt.timedelta(days=settings.JOBS_KEPT_DAYS)
     with connection.cursor() as cursor:
         cursor.execute(
@@ -59,9 +59,9 @@ def _move(now: dt.datetime, batch: StepBatch) -> int:
 
 
 def read_archived(user: User, *, before: int | None, limit: int) -> list[Result]:
-    """The user's archived tasks below the id ``before``, newest first, as they were; none of them can be saved.
+    """Return the user's archived tasks below the id ``before``, newest first, as unsaved copies of the originals.
 
-    Each has its workunit, app, host and version beside it, so that pages of tasks show it like any other.
+    Each has its workunit, app, host and version attached, so that pages show it like any other task.
     """
     tasks = ArchivedTask.objects.filter(user=user).select_related(
         "workunit__app", "host", "app_version__platform", "app_version__app"
@@ -72,14 +72,14 @@ def read_archived(user: User, *, before: int | None, limit: int) -> list[Result]
 
 
 def read_archived_task(user: User, pk: int) -> Result | None:
-    """One archived task of the user's own; who may view all results sees each."""
+    """Return one archived task of the user's own, or of anyone if they may view all results."""
     tasks = ArchivedTask.objects.select_related("workunit__app", "host", "app_version__platform", "app_version__app")
     task = (tasks if user.has_perm(SEES_ALL) else tasks.filter(user=user)).filter(pk=pk).first()
     return _revived(task) if task is not None else None
 
 
 def read_archived_parts(pk: int) -> list[ResultPart]:
-    """What was credited while an archived task ran, the newest first."""
+    """Return what was credited while an archived task ran, newest first."""
     task = ArchivedTask.objects.get(pk=pk)
     parts = [ResultPart(**_values(ResultPart, part)) for part in task.facts.get("parts", ())]
     return parts[: -MAX_PARTS_SHOWN - 1 : -1]
@@ -95,7 +95,7 @@ def _revived(task: ArchivedTask) -> Result:
 
 
 def _values(model: type[models.Model], facts: dict[str, Any]) -> dict[str, Any]:
-    """Columns as Python has them; JSON has its own way to write times."""
+    """Convert JSON values into the columns' Python values; JSON has its own format of times."""
     fields = {field.column: field for field in model._meta.concrete_fields}
     return {
         fields[name].attname: fields[name].to_python(value)

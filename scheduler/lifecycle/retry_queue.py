@@ -1,7 +1,7 @@
-"""The retry queue: background steps go on though one workunit makes them fail.
+"""The retry queue: background steps continue even if one workunit makes them fail.
 
 Smaller batches find the workunit, and it waits in the queue. Its row gives the error and the time of the next try.
-Operators see such rows in the admin, and can have them tried in the next pass.
+Operators see such rows in the admin, and can have them retried in the next pass.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from scheduler.models import Step
 log = structlog.get_logger(__name__)
 
 SHRINK_FACTOR: Final = 8
-"""By this factor a batch that failed gets smaller before it is tried again. After a success the next batch grows."""
+"""A failed batch is retried with this fraction of its workunits. After a success the next batch grows again."""
 FIRST_RETRY: Final = dt.timedelta(minutes=10)
 LAST_RETRY: Final = dt.timedelta(days=1)
-"""The time until the next try doubles up to this."""
+"""The delay until the next try doubles up to this."""
 _LONGEST_FAULT: Final = 500
 
 
 @dataclass(slots=True)
 class StepBatch:
-    """Up to ``limit`` workunits that a step has locked; it notes their ``ids`` as soon as it has them."""
+    """Up to ``limit`` workunits that a step has locked; the step sets ``ids`` as soon as it knows them."""
 
     limit: int
     ids: list[int] = field(default_factory=list)
@@ -41,9 +41,9 @@ class StepBatch:
 def run_batches(step: Step, now: dt.datetime, limit: int, run: Callable[[StepBatch], int]) -> int:
     """Run batch after batch, each in a transaction, until ``run`` returns 0; return the sum of its results.
 
-    A batch that fails is tried again in smaller ones; a workunit that fails alone is queued. Raises
-    StorageUnreachable, OperationalError and InterfaceError, as then no other batch would succeed, and
-    SoftTimeLimitExceeded, as then the task's time is up.
+    A batch that fails is retried in smaller ones; a workunit that fails alone is queued. Raises StorageUnreachable,
+    OperationalError and InterfaceError, because no other batch would succeed then, and SoftTimeLimitExceeded, because
+    the task's time is up.
     """
     total, size = 0, limit
     while True:
@@ -91,12 +91,12 @@ def enqueue(step: Step, faults: Mapping[int, str], now: dt.datetime) -> None:
 
 
 def remove(cursor: CursorWrapper, step: Step, ids: Sequence[int]) -> None:
-    """Take workunits out of the queue, as the step has been done with them."""
+    """Remove workunits from the queue once the step is done."""
     cursor.execute(
         "DELETE FROM scheduler_retryentry WHERE step = %s AND workunit_id = ANY(%s)", [step.value, list(ids)]
     )
 
 
 def _clean(fault: str) -> str:
-    """The text of an error as the column can hold it: errors may quote anything."""
+    """Make an error's text fit the column: errors may quote anything."""
     return fault.encode(errors="replace").decode().replace("\0", "")[:_LONGEST_FAULT]

@@ -18,7 +18,7 @@ log = structlog.get_logger(__name__)
 ACTIVE_DAYS: Final = 30
 """Computers that asked for work within this time are counted."""
 
-# The FLOPS of each computer with its fastest version of an app, from its run times and the part of the time that it
+# The FLOPS of each computer with its fastest version of an app, from its run times and the share of the time that it
 # computes. Locks nothing.
 _SPEEDS: Final = f"""
 SELECT max(CASE v.processor_type WHEN '{ProcessorType.CPU}' THEN s.active_frac ELSE s.gpu_active_frac END
@@ -30,7 +30,7 @@ SELECT max(CASE v.processor_type WHEN '{ProcessorType.CPU}' THEN s.active_frac E
 
 
 def run(now: dt.datetime) -> None:
-    """Recompute the limits between the size classes of each app that has them, from how fast its computers are now."""
+    """Recompute the limits between each app's size classes from its computers' current speeds."""
     for app in App.objects.filter(n_size_classes__gt=1, is_deprecated=False):
         with connection.cursor() as cursor:
             cursor.execute(_SPEEDS, {"app": app.pk, "since": now - dt.timedelta(days=ACTIVE_DAYS)})

@@ -1,8 +1,8 @@
-"""The statements of the background steps, by step.
+"""SQL of the background steps, by step.
 
 Locks are taken in the order of the whole project server: workunits by id, results by id, (host, version) records by id.
-A statement that takes workunits from a queue locks them with SKIP LOCKED, so steps never wait for one another.
-States are literals here: the conditions of partial indexes need them.
+A statement that takes workunits from a queue locks them with SKIP LOCKED, so steps never wait for one another. States
+are literals here: the conditions of partial indexes need them.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ IS_QUEUED: Final = """coalesce((SELECT s.retry_at FROM scheduler_retryentry s
         WHERE s.workunit_id = {workunit} AND s.step = %(step)s) > %(now)s, false)"""
 """Part of a step's condition: the workunit waits in the retry queue.
 
-A value and not a join, so that the planner keeps to the index of the step's own queue.
+A value and not a join, so that the planner sticks to the index of the step's own queue.
 """
-# Locks workunits by id. A statement of its own, so that what follows sees what the last holder of the lock committed.
+# Locks workunits by id. A separate statement, so that the next one sees what the last holder of the lock committed.
 LOCK_WORKUNITS_TO_RETRY: Final = "SELECT FROM credit_workunit WHERE id = ANY(%(ids)s) ORDER BY id FOR NO KEY UPDATE"
 ENQUEUE: Final = f"""
 INSERT INTO scheduler_retryentry AS s (workunit_id, step, fault, ntries, since, retry_at)
 SELECT n.id, %(step)s, n.fault, 1, %(now)s, %(now)s::timestamptz + make_interval(secs => %(first)s)
   FROM unnest(%(ids)s::bigint[], %(faults)s::text[]) AS n(id, fault) JOIN credit_workunit w ON w.id = n.id
- -- Another worker may have done the step since it failed here; then nothing would ever remove the row.
+ -- Another worker may have completed the step since it failed here; then nothing would ever remove the row.
  WHERE CASE %(step)s
        WHEN 'transition' THEN w.transition_at IS NOT NULL OR EXISTS (SELECT FROM credit_result r
             WHERE r.workunit_id = w.id AND r.server_state = {ServerState.IN_PROGRESS} AND r.deadline_at < %(now)s)
@@ -38,7 +38,7 @@ SELECT n.id, %(step)s, n.fault, 1, %(now)s, %(now)s::timestamptz + make_interval
    SET fault = excluded.fault, ntries = least(s.ntries + 1, 1000000), retry_at = %(now)s::timestamptz
        + make_interval(secs => least(%(first)s * power(2, least(s.ntries, 30)), %(last)s))
 """
-"""Puts workunits into the retry queue, or back with a longer wait. They are locked before."""
+"""Puts workunits into the retry queue, or back with a longer delay. They are already locked."""
 
 # --- The transitioner -------------------------------------------------------------------------------
 
@@ -59,8 +59,10 @@ SELECT w.id, w.min_quorum, w.target_nresults, w.max_error_results, w.max_total_r
  ORDER BY w.id LIMIT %(limit)s
    FOR NO KEY UPDATE OF w SKIP LOCKED
 """
-"""Locks workunits by id, SKIP LOCKED: those to be looked at, or with a result in progress past its deadline. Whoever
-wants a look wants it at once: the time says who has waited longest, maybe by a clock that was ahead."""
+"""Locks workunits by id, SKIP LOCKED: those to be examined, or with a result in progress past its deadline.
+
+A requested check is due at once: the time says which has waited longest, perhaps by a clock that was ahead.
+"""
 COUNT_RESULTS: Final = """
 SELECT workunit_id, count(*) FROM credit_result WHERE workunit_id = ANY(%(ids)s) GROUP BY workunit_id
 """
@@ -84,10 +86,10 @@ WITH freed AS (
 UPDATE credit_result r SET lane = freed.lane FROM freed
  WHERE r.workunit_id = freed.id AND r.server_state = {ServerState.UNSENT}
 """
-"""Unbinds workunits from class and version, and moves what waits of them. They and their results are locked before."""
-# What credit.engine.probation does at a time-out (count_error, count_crash), once for each time-out of a record, and to
-# the records of newer versions (count_failing). A quota of 0 is not set yet: the scheduler will set it, as it knows how
-# many instances the host has.
+"""Unbinds workunits from class and version, and moves their waiting results. All of these are already locked."""
+# Like credit.engine.probation at a time-out (count_error, count_crash), once for each time-out of a record, and for the
+# records of newer versions (count_failing). A quota of 0 is not set yet: the scheduler will set it, because it knows
+# how many instances the host has.
 PENALISE_HOSTS: Final = """
 WITH late AS (
   SELECT r.host_id, r.app_version_id, r.app_id, r.processor_type, count(*) AS n, max(w.delay_bound_secs) AS bound_secs
@@ -127,7 +129,7 @@ UPDATE credit_hostappversion v
 CHANGE_WORKUNITS: Final = """
 UPDATE credit_workunit w
    SET transition_at = NULL, need_validate = (w.need_validate OR n.need_validate) AND n.error_mask = 0,
-       -- What it waited for has come.
+       -- The result that it waited for has come.
        validate_after = CASE WHEN n.need_validate AND w.validate_fault = '' THEN NULL ELSE w.validate_after END,
        error_mask = n.error_mask,
        assimilate_state = n.assimilate_state, file_delete_state = n.file_delete_state
@@ -160,8 +162,8 @@ UPDATE credit_workunit w SET transition_at = least(w.transition_at, %(now)s)
 
 # --- The assimilator --------------------------------------------------------------------------------
 
-# The app is a range: with a constant, the planner would take the order by id for enough, and walk through all workunits
-# by their primary key, those assimilated years ago included, instead of the few that wait.
+# The app is a range: with a constant, the planner would consider the order by id sufficient, and walk through all
+# workunits by their primary key, including those assimilated years ago, instead of the few that wait.
 LOCK_TO_ASSIMILATE: Final = f"""
 SELECT id FROM credit_workunit w
  WHERE app_id >= %(app)s AND app_id <= %(app)s AND assimilate_state = {AssimilateState.READY}
@@ -203,7 +205,7 @@ SELECT id FROM credit_workunit WHERE id IN (
  ORDER BY id LIMIT %(limit)s FOR NO KEY UPDATE SKIP LOCKED
 """
 """Locks workunits by id, SKIP LOCKED."""
-# Outputs that were uploaded but never reported are known by their uploads only.
+# Outputs that were uploaded but never reported are only known by their uploads.
 UPLOADED_PATHS: Final = """
 SELECT r.workunit_id, u.path
   FROM credit_result r JOIN scheduler_upload u ON u.result_id = r.id
@@ -229,17 +231,18 @@ SELECT f.id, f.path FROM scheduler_storedfile f
  WHERE f.batch_id IS NOT NULL AND f.deleted_at IS NULL AND f.id > %(after)s AND {_NO_JOB_NEEDS_IT}
  ORDER BY f.id LIMIT %(limit)s FOR UPDATE OF f SKIP LOCKED
 """
-"""Locks input files by id, SKIP LOCKED: those of a batch none of whose workunits may still be sent or downloaded, nor
-submitted again as it failed (`scheduler.submission.retry`): the latter until it is archived."""
+"""Locks input files by id, SKIP LOCKED: those of a batch without workunits that may still be sent or downloaded, or
+submitted again after a failure (`scheduler.submission.retry`), which is possible until they are archived.
+"""
 DELETE_UNNEEDED_STICKY_FILES: Final = f"""
 DELETE FROM scheduler_stickyfile WHERE id IN (
   SELECT f.id FROM scheduler_stickyfile f WHERE {_NO_JOB_NEEDS_IT} FOR UPDATE SKIP LOCKED)
 """
-"""So that computers are told to delete the files that they kept for these batches. Locks the rows, SKIP LOCKED."""
+"""Makes computers delete the files that they kept for these batches. Locks the rows, SKIP LOCKED."""
 
 # --- The purge --------------------------------------------------------------------------------------
 
-# Nothing of a purged task may still come: neither a report that counts nor a transition.
+# Nothing may still come for a purged task: neither a report that counts nor a transition.
 LOCK_TO_ARCHIVE: Final = f"""
 SELECT w.id FROM credit_workunit w
  WHERE w.file_delete_state = {FileDeleteState.DONE} AND w.assimilated_at < %(before)s
@@ -269,12 +272,12 @@ WITH counted AS (
   UPDATE scheduler_archivedtask t SET is_counted = true FROM scheduler_archivedworkunit w
    WHERE w.id = t.workunit_id AND {tasks} RETURNING t.user_id, w.app_id, t.host_id, t.facts)"""
 COUNT_ARCHIVED: Final = _COUNTED.format(tasks="t.workunit_id = ANY(%(ids)s)") + COUNT.format(counted="counted")
-# Counts the tasks that came with a project that moved here.
+# Counts the tasks imported with a moved project.
 LOCK_UNCOUNTED: Final = """
 SELECT id FROM scheduler_archivedtask WHERE NOT is_counted ORDER BY id LIMIT %(limit)s FOR UPDATE SKIP LOCKED"""
 COUNT_TASKS: Final = _COUNTED.format(tasks="t.id = ANY(%(ids)s)") + COUNT.format(counted="counted")
-# One by one, as the database knows no cascades. The canonical result may go before its workunit, as no constraint
-# holds it.
+# One by one, because the database has no cascades. The canonical result may go before its workunit, because no
+# constraint refers to it.
 DELETE_ARCHIVED: Final = (
     "DELETE FROM scheduler_upload u USING credit_result r WHERE u.result_id = r.id AND r.workunit_id = ANY(%(ids)s)",
     "DELETE FROM scheduler_formeroutput f USING credit_result r"

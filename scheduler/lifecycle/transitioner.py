@@ -1,13 +1,11 @@
-"""The transitioner: looks at workunits whose results changed or are due.
-
-It does what `scheduler.engine.transitions` decides.
+"""The transitioner: examines workunits whose results changed or are due, and applies what
+`scheduler.engine.transitions` decides.
 
 One pass is one transaction with a fixed number of statements, whatever its size; one more if workunits are unbound from
-their class or version (`scheduler.engine.lanes`). Locks are taken in the order of the
-project server: workunits by id, results, (host, version) records. Workunits and results are taken with SKIP LOCKED, so
-it never waits for a report or a validator: what somebody else has locked is left to the next pass. Any number of
-transitioners may run at once. A workunit that makes a pass fail goes into the retry queue
-(`scheduler.lifecycle.retry_queue`).
+their class or version (`scheduler.engine.lanes`). Locks are taken in the order of the project server: workunits by id,
+results, (host, version) records. Workunits and results are taken with SKIP LOCKED, so it never waits for a report or a
+validator: rows locked by others are left to the next pass. Any number of transitioners may run at once. A workunit that
+makes a pass fail goes into the retry queue (`scheduler.lifecycle.retry_queue`).
 """
 
 from __future__ import annotations
@@ -35,7 +33,7 @@ BATCH: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """The counts of one pass: workunits looked at, results timed out, results made."""
+    """The counts of one pass: workunits examined, results timed out, results created."""
 
     nworkunits: int = 0
     ntimed_out: int = 0
@@ -43,7 +41,7 @@ class Pass:
 
 
 def run(now: dt.datetime) -> Pass:
-    """Passes until nothing is due; each commits separately."""
+    """Run passes until nothing is due; each commits separately."""
     passes: list[Pass] = []
 
     def run_one(batch: StepBatch) -> int:
@@ -59,7 +57,7 @@ def run(now: dt.datetime) -> Pass:
 
 
 def run_pass(now: dt.datetime, limit: int = BATCH) -> Pass:
-    """Up to ``limit`` workunits that are due at ``now``, in one transaction."""
+    """Run one pass over up to ``limit`` workunits that are due at ``now``, in one transaction."""
     with transaction.atomic():
         return _run(StepBatch(limit), now)
 
@@ -89,7 +87,7 @@ def _lock_workunits(cursor: CursorWrapper, now: dt.datetime, limit: int) -> dict
 
 
 def _lock_results(cursor: CursorWrapper, ids: list[int]) -> dict[int, list[ResultState]]:
-    """The results of the workunits all of whose results could be locked."""
+    """Lock and return the results of workunits, if all of a workunit's results could be locked."""
     cursor.execute(sql.COUNT_RESULTS, {"ids": ids})
     counts: dict[int, int] = dict(cursor.fetchall())
     cursor.execute(sql.LOCK_RESULTS, {"ids": ids})
@@ -122,7 +120,7 @@ def _penalise_hosts(cursor: CursorWrapper, ids: list[int], now: dt.datetime) -> 
 
 
 def _free(cursor: CursorWrapper, decisions: dict[int, Decision]) -> None:
-    """Unbind those of which nothing stands any more, before they get new results."""
+    """Unbind workunits without any result that counts, before they get new results."""
     lanes = {id_: decision.freed_lane for id_, decision in decisions.items() if decision.freed_lane is not None}
     if lanes:
         cursor.execute(sql.FREE_WORKUNITS, {"ids": list(lanes), "lanes": list(lanes.values())})

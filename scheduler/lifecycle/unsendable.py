@@ -1,7 +1,7 @@
 """Jobs that can never be sent: those that still wait when their app gets no more jobs.
 
-Otherwise their batches would stay open for ever. An operator who ticks “no more jobs” by mistake has until
-the next hourly pass to untick it. Locks: workunits by id, SKIP LOCKED, then results.
+Otherwise their batches would stay open for ever. An operator who ticks “no more jobs” by mistake has until the next
+hourly pass to untick it. Locks: workunits by id, SKIP LOCKED, then results.
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ BATCH: Final = 1000
 
 
 def run(now: dt.datetime) -> int:
-    """End these jobs; how many workunits that concerned. The transitioner then ends the workunits with the reason."""
+    """End these jobs; return the number of their workunits.
+
+    The transitioner then ends the workunits with the reason.
+    """
     total = 0
     for app in App.objects.filter(is_deprecated=True):
         count = 0

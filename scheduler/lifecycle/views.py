@@ -1,4 +1,4 @@
-"""Pages of a volunteer's archived tasks: their history, and why each was granted its credit."""
+"""Pages of a volunteer's archived tasks: their history, and the explanation of each one's credit."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PAGE_TASKS: Final = 50
 @require_safe
 @login_required
 def archived_tasks(request: HttpRequest) -> HttpResponse:
-    """What did my computers work on some time ago?"""
+    """List the tasks that the volunteer's computers worked on some time ago."""
     text = request.GET.get("before", "")
     before = row_number(text)
     problem = ""
@@ -44,7 +44,7 @@ def archived_tasks(request: HttpRequest) -> HttpResponse:
 @require_safe
 @login_required
 def archived_task(request: HttpRequest, pk: int) -> HttpResponse:
-    """How did this task end, and why did it get this credit?"""
+    """Show how an archived task ended, and explain its credit."""
     task = purge.read_archived_task(signed_in(request), pk) if pk < 2**63 else None
     if task is None:
         raise Http404("no such task")

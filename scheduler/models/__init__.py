@@ -1,6 +1,6 @@
-"""The project server's tables, by subject: files, programs, what it knows of hosts, work, the archive.
+"""The project server's tables, by subject: files, programs, facts about hosts, work, the archive.
 
-Apps, workunits and results are validated credit's (credit.models).
+Apps, workunits and results belong to the credit app (credit.models).
 """
 
 from scheduler.keyword_models import AppKeyword

@@ -1,4 +1,4 @@
-"""Finished workunits and their tasks, for as long as their owners may ask."""
+"""Archived workunits and tasks, kept for their owners."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from portal.models import Host, User
 
 
 class ArchivedWorkunit(models.Model):
-    """A workunit that was purged. ``facts``: its columns by name, as JSON has them."""
+    """A purged workunit. ``facts``: its columns by name, as JSON."""
 
     id = models.BigIntegerField(primary_key=True)
     app = models.ForeignKey(App, models.PROTECT, related_name="+", db_index=False)
@@ -32,7 +32,7 @@ class ArchivedWorkunit(models.Model):
 
 
 class ArchivedTask(models.Model):
-    """A result that was purged with its workunit: all of its columns but output and stderr, so its credit is explained.
+    """A result that was purged with its workunit: all columns except output and stderr, so its credit can be explained.
 
     Its owner and computer are columns, so that they are forgotten here too when an account is erased.
     """
@@ -43,7 +43,8 @@ class ArchivedTask(models.Model):
     host = models.ForeignKey(Host, models.SET_NULL, null=True, related_name="+")
     app_version = models.ForeignKey(AppVersion, models.SET_NULL, null=True, related_name="+", db_index=False)
     facts = models.JSONField()
-    # Whether it was added to the days of `credit.models.ArchivedDay`; at first not, if it came with a moved project
+    # Whether it was added to the days of `credit.models.ArchivedDay`; not at first if it was imported with a moved
+    # project
     is_counted = models.BooleanField(db_default=False, editable=False)
 
     class Meta:

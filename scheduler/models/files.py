@@ -14,7 +14,7 @@ from scheduler.engine.limits import MAX_FORMER_NAME_CHARS, MAX_NAME_CHARS, MAX_U
 
 
 class StoredFile(models.Model):
-    """A file that clients download: a program or an input. Its name is its own for ever, its content never changes."""
+    """A file that clients download: a program or an input. Its name is never reused, and its content never changes."""
 
     name = models.CharField(_("name"), max_length=200, unique=True, validators=[JOB_NAME])
     path = models.CharField(_("path in the storage"), max_length=255)
@@ -23,7 +23,7 @@ class StoredFile(models.Model):
     # Hex lines of the code-signing signature; empty for input files
     signature = models.TextField(_("signature"), blank=True)
     is_executable = models.BooleanField(_("executable"), default=False)
-    # An input of this batch's jobs only, removed with the last of them; NULL: stays
+    # An input only for this batch's jobs, deleted with the last of them; NULL: stays
     batch = models.ForeignKey(
         Batch, models.PROTECT, null=True, blank=True, related_name="files", db_index=False, verbose_name=_("batch")
     )
@@ -42,7 +42,7 @@ class StoredFile(models.Model):
 
 
 class StickyFile(models.Model):
-    """A file of another server that computers keep for a batch's jobs: needed until none of them is open any more."""
+    """A file on another server that computers keep for a batch's jobs: needed as long as any of them is open."""
 
     batch = models.ForeignKey(Batch, models.CASCADE, related_name="sticky_files", db_index=False)
     name = models.CharField(max_length=MAX_NAME_CHARS)
@@ -56,7 +56,7 @@ class StickyFile(models.Model):
 
 
 class VersionFile(models.Model):
-    """A file of an app version, and what the program sees it as."""
+    """A file of an app version, and the name by which the program opens it."""
 
     app_version = models.ForeignKey(AppVersion, models.CASCADE, related_name="files", db_index=False)
     file = models.ForeignKey(StoredFile, models.PROTECT, related_name="versions")
@@ -79,9 +79,9 @@ class VersionFile(models.Model):
 
 
 class Upload(models.Model):
-    """An output file on its way or here. Its name says which result it is of: <result name>_<n>.
+    """An output file that is arriving or here. Its name says which result it belongs to: <result name>_<n>.
 
-    ``sent_nbytes``, ``sent_md5``: of the file as it came, where it was packed by gzip and was unpacked here.
+    ``sent_nbytes``, ``sent_md5``: of the file as it was sent, if it was packed by gzip and was unpacked here.
     """
 
     result = models.ForeignKey(Result, models.CASCADE, related_name="uploads")
@@ -104,19 +104,19 @@ class Upload(models.Model):
 
     @property
     def is_complete(self) -> bool:
-        """Whether all of it is here, with the MD5 that the client announced."""
+        """Whether it is completely here, with the MD5 that the client announced."""
         return self.completed_at is not None
 
     @property
     def as_sent(self) -> tuple[int, str]:
-        """Size and MD5 that the client announced."""
+        """Return the size and MD5 that the client announced."""
         return (self.nbytes, self.md5) if self.sent_nbytes is None else (self.sent_nbytes, self.sent_md5)
 
 
 class InputUpload(models.Model):
-    """An input that somebody uploads over the REST API, piece by piece; ``file``: once it is stored.
+    """An input that a submitter uploads over the REST API, piece by piece; ``file``: once it is stored.
 
-    What has arrived lies on the disk of one web server (`scheduler.files.inputs`).
+    The part that has arrived is on the disk of one web server (`scheduler.files.inputs`).
     """
 
     owner = models.ForeignKey(User, models.CASCADE, related_name="+", verbose_name=_("owner"))
@@ -136,7 +136,7 @@ class InputUpload(models.Model):
 
 
 class FormerUploadKey(models.Model):
-    """The public key by which another server knew its own upload certificates, before its project moved here."""
+    """The public key that verified upload certificates on another server, before its project moved here."""
 
     text = models.TextField(unique=True)
 
@@ -145,11 +145,11 @@ class FormerUploadKey(models.Model):
 
 
 class FormerOutput(models.Model):
-    """An output file of a result that another server has sent: its computer uploads it under that server's name.
+    """An output file of a result that another server sent: its computer uploads it under that server's name.
 
-    ``key`` has signed its certificate. NULL: it has none, so its name alone shows that it was asked for; BOINC's
-    servers put a random number into it. The row goes with its result, and with the last of them nothing is verified
-    by the key any more.
+    ``key`` has signed its certificate. NULL: it has none, so only its name shows that it was requested; BOINC's servers
+    include a random number. The row is deleted with its result, and with the last one nothing is verified by the key
+    any more.
     """
 
     name = models.CharField(max_length=MAX_FORMER_NAME_CHARS, unique=True)
@@ -165,9 +165,9 @@ class FormerOutput(models.Model):
 
 
 class PendingFile(models.Model):
-    """A file that an upload puts into the storage: known before it is there, so that it is never forgotten.
+    """A file that an upload puts into the storage: recorded before it is there, so that it is never forgotten.
 
-    It is one no more when the row of the upload names it.
+    It is no longer pending once the upload's row names it.
     """
 
     path = models.CharField(_("path in the storage"), max_length=255)

@@ -1,4 +1,4 @@
-"""What the scheduler knows of computers and of their owners."""
+"""The scheduler's records of computers and their owners."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from scheduler.engine.copies import MAX_CPIDS
 
 
 class HostRecord(models.Model):
-    """What the scheduler knows of a host beside its hardware: written at each scheduler RPC."""
+    """The scheduler's record of a host besides its hardware: written at each scheduler RPC."""
 
     host = models.OneToOneField(Host, models.CASCADE, primary_key=True, related_name="scheduler_record")
     rpc_seqno = models.BigIntegerField(default=0)
-    # By which a copy of its client's data folder is found (engine.copies). Its CPIDs, one for each change, at most 3:
+    # Used to detect copies of its client's data folder (engine.copies). Its CPIDs, one for each change, at most 3:
     cpids = ArrayField(models.CharField(max_length=32), default=list, db_default=[], blank=True)
-    # The client has named all jobs that it was sent before this time. NULL: not known
+    # The client has named all jobs that it was sent before this time. NULL: unknown
     named_jobs_until = models.DateTimeField(null=True)
     # The rpc_seqno that last came twice with jobs of two clients, or soon after such a one. NULL: never
     repeated_seqno = models.BigIntegerField(null=True)
-    # How many of them, each soon after the one before, came with jobs of two clients
+    # How many of them in a row came with jobs of two clients
     repeated_times = models.SmallIntegerField(default=0, db_default=0)
     last_rpc_at = models.DateTimeField(null=True)
-    # When jobs were last looked for at its request. NULL: not known
+    # When one of its requests last led to a search for jobs. NULL: unknown
     work_asked_at = models.DateTimeField(null=True)
     on_frac = models.FloatField(default=1)
     active_frac = models.FloatField(default=1)
@@ -36,14 +36,14 @@ class HostRecord(models.Model):
     duration_correction_factor = models.FloatField(default=1)
     # time_stats, net_stats and disk_usage as last reported
     statistics = models.JSONField(default=dict, blank=True)
-    # Of what the computer said it is at its last scheduler request; the account manager has a digest of its own
+    # Digest of its description in the last scheduler request; the account manager has its own digest
     hardware_digest = models.BinaryField(max_length=16, default=bytes, editable=False)
-    # Sentences of the last reply on why nothing was sent
+    # The last reply's sentences on why nothing was sent
     last_messages = models.JSONField(default=list, blank=True)
-    # The last (UTC) day that it was sent jobs on, and how many of each (host, version) record then: for quotas. Here,
-    # not in those records: this row is written at each request anyway.
+    # The last (UTC) day on which it was sent jobs, and how many of each (host, version) record then: for quotas. Here
+    # rather than in those records, because this row is written at each request anyway.
     jobs_day = models.DateField(null=True, blank=True)
-    # [[app, version or 0, processor type, jobs], …], with a fifth number where some ended without having been computed
+    # [[app, version or 0, processor type, jobs], …], with a fifth number if some ended without having been computed
     jobs_of_day = models.JSONField(default=list, blank=True)
 
     class Meta:
@@ -56,9 +56,9 @@ class HostRecord(models.Model):
 
 
 class WorkBlock(models.Model):
-    """A computer, or all of a volunteer's, that gets no new jobs, and why, as its owner reads it.
+    """A block: a computer, or all of a volunteer's, gets no new jobs. Its owner reads the reason.
 
-    What it has it may report, and is credited for.
+    Jobs that it has may still be reported, and are credited.
     """
 
     host = models.OneToOneField(
@@ -92,15 +92,15 @@ class WorkBlock(models.Model):
 
 
 class UserPreferences(models.Model):
-    """What a volunteer prefers: in general, as the newest that one of their clients sent, handed on to the others; and
-    for this project, as saved on its page. One row, as each request reads it.
+    """A volunteer's preferences: the newest general ones that one of their clients sent, passed on to the others; and
+    those for this project, as saved on its page. A single row, because each request reads it.
     """
 
     user = models.OneToOneField(User, models.CASCADE, primary_key=True, related_name="scheduler_preferences")
-    # When they were saved, by the site where they were: Unix seconds
+    # When they were saved, and on which site: Unix seconds
     mod_time = models.FloatField(default=0, db_default=0)
     text = models.TextField(_("elements of <global_preferences>, as sent"), blank=True, db_default="")
-    # By place ("": those without their own), the stored form of `engine.project_preferences`; empty: never chosen
+    # By place ("": those without their own), in the stored form of `engine.project_preferences`; empty: never chosen
     of_project = models.JSONField(_("for this project, by place"), default=dict, blank=True, db_default={})
 
     class Meta:

@@ -25,11 +25,11 @@ _RANGES: Final = (
     *("client_version", "driver_version", "compute_capability", "cuda_version", "opencl_version"),
     *("virtualbox_version", "gpu_peak_flops"),
 )
-"""What a plan class limits from below and above, where 0 is no limit."""
+"""Properties that a plan class limits from below and above; 0 means no limit."""
 
 
 def _version(name: StrOrPromise) -> models.PositiveIntegerField[int, int]:
-    """A limit of a version number; 0: none."""
+    """Build a field that limits a version number; 0: none."""
     return models.PositiveIntegerField(name, default=0, db_default=0)
 
 
@@ -133,7 +133,7 @@ class PlanClass(models.Model):
         ordering = ["name"]
         verbose_name_plural = _("plan classes")
         constraints = [
-            # Of nothing the peak FLOPS is 0, and its versions would never be sent.
+            # Without devices the peak FLOPS would be 0, and its versions would never be sent.
             CheckConstraint(
                 condition=Q(processor_type=ProcessorType.CPU, gpu_usage=0, avg_ncpus__gt=0)
                 | (~Q(processor_type=ProcessorType.CPU) & Q(gpu_usage__gte=0, avg_ncpus__gte=0)),
@@ -170,7 +170,7 @@ class PlanClass(models.Model):
                 raise ValidationError(
                     {f"max_{name}": _("Less than the minimum: no computer would get these versions.")}
                 )
-        # Jobs were checked by whether their app runs in containers (scheduler.programs.containers).
+        # Jobs were checked according to whether their app runs in containers (scheduler.programs.containers).
         others = PlanClass.objects.filter(pk=self.pk).exclude(needs_docker=self.needs_docker)
         if others.exists() and AppVersion.objects.filter(plan_class=self.name).exists():
             raise ValidationError({"needs_docker": _("Versions of this class were released. Make another class.")})
@@ -179,7 +179,7 @@ class PlanClass(models.Model):
 class ReleaseDraft(models.Model):
     """A version of an app that is being prepared in the browser. Nothing of it is released before it is signed.
 
-    ``fields``: those of version.toml (docs/how-to/jobs.md) but for the files.
+    ``fields``: those of version.toml (docs/how-to/jobs.md), except the files.
     """
 
     creator = models.ForeignKey(
@@ -187,7 +187,7 @@ class ReleaseDraft(models.Model):
     )
     fields = models.JSONField(_("fields"), default=dict)
     created_at = models.DateTimeField(_("created"), default=timezone.now, editable=False)
-    # The version that was made of it; its files are then no longer here
+    # The version created from it; its files are then no longer here
     app_version = models.OneToOneField(
         AppVersion, models.SET_NULL, null=True, blank=True, related_name="draft", verbose_name=_("app version")
     )
@@ -231,7 +231,7 @@ class DraftFile(models.Model):
 
 
 class BetaTest(models.Model):
-    """A version that is tested: only computers of these people get it. One that was sent to all has no such row."""
+    """A version under test: only these people's computers get it. A version that was sent to all has no such row."""
 
     app_version = models.OneToOneField(AppVersion, models.CASCADE, primary_key=True, related_name="beta_test")
     begun_by = models.ForeignKey(User, models.SET_NULL, null=True, blank=True, related_name="+", db_index=False)
@@ -247,7 +247,7 @@ class BetaTest(models.Model):
 
 
 class BetaTester(models.Model):
-    """A volunteer who agreed to get versions that are still tested."""
+    """A volunteer who agreed to get versions that are still being tested."""
 
     user = models.OneToOneField(User, models.CASCADE, primary_key=True, related_name="beta_tester")
     agreed_at = models.DateTimeField(default=timezone.now, editable=False)
@@ -261,7 +261,7 @@ class BetaTester(models.Model):
 
 
 class KeyChange(models.Model):
-    """The code-signing key was changed: who has the old one believes the new one, as the old one signed it.
+    """A change of the code-signing key: clients with the old key trust the new one, because the old one signed it.
 
     Keys are texts as clients get them, without the line feed at the end.
     """

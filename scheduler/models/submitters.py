@@ -1,4 +1,4 @@
-"""Who submits jobs: their share of the computers, what they may do, and where in the queues their work ends."""
+"""Submitters of jobs: their share of the computers, their limits, and where in the queues their work ends."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from scheduler.wire.job_fields import LEAST_PRIORITY, MOST_PRIORITY
 
 
 class Submitter(models.Model):
-    """The share and the limits of somebody who submits jobs. The first submission makes the row."""
+    """The share and the limits of a submitter of jobs. The first submission creates the row."""
 
     user = models.OneToOneField(User, models.CASCADE, primary_key=True, related_name="+", verbose_name=_("submitter"))
     share = models.FloatField(
@@ -26,10 +26,10 @@ class Submitter(models.Model):
         default=0,
         validators=[MinValueValidator(LEAST_PRIORITY), MaxValueValidator(MOST_PRIORITY)],
     )
-    # NULL: no limit
-    max_jobs = models.PositiveIntegerField(_("most open jobs"), null=True, blank=True, default=100_000)
+    # NULL: unlimited
+    max_jobs = models.PositiveIntegerField(_("maximum open jobs"), null=True, blank=True, default=100_000)
     max_fpops = models.FloatField(
-        _("most open FLOPs"), null=True, blank=True, default=1e20, validators=[MinValueValidator(0)]
+        _("maximum open FLOPs"), null=True, blank=True, default=1e20, validators=[MinValueValidator(0)]
     )
     app_names = models.CharField(_("apps"), max_length=1000, blank=True, default="")
 
@@ -48,16 +48,16 @@ class Submitter(models.Model):
 
 
 class SubmitterPlace(models.Model):
-    """Where the work of a submitter ends in the queue of an app and a priority (`engine.submission.fair_queue`).
+    """Where a submitter's work ends in the queue of an app and a priority (`engine.submission.fair_queue`).
 
-    ``lane``: each size class has a queue of its own; 0: the queue of jobs without one.
+    ``lane``: each size class has a separate queue; 0: the queue of jobs without one.
     """
 
     submitter = models.ForeignKey(Submitter, models.CASCADE, related_name="places", db_index=False)
     app = models.ForeignKey(App, models.CASCADE, related_name="+", db_index=False)
     lane = models.BigIntegerField(default=0, db_default=0)
     priority = models.SmallIntegerField()
-    # In places, and parts of them
+    # In queue positions, which may be fractional
     end = models.FloatField()
 
     class Meta:

@@ -1,4 +1,4 @@
-"""Jobs on their way: drafts of batches, leases of ready jobs, trickle-up messages, and steps that are tried again."""
+"""Jobs being prepared and in progress: drafts of batches, leases of ready jobs, trickle messages, steps to retry."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from portal.models import Host, User
 
 
 def new_request_id() -> str:
-    """The request id of a submission from the browser: unique, and no secret."""
+    """Return the request id of a submission from the browser: unique, but not secret."""
     return f"web-{secrets.token_hex(16)}"
 
 
 class Generation(models.Model):
-    """Begun by each restore of the database: the names of all jobs that are sent from then on end in its mark.
+    """A generation of job names, begun by each restore of the database: names sent from then on end in its mark.
 
-    The mark is made of the time, so that none comes twice, whatever backup is restored next.
+    The mark is derived from the time, so that none is used twice, whichever backup is restored next.
     """
 
     mark = models.CharField(max_length=8, unique=True)
@@ -33,13 +33,13 @@ class Generation(models.Model):
 
 
 class SubmissionDraft(models.Model):
-    """Jobs that were uploaded in the browser and are looked at before they are submitted.
+    """Jobs that were uploaded in the browser and are reviewed before they are submitted.
 
-    ``defaults``: what all jobs have in common, as the fields of a job; ``open_name``: what programs call the file of an
-    archive that has no table.
+    ``defaults``: what all jobs have in common, as the fields of a job; ``open_name``: the programs' name for each file
+    of an archive without a table.
     """
 
-    # NULL: the account is closed; what was uploaded is deleted with other old drafts
+    # NULL: the account is closed; the upload is deleted with other old drafts
     owner = models.ForeignKey(User, models.SET_NULL, null=True, related_name="+")
     app = models.ForeignKey(App, models.CASCADE, related_name="+", db_index=False)
     name = models.CharField(max_length=100, blank=True)
@@ -60,9 +60,9 @@ class SubmissionDraft(models.Model):
 
 
 class JobLease(models.Model):
-    """Until the lease ends, one process alone keeps the jobs of these places ready.
+    """A lease by which only one process keeps the jobs at these positions ready.
 
-    ``lane``: 0, or that of a size class; ``block``: the number of each of the places, divided by
+    ``lane``: 0, or that of a size class; ``block``: the number of each of the positions, divided by
     `scheduler.ready_jobs.sql.BLOCK`. ``holder``: a random number of the process.
     """
 
@@ -91,7 +91,7 @@ class Trickle(models.Model):
     )
     variety = models.CharField(_("kind"), max_length=64)
     text = models.TextField(_("text"))
-    # Equal for a message that is sent again
+    # The same if a message is sent again
     digest = models.BinaryField(_("digest"), max_length=16)
     written_at = models.DateTimeField(_("time in the message"))
     received_at = models.DateTimeField(_("received"), default=timezone.now)
@@ -109,14 +109,14 @@ class Trickle(models.Model):
 
 
 class TrickleDown(models.Model):
-    """A message to a running job: in each reply until its computer is known to have had it (`engine.trickle_downs`)."""
+    """A message to a running job: in each reply until its computer is known to have it (`engine.trickle_downs`)."""
 
     result = models.ForeignKey(
         Result, models.CASCADE, related_name="trickle_downs", db_index=False, verbose_name=_("result")
     )
     text = models.TextField(_("text"))
     created_at = models.DateTimeField(_("created"), default=timezone.now, editable=False)
-    # That the first reply with the message told its computer; who names it has had it
+    # The deadline that accompanied the message in its first reply; a client that reports it has had the message
     told_deadline_at = models.DateTimeField(_("deadline told with it"), null=True, blank=True)
     acknowledged_at = models.DateTimeField(_("acknowledged"), null=True, blank=True)
 
@@ -139,7 +139,7 @@ class TrickleDown(models.Model):
 
 
 class Step(models.TextChoices):
-    """What is done with a workunit in the background."""
+    """The background steps of a workunit."""
 
     TRANSITION = "transition", _("state transition")
     ASSIMILATE = "assimilate", _("assimilation")
@@ -148,7 +148,7 @@ class Step(models.TextChoices):
 
 
 class RetryEntry(models.Model):
-    """An entry of the retry queue: a workunit made a background step fail, and waits until it is tried again."""
+    """An entry of the retry queue: a workunit made a background step fail, and waits to be retried."""
 
     workunit = models.ForeignKey(
         Workunit, models.CASCADE, related_name="retry_entries", db_index=False, verbose_name=_("workunit")

@@ -1,6 +1,7 @@
-"""Apps, versions, plan classes and the heads of queues, as every RPC needs them: kept in this process for seconds.
+"""The catalogue: apps, versions, plan classes and heads of queues, which every RPC needs. Cached in this process for
+seconds.
 
-A handful of statements per reading, whatever the number of jobs that wait.
+A handful of statements per reading, however many jobs wait.
 """
 
 from __future__ import annotations
@@ -38,33 +39,27 @@ from scheduler.wire.replies import (
 )
 
 KEPT_SECS: Final = 5.0
-"""After a release or a change in the admin, other processes follow within this time."""
+"""Other processes follow a release or a change in the admin within this time."""
 LOOKED_AT: Final = 100
-"""Waiting jobs by which the usual size of an app's jobs is estimated."""
+"""The number of waiting jobs from which the usual size of an app's jobs is estimated."""
 
 BEFORE_ALL: Final = (-(2**31), 0)
-"""Before the queue of any app."""
+"""Lies before the queue of any app."""
 
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    """``app_xml``, ``version_xml`` and ``version_files``: what a reply says of them, by id; of a version its files, and
-    how it uses them.
+    """A snapshot of what requests need.
 
-    ``heads``: where the queue of each app begins, as far as this process has seen. What was sent lies
-    before it: that is gone, but PostgreSQL would look at all of it again as long as any old transaction runs.
-
-    ``lanes``: of each app, those in which jobs wait; ``teams``: of the members of teams that jobs wait for, by person.
-    ``blocked_hosts``, ``blocked_users``: who gets no new jobs, and why.
-
-    ``has_trickle_downs``: whether any message to a running job waits; without, none is looked for.
-
-    ``generation``: the mark of names since the last restore of the database, and when that was; None: it never was.
-
-    ``read_at``: by the process's own clock; of two catalogues the newer one counts.
-
-    ``about_project_xml``: links for volunteers, and the processor types that there is no program for;
-    ``gui_urls_xml``: the links alone, for computers with programs of their own.
+    ``app_xml``, ``version_xml`` and ``version_files``: their elements in a reply, by id; for a version its files, and
+    how it uses them. ``heads``: where the queue of each app begins, as far as this process has seen. Whatever lies
+    before it has been sent, but PostgreSQL would scan all of it again as long as any old transaction runs. ``lanes``:
+    those with waiting jobs, by app; ``teams``: of the members of teams that jobs wait for, by person.
+    ``blocked_hosts``, ``blocked_users``: who gets no new jobs, and why. ``has_trickle_downs``: whether any message to a
+    running job waits; if not, none is searched for. ``generation``: the mark of names since the last restore of the
+    database, and when that was; None: never. ``read_at``: by the process's own clock; of two catalogues the newer one
+    counts. ``about_project_xml``: links for volunteers, and the processor types without a program; ``gui_urls_xml``:
+    only the links, for computers with their own programs.
     """
 
     apps: dict[int, AppFacts] = field(default_factory=dict)
@@ -88,9 +83,10 @@ class Catalogue:
     read_at: float = field(default_factory=time.monotonic)
 
     def note_head(self, app_id: int, head: tuple[int, int] | None) -> None:
-        """Begin there from now on; None: too little was found from there on, so begin before everything next time.
+        """Begin there from now on; None: too little was found from there, so begin before everything next time.
 
-        Else what comes to lie before it, as more urgent jobs do, is found when the catalogue is read again.
+        Otherwise, jobs that come to lie before it, such as more urgent ones, are found when the catalogue is read
+        again.
         """
         if head is None:
             self.heads.pop(app_id, None)
@@ -99,9 +95,9 @@ class Catalogue:
 
 
 async def catalogue_for_key(held_key: str) -> Catalogue:
-    """The catalogue for a client that holds this key: read again if it is the project's since a moment ago.
+    """Return the catalogue for a client that holds this key: read again if it has just become the project's.
 
-    Another process may have told the client; this one would refuse it as a client with a foreign key.
+    Another process may have given the client the key; this one would otherwise refuse it as foreign.
     """
     catalogue = await fresh()
     if not catalogue.code_keys.knows(held_key) and await in_thread(code_signing.was_changed_to, held_key):
@@ -179,7 +175,7 @@ def _read() -> Catalogue:
 
 
 def _unused_types(catalogue: Catalogue) -> list[str]:
-    """The processor types without a program; empty while the project has no program at all, as it is being set up."""
+    """Return the processor types without a program; empty while the project has no program at all, during setup."""
     used = {v.processor_type for v in catalogue.versions.values() if not v.is_deprecated and v.app_id in catalogue.apps}
     return [type_.value for type_ in ProcessorType if type_ not in used] if used else []
 
@@ -212,7 +208,7 @@ def _app(app: App, typical: float | None, places: tuple[int, int], ranks: tuple[
 
 
 def _volunteers(rows: list[AppVersion]) -> frozenset[int]:
-    """Who agreed to test new versions; read only while one is tested by them."""
+    """Return the volunteers who agreed to test new versions; read only while they test one."""
     tests = [row.beta_test for row in rows if hasattr(row, "beta_test") and not row.is_deprecated]
     if not any(test.with_volunteers for test in tests):
         return frozenset()
@@ -224,7 +220,7 @@ def _all_testers() -> frozenset[int]:
 
 
 def _read_lanes(catalogue: Catalogue) -> dict[int, float]:
-    """Note the lanes in which jobs wait, and the teams of those for teams; the size of such a job, by app."""
+    """Store the lanes with waiting jobs, and the teams of those for teams; return the size of such a job, by app."""
     with connection.cursor() as cursor:
         cursor.execute(READ_LANES)
         rows: list[tuple[int, list[int], float | None, bool | None]] = cursor.fetchall()
@@ -234,7 +230,7 @@ def _read_lanes(catalogue: Catalogue) -> dict[int, float]:
         has_more = len(targeted) > MAX_TARGETED_LANES
         catalogue.lanes[app_id] = LaneIndex.of(numbers, has_more_targeted=has_more)
         catalogue.lanes[app_id].is_for_all_now = bool(is_for_all_now)
-        # Of those that are not listed there may be one for each team.
+        # Among those that are not listed there may be one for each team.
         teams.update(lane.target_id for lane in map(Lane.of, targeted) if lane.kind == LaneKind.TEAM or has_more)
     if teams:
         members = Membership.objects.all()
@@ -245,7 +241,7 @@ def _read_lanes(catalogue: Catalogue) -> dict[int, float]:
 
 
 def _read_sizes(catalogue: Catalogue) -> None:
-    """Note the usual size of the jobs that wait in each size class."""
+    """Store the usual size of the waiting jobs in each size class."""
     with connection.cursor() as cursor:
         cursor.execute(READ_SIZES, [LOOKED_AT])
         for app_id, lane, typical in cursor.fetchall():
@@ -275,7 +271,7 @@ def _start(row: AppVersion) -> VersionStart:
 
 
 def version_facts(row: AppVersion, volunteers: frozenset[int] = frozenset()) -> Version:
-    """What the rules of sending know of a version; ``volunteers``: who agreed to test."""
+    """Convert a version into the facts of the sending rules; ``volunteers``: those who agreed to test."""
     return Version(
         id=row.pk,
         app_id=row.app_id,
@@ -295,7 +291,7 @@ def version_facts(row: AppVersion, volunteers: frozenset[int] = frozenset()) -> 
 
 
 def plan_class_facts(row: PlanClassRow) -> PlanClassRules:
-    """What the rules of sending know of a plan class."""
+    """Convert a plan class into the facts of the sending rules."""
     return PlanClassRules(
         name=row.name,
         processor_type=row.processor_type,

@@ -1,8 +1,8 @@
 """The code-signing key: the pair, its signatures, and the messages for clients with an older key.
 
 Clients keep the key and check every program with it (BOINC protocol, keys and signatures), so its private part may be
-kept on another machine. `scheduler.programs.key_change` changes it. It is not the key that signs addresses of projects:
-either can be kept offline alone.
+kept on another machine. `scheduler.programs.key_change` changes it. The key that signs addresses of projects is
+separate: either can be kept offline alone.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ MAX_CHANGES: Final = 1000
 
 
 def make_if_missing() -> bool:
-    """Make the code-signing pair if neither part is there; True if it was made."""
+    """Create the code-signing pair if neither part exists; return whether it was created."""
     return make_pair_if_missing(Path(settings.CODE_SIGNING_KEY), Path(settings.CODE_SIGNING_KEY_PUBLIC))
 
 
 def code_signing_key_text() -> str:
-    """The public key in force, without the LF at its end. FileNotFoundError before `make_if_missing`.
+    """Return the public key in force, without the LF at its end. FileNotFoundError before `make_if_missing`.
 
-    That of the file, or what it was changed to since: a change is one transaction of the database, with the signatures
-    of all programs, and web servers may get the new file later.
+    It is the file's, or the one that it was changed to since: a change is one transaction of the database, with the
+    signatures of all programs, and web servers may get the new file later.
     """
     return in_force(KeyChange.objects.all())
 
 
 def in_force(changes: Iterable[KeyChange]) -> str:
-    """The key at the end of the changes that begin with the file's."""
+    """Return the key at the end of the changes that begin with the file's."""
     text = _read(str(settings.CODE_SIGNING_KEY_PUBLIC))
     successors = {change.old_key: change.new_key for change in changes}
     for _ in range(MAX_CHANGES):
@@ -56,7 +56,10 @@ def _read(path: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class KeyStep:
-    """A reply's part about the key. ``reaches_current``: the client then has the key in force, and accepts programs."""
+    """The part of a reply about the key.
+
+    ``reaches_current``: the client then has the key in force, and accepts programs.
+    """
 
     xml: str
     reaches_current: bool
@@ -70,8 +73,8 @@ _STRANGER: Final = KeyStep("", False)
 class KeyChain:
     """The key in force, and what clients with another one are sent; rendered once.
 
-    ``steps``: by the key that they have. Each brings its successor: a client that missed several changes takes one at
-    each request, as each key has signed the next one only.
+    ``steps``: by the key that they have. Each step leads to the next key: a client that missed several changes takes
+    one at each request, because each key has only signed the next one.
     """
 
     current: str = ""
@@ -79,7 +82,7 @@ class KeyChain:
     steps: dict[str, KeyStep] = field(default_factory=dict)
 
     def step(self, held: str) -> KeyStep:
-        """What to tell a client that holds this key; an empty key: it has none yet."""
+        """Return what to send a client that holds this key; an empty key: it has none yet."""
         if held == self.current:
             return _NOTHING_NEW
         if not held:
@@ -106,14 +109,14 @@ def chain() -> KeyChain:
 
 
 def was_changed_to(held: str) -> bool:
-    """Whether the project's key was ever changed to this one: one row, as anybody may name any key."""
+    """Whether the project's key was ever changed to this one. Reads a single row, because anybody may name any key."""
     return KeyChange.objects.filter(new_key=held.strip()).exists()
 
 
 def sign_program(content: Content) -> str | None:
-    """The signature of a program file; None where the private key is kept elsewhere.
+    """Return the signature of a program file; None if the private key is kept elsewhere.
 
-    Raises SigningError if the file is one that clients could take for something else (`portal.wire.purposes`).
+    Raises SigningError if clients could take the file for something else (`portal.wire.purposes`).
     """
     private = Path(settings.CODE_SIGNING_KEY)
     if not private.exists():
@@ -127,5 +130,5 @@ def has_private_key() -> bool:
 
 
 def is_signed_md5(md5: str, signature: str) -> bool:
-    """Whether clients will accept this signature of content with this MD5. SigningError if it is no signature."""
+    """Whether clients will accept this signature of content with this MD5. SigningError if it is not a signature."""
     return signing.verify_md5(md5, signature, signing.parse_public_key(code_signing_key_text()))

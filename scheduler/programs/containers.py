@@ -1,8 +1,8 @@
 """Apps that run in containers: none of their jobs may leave its container, whenever it was submitted.
 
 A submission checks its jobs if the app has a version for containers (`scheduler.wire.container_jobs`); the release of
-the first such version checks the open jobs. Both hold the app's advisory lock until their transaction ends, which
-submissions share with one another. So neither misses what the other is doing.
+the first such version checks the open jobs. Both hold the app's advisory lock until their transaction ends; submissions
+share it with one another. So neither misses what the other is doing.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _LOCK: Final = 0x636E
 
 
 def runs_in_containers(app: App) -> bool:
-    """Whether any version of the app needs Docker, even a withdrawn one, as it may be sent again."""
+    """Whether any version of the app needs Docker, even a withdrawn one, because it may be sent again."""
     classes = PlanClass.objects.filter(needs_docker=True).values("name")
     return AppVersion.objects.filter(app=app, plan_class__in=classes).exists()
 
@@ -36,7 +36,7 @@ def keep_as_it_is(app: App) -> None:
 
 
 def fault_of_open_jobs(app: App) -> tuple[str, Message] | None:
-    """An open job that could leave a container, with its field, and how; None: there is none, and none can come.
+    """Return an open job that could leave a container, with its field and how; None if there is none and none can come.
 
     Takes the app's advisory lock.
     """
@@ -67,7 +67,7 @@ def _settings_fault(name: str) -> Message | None:
 
 
 def beginning(name: str) -> bytes:
-    """The beginning of a stored file, long enough to see whether it is too long.
+    """Return the beginning of a stored file, long enough to see whether it is too long.
 
     Empty if there is no such file, which is reported elsewhere. Raises JobError if its content is lost.
     """

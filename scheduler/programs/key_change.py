@@ -1,7 +1,7 @@
-"""Change the code-signing key: a new pair, signed by the old one, and new signatures of all programs, in one step.
+"""Changes the code-signing key: a new pair, signed by the old one, and new signatures of all programs, in one step.
 
-Clients take a new key only with a signature by the key that they hold (BOINC protocol, keys and signatures). So the
-changes of old keys are kept for ever: a computer that comes back after years is led from key to key
+Clients accept a new key only with a signature by the key that they hold (BOINC protocol, keys and signatures). So the
+changes of old keys are kept for ever: a computer that returns after years is led from key to key
 (`scheduler.programs.code_signing.KeyChain`).
 
 The private keys may be on another machine. There `sign` makes a `Succession` of the site's `SigningList`, and `take`
@@ -43,7 +43,7 @@ class KeyChangeError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Succession:
-    """A new public key, the old key's signature of it, and the new one's signatures of the programs by their names."""
+    """A new public key, the old key's signature of it, and the new key's signatures of the programs by name."""
 
     public_key: str
     signature: str
@@ -61,25 +61,25 @@ class SignedFile:
 
 @dataclass(frozen=True, slots=True)
 class SigningList:
-    """The list to be signed: the public key in force, and the program files that computers may still fetch."""
+    """The list to sign: the public key in force, and the program files that computers may still fetch."""
 
     key_in_force: str
     files: Sequence[SignedFile]
 
     def text(self) -> str:
-        """The list as text: a line `key HEX`, and a line `NAME MD5 HEX` for each file."""
+        """Return the list as text: a line `key HEX`, and a line `NAME MD5 HEX` for each file."""
         lines = [f"key {_one_line(self.key_in_force)}\n"]
         lines += [f"{file.name} {file.md5} {_one_line(file.signature)}\n" for file in self.files]
         return "".join(lines)
 
 
 def _one_line(text: str) -> str:
-    """A key's or a signature's lines as one, without the dot at the end."""
+    """Join the lines of a key or a signature, without the dot at the end."""
     return "".join(text.split()).rstrip(".")
 
 
 def signing_list() -> SigningList:
-    """What this site needs signatures for. Raises FileNotFoundError if it has no key yet."""
+    """Return what this site needs signatures for. Raises FileNotFoundError if it has no key yet."""
     files = StoredFile.objects.filter(deleted_at=None).exclude(signature="").order_by("name")
     rows = files.values_list("name", "md5", "signature")
     return SigningList(code_signing.code_signing_key_text(), [SignedFile(*row) for row in rows])
@@ -99,17 +99,17 @@ def parse_signing_list(text: str) -> SigningList:
     return SigningList(first[1], [SignedFile(*row) for row in rows])
 
 
-def sign(wanted: SigningList) -> Succession:
-    """Make the next key pair, or take the one of a run that was cut off, and sign with old and new. Needs no database.
+def sign(site_list: SigningList) -> Succession:
+    """Make the next key pair, or resume an interrupted run's, and sign with the old and the new key. Needs no database.
 
     Only if the old key is the one in force, and only what it has signed: anyone who broke into the site may have put
     other files on the list. Raises KeyChangeError, OSError and SigningError.
     """
     path = _next_path()
-    if not _is_of(Path(settings.CODE_SIGNING_KEY), wanted):
-        raise KeyChangeError(_why_not_in_force(wanted))
+    if not _is_of(Path(settings.CODE_SIGNING_KEY), site_list):
+        raise KeyChangeError(_why_not_in_force(site_list))
     old = _read_private(Path(settings.CODE_SIGNING_KEY))
-    for file in wanted.files:
+    for file in site_list.files:
         _check_signed(file, old.public_key())
     if not path.exists():
         _write_durably(path, signing.private_key_text(signing.generate_key()), 0o600)
@@ -120,13 +120,14 @@ def sign(wanted: SigningList) -> Succession:
     return Succession(
         public_key,
         purposes.sign(Purpose.NEXT_KEY, content, old),
-        {file.name: sign_program_again(file.md5, file.signature, old, new, signed_keys) for file in wanted.files},
+        {file.name: sign_program_again(file.md5, file.signature, old, new, signed_keys) for file in site_list.files},
     )
 
 
 def _note_signed_key(md5: str) -> set[str]:
-    """The MD5s of all keys that were signed on this machine, with this one: if the change is given up, its signature is
-    still there, and must not be taken for that of a program.
+    """Record the new key and return the MD5s of all keys signed on this machine.
+
+    If a change is abandoned, the signature of its key still exists, and must not be mistaken for a program's.
     """
     path = Path(settings.CODE_SIGNING_KEY)
     path = path.with_name(f"{path.name}.signed-keys")
@@ -137,17 +138,17 @@ def _note_signed_key(md5: str) -> set[str]:
     return keys
 
 
-def _why_not_in_force(wanted: SigningList) -> str:
+def _why_not_in_force(site_list: SigningList) -> str:
     private, following = Path(settings.CODE_SIGNING_KEY), _next_path()
-    if _is_of(following, wanted):
+    if _is_of(following, site_list):
         return f"The site has taken the key {following} already: adopt it (--adopt) before you change the key again."
     for old in sorted(private.parent.glob(f"{private.name}.old-*")):
-        if _is_of(old, wanted):
+        if _is_of(old, site_list):
             return (
                 f"{private} is not in force at the site, but {old} still is. Move {private} to {following} and {old} to"
                 f" {private}, and repeat this step. Nothing was signed."
             )
-    return f"{private} does not belong to the key in force at the site: nothing can be signed with it."
+    return f"{private} does not match the key in force at the site: nothing can be signed with it."
 
 
 def _check_signed(file: SignedFile, key: signing.PublicKey) -> None:
@@ -167,18 +168,18 @@ def _check_signed(file: SignedFile, key: signing.PublicKey) -> None:
 
 @transaction.atomic
 def take(new: Succession, now: dt.datetime) -> int:
-    """Make the new key the one in force; how many programs are signed by it now. Safe to repeat.
+    """Make the new key the one in force; return how many programs it signs now. Safe to repeat.
 
     Raises KeyChangeError if a signature is wrong or missing: then nothing has changed.
     """
     with connection.cursor() as cursor:
-        # A release that is going on ends first, and its files are among those to sign; another one waits.
+        # A release in progress ends first, and its files are among those to sign; a later one waits.
         cursor.execute("LOCK TABLE scheduler_storedfile IN SHARE ROW EXCLUSIVE MODE")
     current = code_signing.code_signing_key_text()
     if new.public_key == current:
         return 0
     try:
-        # First, as the database does not take each text that is no key.
+        # Checked first, because the database rejects some texts that are not keys.
         key = signing.parse_public_key(new.public_key)
         purposes.check(Purpose.NEXT_KEY, content_of(new.public_key.encode()))
         if KeyChange.objects.filter(old_key=new.public_key).exists():
@@ -212,31 +213,31 @@ def take(new: Succession, now: dt.datetime) -> int:
 
 
 def change_here(now: dt.datetime) -> int:
-    """The whole change where the private key is on this machine; also ends one that was cut off half-way."""
+    """Make the whole change where the private key is on this machine; also completes an interrupted one."""
     private = Path(settings.CODE_SIGNING_KEY)
     if not private.exists():
         raise KeyChangeError(
             f"The private key {private} is not on this machine: see docs/how-to/jobs.md, “Change the key”, for two"
             " machines."
         )
-    wanted = signing_list()
-    # Else it was cut off between the two, and the site has the next key already.
-    count = 0 if _is_of(_next_path(), wanted) else take(sign(wanted), now)
+    site_list = signing_list()
+    # Otherwise it was interrupted between the two, and the site already has the next key.
+    count = 0 if _is_of(_next_path(), site_list) else take(sign(site_list), now)
     adopt(signing_list())
     return count
 
 
-def adopt(wanted: SigningList) -> None:
+def adopt(site_list: SigningList) -> None:
     """Put the next key in the old one's place. The old one is kept under a name with the beginning of its MD5.
 
-    Only once the site has taken it: else the next change would be signed with a key that no client has ever had. At no
-    moment is there none: killed half-way, it may simply be called again. Raises KeyChangeError if the site has not
-    taken it; then nothing has changed.
+    Only once the site has taken it: otherwise the next change would be signed with a key that no client has ever had.
+    There is always a key in place: if this was killed half-way, it can simply be called again. Raises KeyChangeError if
+    the site has not taken it; then nothing has changed.
     """
     private, public = Path(settings.CODE_SIGNING_KEY), Path(settings.CODE_SIGNING_KEY_PUBLIC)
-    if not _is_of(_next_path(), wanted):
-        if not _is_of(private, wanted):
-            raise KeyChangeError(f"Neither {private} nor {_next_path()} belongs to the key in force at the site.")
+    if not _is_of(_next_path(), site_list):
+        if not _is_of(private, site_list):
+            raise KeyChangeError(f"Neither {private} nor {_next_path()} matches the key in force at the site.")
         if _next_path().exists():
             raise KeyChangeError(
                 f"When this list was made, the site had not taken the next key: {private} was still in force, and stays"
@@ -261,7 +262,7 @@ def _keep(path: Path, mark: str) -> None:
 
 
 def _write_durably(path: Path, text: str, mode: int) -> None:
-    """The whole file or none, and after a power failure too: a key that clients follow must never be lost."""
+    """Write the complete file or nothing, even with a power failure: a key that clients follow must never be lost."""
     part = path.with_name(f"{path.name}.part")
     part.unlink(missing_ok=True)
     with os.fdopen(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode), "w", encoding="ascii") as out:
@@ -281,7 +282,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 def write(new: Succession, folder: Path) -> None:
-    """To be carried to the site's machine."""
+    """Write the files to carry to the site's machine."""
     folder.mkdir(parents=True, exist_ok=True)
     texts = {PUBLIC_NAME: new.public_key + "\n", SIGNATURE_NAME: new.signature}
     for name, text in (texts | {f"{name}.sig": text for name, text in new.programs.items()}).items():
@@ -289,7 +290,7 @@ def write(new: Succession, folder: Path) -> None:
 
 
 def read(folder: Path) -> Succession:
-    """What `write` wrote. Raises OSError and ValueError."""
+    """Read what `write` wrote. Raises OSError and ValueError."""
     return Succession(
         (folder / PUBLIC_NAME).read_text(encoding="ascii").strip(),
         (folder / SIGNATURE_NAME).read_text(encoding="ascii"),
@@ -306,11 +307,11 @@ def _read_private(path: Path) -> signing.PrivateKey:
     return signing.parse_private_key(path.read_text(encoding="ascii"))
 
 
-def _is_of(path: Path, wanted: SigningList) -> bool:
-    """Whether this private key is there, and belongs to the key in force."""
-    return path.exists() and _one_line(_public(path)) == _one_line(wanted.key_in_force)
+def _is_of(path: Path, site_list: SigningList) -> bool:
+    """Whether this private key exists, and matches the key in force."""
+    return path.exists() and _one_line(_public(path)) == _one_line(site_list.key_in_force)
 
 
 def _public(path: Path) -> str:
-    """The public part of a private key's file, as clients get it."""
+    """Return the public part of a private key's file, as clients get it."""
     return signing.public_key_text(_read_private(path)).strip()

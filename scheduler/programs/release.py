@@ -1,4 +1,4 @@
-"""Release a version of an app from a folder with its program files and a version.toml (docs/how-to/jobs.md).
+"""Releases a version of an app from a folder with its program files and a version.toml (docs/how-to/jobs.md).
 
 A version's files never change once it is released, and releasing it again does nothing.
 """
@@ -38,7 +38,7 @@ DESCRIPTIONS: Final = ("version.toml", "version.json")
 MAX_VERSION_NUM: Final = 100_000_000
 MAX_CLIENT_VERSION: Final = 9_999_999
 _MAX_WHOLE: Final = 2**53
-"""Whole numbers below it are floats without loss; much larger ones are none."""
+"""Whole numbers below this are exact as floats."""
 _VERSION_FIELDS: Final = {
     "app": str,
     "version_num": int,
@@ -103,7 +103,7 @@ class ReleaseFile:
 class Release:
     """The content of a folder. ``new_app``: fields of the app if it does not exist yet.
 
-    ``api_version``: of the BOINC interface that the program was built with, ``""``: none; ``cmdline``: arguments that
+    ``api_version``: of the BOINC interface that the program was built with, ``""`` if none; ``cmdline``: arguments that
     clients add to those of each job (BOINC protocol, job description).
     """
 
@@ -128,12 +128,11 @@ class Release:
 
 
 def read_release(folder: Path) -> Release:
-    """Read a folder's description and see that its files are there. Raises ReleaseError."""
+    """Read a folder's description and check that its files exist. Raises ReleaseError."""
     path = next((folder / name for name in DESCRIPTIONS if (folder / name).is_file()), None)
     if path is None:
         raise ReleaseError(
-            gettext("%(folder)s: there is neither %(names)s in it.")
-            % {"folder": folder, "names": " / ".join(DESCRIPTIONS)}
+            gettext("%(folder)s contains neither %(names)s.") % {"folder": folder, "names": " / ".join(DESCRIPTIONS)}
         )
     try:
         text = path.read_text(encoding="utf-8")
@@ -175,7 +174,7 @@ def read_release(folder: Path) -> Release:
 
 
 def _new_app(fields: Any, where: str) -> dict[str, Any]:
-    """The fields of an app that may have to be made. Raises ReleaseError."""
+    """Return the fields of an app that may have to be created. Raises ReleaseError."""
     given = _typed(fields, _APP_FIELDS, where, ())
     for name, value in given.items():
         try:
@@ -228,7 +227,7 @@ def _check_start(api_version: str, cmdline: str, where: str) -> None:
             f"{where}, api_version: "
             + gettext("three numbers from 0 to 999 with dots between them, such as 7.20.0, or empty.")
         )
-    # Clients keep it in their own files as it is: a tag's beginning would make them lose it at their next start.
+    # Clients store it unescaped in their own files: the start of a tag would make them lose it at their next start.
     if not cmdline.isprintable() or "<" in cmdline:
         raise ReleaseError(f"{where}, cmdline: " + gettext("one line without control characters and without <."))
     if len(escape(cmdline).encode()) > MAX_CMDLINE_NBYTES:
@@ -266,7 +265,7 @@ def _read_file(fields: Any, folder: Path, version: Mapping[str, Any], where: str
 
 
 def _typed(fields: Any, types: Mapping[str, type], where: str, needed: tuple[str, ...]) -> dict[str, Any]:
-    """The fields with their types; ReleaseError for an unknown, missing or unusable one."""
+    """Return the fields, checked by type; ReleaseError for an unknown, missing or unusable one."""
     if not isinstance(fields, dict):
         raise ReleaseError(f"{where}: " + gettext("not a table of fields."))
     if unknown := sorted(set(fields) - set(types)):
@@ -278,22 +277,22 @@ def _typed(fields: Any, types: Mapping[str, type], where: str, needed: tuple[str
             raise ReleaseError(f"{where}, {name}: " + gettext("missing."))
     made = {}
     for name, value in fields.items():
-        wanted = types[name]
-        if wanted is float and type(value) is int and abs(value) < _MAX_WHOLE:
+        expected = types[name]
+        if expected is float and type(value) is int and abs(value) < _MAX_WHOLE:
             value = float(value)
-        if type(value) is not wanted or (isinstance(value, float) and not math.isfinite(value)):
+        if type(value) is not expected or (isinstance(value, float) and not math.isfinite(value)):
             raise ReleaseError(
                 f"{where}, {name}: "
-                + gettext("%(value)s is not of type %(type)s.") % {"value": repr(value), "type": wanted.__name__}
+                + gettext("%(value)s is not of type %(type)s.") % {"value": repr(value), "type": expected.__name__}
             )
         made[name] = value
     return made
 
 
 def sign_files(release: Release, signatures: Path | None = None) -> dict[str, str]:
-    """The signature of each file by its name: made here or, with a folder, read from NAME.sig in it and checked.
+    """Return the signature of each file by its name: made here or, with a folder, read from NAME.sig there and checked.
 
-    Raises ReleaseError where the private key is kept elsewhere and there is no folder, or a signature is not right.
+    Raises ReleaseError if the private key is kept elsewhere and there is no folder, or if a signature is wrong.
     """
     made = {}
     for file in release.files:
@@ -311,7 +310,7 @@ def sign_files(release: Release, signatures: Path | None = None) -> dict[str, st
 
 
 def content_to_sign(file: ReleaseFile) -> Content:
-    """The content of a program file. Raises ReleaseError if it is nothing that is signed as a program."""
+    """Return the content of a program file. Raises ReleaseError if it cannot be signed as a program."""
     with file.path.open("rb") as opened:
         content = read_content(opened)
     check_program(file.name, content)
@@ -337,7 +336,7 @@ def _read_signature(path: Path, content: Content) -> str:
 
 
 def check_signature(name: str, text: str, md5: str) -> str:
-    """The signature as it is kept. Raises ReleaseError, with the name, if it is no signature of this MD5 by the key."""
+    """Return the signature as stored. Raises ReleaseError, with the name, if it does not sign this MD5 by the key."""
     try:
         signature = clean_signature(text)
         is_right = code_signing.is_signed_md5(md5, signature)
@@ -353,11 +352,11 @@ def check_signature(name: str, text: str, md5: str) -> str:
 
 @transaction.atomic
 def release_version(release: Release, signatures: Mapping[str, str]) -> tuple[AppVersion, bool]:
-    """Store the files and make the version; the version, and whether it is new. Safe to repeat.
+    """Store the files and create the version; return it, and whether it is new. Safe to repeat.
 
-    Raises ReleaseError if a version of this number has other files or fields, a file's name was used before, a file is
-    not one that may be signed as a program, or the version is the app's first for containers and an open job could
-    leave its container.
+    Raises ReleaseError if a version of this number has other files or fields, a file's name was used before, a file may
+    not be signed as a program, or the version is the app's first for containers and an open job could leave its
+    container.
     """
     check_plan_class(release)
     contents = {program.name: content_to_sign(program) for program in release.files}
@@ -376,7 +375,8 @@ def release_version(release: Release, signatures: Mapping[str, str]) -> tuple[Ap
     )
     stored = {file.name: _store(file, signatures[file.name]) for file in release.files}
     for file in stored.values():
-        # Only now: if the key had changed while the files were signed, they would keep the old key's signatures.
+        # Checked only now: if the key had changed while the files were signed, they would keep the old key's
+        # signatures.
         if not code_signing.is_signed_md5(file.md5, file.signature):
             raise ReleaseError(
                 gettext("%(name)s is not signed with the project's key. Sign it with the key in force.")
@@ -389,20 +389,20 @@ def release_version(release: Release, signatures: Mapping[str, str]) -> tuple[Ap
         signed_log.append(SignedEntry.Kind.RELEASE, _logged(version, contents))
     elif _released(version) != _described(release):
         raise ReleaseError(
-            gettext("%(version)s was released before, but not like this. Give it another version number.")
+            gettext("%(version)s was released before, with other content. Give it another version number.")
             % {"version": version}
         )
     return version, is_new
 
 
 def _logged(version: AppVersion, contents: Mapping[str, Content]) -> Statement:
-    """The entry of a release in the signed log; with SHA-256, as two files can be made to have the same MD5."""
+    """Return a release's entry in the signed log; with SHA-256, because two files can be made to have the same MD5."""
     files = [{"name": name, "nbytes": content.nbytes, "sha256": content.sha256} for name, content in contents.items()]
     return {"version": str(version), "action": "stored", "files": files}
 
 
 def check_plan_class(release: Release) -> None:
-    """Raises ReleaseError if its plan class is not there, or is for another type of processor."""
+    """Raise ReleaseError if its plan class does not exist, or is for another type of processor."""
     if not release.plan_class:
         return
     plan = PlanClass.objects.filter(name=release.plan_class).first()

@@ -1,4 +1,4 @@
-"""The statements of the catalogue that look at the queues of unsent results."""
+"""SQL of the catalogue about the queues of unsent results."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from credit.models.apps import MAX_SIZE_CLASSES
 from scheduler.engine.choice.reliable import WAIT_SECS
 from scheduler.engine.lanes import FIRST_OF_SIZES, FIRST_TARGETED, MAX_SHARED_LANES, MAX_TARGETED_LANES, RELIABLE
 
-# Of each app's queue: the usual size of the first jobs, the highest priority and the places between which its jobs lie,
-# and the lowest priority. Locks nothing.
+# For each app's queue: the usual size of the first jobs, the highest priority and the positions between which its jobs
+# lie, and the lowest priority. Locks nothing.
 READ_QUEUES: Final = f"""
 SELECT a.id, q.typical, q.place[1], q.place[2],
        (SELECT l.id + l.queue_shift FROM credit_result l
@@ -29,7 +29,7 @@ SELECT a.id, q.typical, q.place[1], q.place[2],
  WHERE NOT a.is_deprecated
 """
 
-# Reads the usual size of the first jobs that wait in each size class of each app. Locks nothing.
+# Reads the usual size of the first waiting jobs in each size class of each app. Locks nothing.
 READ_SIZES: Final = f"""
 SELECT a.id, s.lane, q.typical
   FROM credit_app a
@@ -43,9 +43,9 @@ SELECT a.id, s.lane, q.typical
  WHERE NOT a.is_deprecated AND q.typical IS NOT NULL
 """
 
-# Reads for each app the lanes in which jobs wait, other than those of size classes; the size of one of these jobs; and
-# whether its first replacements have waited long enough for a reliable computer. From each lane it skips to the next by
-# the index, however many jobs wait. Locks nothing.
+# Reads for each app the lanes with waiting jobs, other than those of size classes; the size of one of these jobs; and
+# whether its first replacements have waited long enough for a reliable computer. It skips from lane to lane by the
+# index, however many jobs wait. Locks nothing.
 READ_LANES: Final = f"""
 SELECT a.id, l.lanes, (
        SELECT w.fpops_est FROM credit_result r JOIN credit_workunit w ON w.id = r.workunit_id

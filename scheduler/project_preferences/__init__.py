@@ -1,1 +1,1 @@
-"""What volunteers prefer for this project: the page, and how it is stored."""
+"""Volunteers' preferences for this project: the page, and how they are stored."""

@@ -1,4 +1,4 @@
-"""The form of what a volunteer prefers for this project."""
+"""The form of a volunteer's preferences for this project."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from scheduler.engine.project_preferences import MAX_CPUS, MAX_JOBS, MAX_SHARE, 
 
 
 class ProjectPreferencesForm(forms.Form):
-    """Apps, limits and kinds of processors; an empty number is no limit."""
+    """Edit apps, limits and kinds of processors; an empty number means no limit."""
 
     apps = forms.MultipleChoiceField(
         label=_("Applications"),
         required=False,
         widget=forms.CheckboxSelectMultiple,
-        help_text=_("Without a tick, your computers get tasks of all of them, also of those that are added later."),
+        help_text=_("If none is ticked, your computers get tasks of all of them, including any added later."),
     )
     other_apps = forms.BooleanField(
-        label=_("Tasks of other applications when those have none"), required=False, initial=True
+        label=_("Tasks of other applications if these have none"), required=False, initial=True
     )
     types = forms.MultipleChoiceField(
         label=_("Processors for this project"),
@@ -32,28 +32,28 @@ class ProjectPreferencesForm(forms.Form):
         choices=[(value, label) for value, label in PROCESSOR_TYPES.items() if value in TYPES],
     )
     max_jobs = forms.IntegerField(
-        label=_("Most tasks at a time"),
+        label=_("Maximum tasks at a time"),
         required=False,
         min_value=1,
         max_value=MAX_JOBS,
-        help_text=_("On each computer, those that wait included. Empty: as many as the project allows."),
+        help_text=_("On each computer, including waiting ones. Empty: as many as the project allows."),
     )
     max_cpus = forms.IntegerField(
-        label=_("Most processors"),
+        label=_("Maximum processors"),
         required=False,
         min_value=1,
         max_value=MAX_CPUS,
         help_text=_(
-            "A computer gets work as if it had no more. BOINC may still run tasks of one processor on all of them: "
-            "limit the tasks, too, if that is too much."
+            "A computer gets work as if it had no more than these. BOINC may still run single-processor tasks on all "
+            "its processors: limit the tasks, too, if that is too much."
         ),
     )
     max_threads = forms.IntegerField(
-        label=_("Most processors for one task"),
+        label=_("Maximum processors for one task"),
         required=False,
         min_value=1,
         max_value=MAX_CPUS,
-        help_text=_("For programs that compute with several at once. With fewer, several tasks run side by side."),
+        help_text=_("For programs that use several at once. With fewer, several tasks run side by side."),
     )
     tests = forms.BooleanField(
         label=_("Versions that are being tested, if I agreed to test"), required=False, initial=True
@@ -89,13 +89,13 @@ class ProjectPreferencesForm(forms.Form):
     def clean_types(self) -> list[str]:
         types: list[str] = self.cleaned_data["types"]
         if not types:
-            raise forms.ValidationError(_("Choose at least one, or take the project away from the computers."))
+            raise forms.ValidationError(_("Choose at least one, or remove the project from your computers."))
         return types
 
     @property
     def chosen(self) -> ProjectPreferences:
         values = dict(self.cleaned_data)
-        wanted = values.pop("types")
+        types = values.pop("types")
         return bounded(
-            **values | {"apps": map(int, values["apps"])}, refused_types=[t for t in TYPES if t not in wanted]
+            **values | {"apps": map(int, values["apps"])}, refused_types=[t for t in TYPES if t not in types]
         )

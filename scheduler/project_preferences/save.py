@@ -1,4 +1,4 @@
-"""Read, save and remove what a volunteer prefers for this project; computers get it with their next reply."""
+"""Read, save and remove a volunteer's preferences for this project; computers get them with their next reply."""
 
 from __future__ import annotations
 
@@ -10,22 +10,23 @@ from scheduler.models import UserPreferences
 
 
 def read_saved(user: User) -> dict[str, ProjectPreferences]:
-    """By place; "" is for those without their own. Empty if nothing was ever chosen."""
+    """Return the preferences by place; "" is for places without their own. Empty if nothing was ever chosen."""
     row = UserPreferences.objects.filter(user=user).only("of_project").first()
     return {venue: from_stored(stored) for venue, stored in (row.of_project if row else {}).items()}
 
 
 def save(user: User, venue: str, chosen: ProjectPreferences) -> None:
-    """Save what holds at a place. One transaction; locks the row of the volunteer's preferences."""
+    """Save the preferences for a place. One transaction; locks the row of the volunteer's preferences."""
     if venue not in VENUES:
-        raise ValueError(f"{venue!r} is no place that clients know")
+        raise ValueError(f"{venue!r} is not a place that clients know")
     _write(user, venue, chosen)
 
 
 def forget(user: User, venue: str) -> None:
-    """Computers at this place follow what holds for everywhere; without a place, nothing is preferred there any more.
+    """Remove a place's preferences, so that its computers follow the general ones; without a place, remove the general
+    ones.
 
-    That is kept as such, since clients would else keep what they were told last.
+    The removal is stored, because clients would otherwise keep what they were last sent.
     """
     _write(user, venue, None if venue else ProjectPreferences())
 
@@ -37,6 +38,6 @@ def _write(user: User, venue: str, chosen: ProjectPreferences | None) -> None:
     places = {name: stored for name, stored in row.of_project.items() if name != venue}
     if chosen is not None:
         places[venue] = chosen.stored()
-    # Without it, computers that had a place's preferences would never be told that these are gone.
+    # Otherwise, computers that had a place's preferences would never be told that they are gone.
     row.of_project = {"": ProjectPreferences().stored(), **places}
     row.save(update_fields=["of_project"])

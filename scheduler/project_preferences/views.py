@@ -1,4 +1,4 @@
-"""The page of what a volunteer prefers for this project: one set for everywhere, and sets for places that differ."""
+"""The page of a volunteer's preferences for this project: general ones, and separate ones for certain places."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _PLACES: Final = {
 @require_http_methods(["GET", "HEAD", "POST"])
 @login_required
 def project_preferences(request: HttpRequest) -> HttpResponse:
-    """Which tasks of this project do my computers get? Saved here, a client gets it with its next reply."""
+    """Edit which tasks of this project the volunteer's computers get; clients follow with their next reply."""
     user = signed_in(request)
     venue = request.GET.get("place", "")
     if venue not in _PLACES:

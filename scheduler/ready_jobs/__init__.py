@@ -1,1 +1,1 @@
-"""The job cache of a process: jobs that it has leased from the queues and sends from memory, as BOINC's feeder does."""
+"""The job cache of a process: jobs leased from the queues and sent from memory, like BOINC's feeder."""

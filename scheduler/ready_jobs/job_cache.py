@@ -1,7 +1,7 @@
-"""The job cache: each process leases some jobs from the heads of the queues, and hands most jobs out from there.
+"""The job cache: each process leases some jobs from the heads of the queues, and sends most jobs from there.
 
-BOINC's feeder has the same purpose. A request then locks known jobs, and need not look for any. Looking is
-expensive: PostgreSQL joins all rows that it looks at, and skips each job that another request has locked.
+BOINC's feeder has the same purpose. A request then locks known jobs, and need not search for any. Searching is
+expensive: PostgreSQL joins all rows that it examines, and skips each job that another request has locked.
 
 Nothing depends on the cache being right. The transaction that writes a request locks its jobs, and checks that all of
 them still wait. If not, nothing is written, and the request is answered again (`scheduler.rpc.answer`).
@@ -37,7 +37,7 @@ class JobCache:
                 await self.queues[lane].fill_if_low(catalogue)
 
     def _sizes(self, catalogue: Catalogue) -> Iterable[int]:
-        """The lanes of size classes in which jobs wait."""
+        """Return the lanes of size classes with waiting jobs."""
         index = catalogue.lanes.get(self.app_id)
         return index.sizes if index is not None else ()
 
@@ -46,10 +46,11 @@ class JobCache:
         return any(queue.has_jobs(catalogue) for queue in list(self.queues.values()))
 
     def take(self, query: JobQuery, user_id: int, catalogue: Catalogue) -> list[Job]:
-        """Take as many jobs as are wanted: the first that suit, each of another workunit; none if too few suit.
+        """Take the first jobs that suit the query, up to the number requested, each of a different workunit; none if
+        too few suit.
 
-        If another request has taken a copy of a workunit, no other copy is taken, as that request has the workunit
-        locked. Copies that are kept for others go to this person only if there are too few jobs without them.
+        If another request has taken a copy of a workunit, no other copy is taken, because that request has the workunit
+        locked. Copies reserved for others go to this person only if there are too few jobs without them.
         """
         lanes = [0, *(lane for lane in query.sizes if lane in self._sizes(catalogue))]
         with self._lock:
@@ -75,13 +76,13 @@ class JobCache:
         return self.queues[lane]
 
     def put_back(self, jobs: Sequence[Job]) -> None:
-        """Put jobs back in their places."""
+        """Put jobs back in their positions."""
         with self._lock:
             for queue in self.queues.values():
                 queue.put_back(jobs)
 
     def forget(self, jobs: Sequence[Job], ties: Iterable[int] = ()) -> None:
-        """Drop jobs that were sent, to somebody with these ties if any are given, or that are no longer available."""
+        """Drop jobs that are no longer available, or that were sent (to somebody with these ties, if given)."""
         with self._lock:
             for queue in self.queues.values():
                 queue.forget(jobs, ties)
@@ -90,7 +91,7 @@ class JobCache:
 def _suitable(
     queues: Sequence[ReadyQueue], query: JobQuery, user_id: int, most: int, workunits: set[int]
 ) -> list[ReadyJob]:
-    """The first jobs that suit, each of another workunit; adds these workunits to ``workunits``."""
+    """Return the first jobs that suit, each of a different workunit; adds these workunits to ``workunits``."""
     jobs: list[ReadyJob] = []
     for ready in _in_order(queues, query):
         if len(jobs) == most:
@@ -102,7 +103,9 @@ def _suitable(
 
 
 def _in_order(queues: Sequence[ReadyQueue], query: JobQuery) -> Iterable[ReadyJob]:
-    """Ready jobs, within a priority those of a suitable size first, then those of which the computer has a file."""
+    """Yield ready jobs by priority, within it those of a suitable size first, then those with a file that the computer
+    has.
+    """
     held = frozenset(query.held_files)
     if len(queues) == 1 and not held:
         return queues[0].jobs()
@@ -128,7 +131,7 @@ async def fill(catalogue: Catalogue) -> None:
 
 
 def has_jobs(catalogue: Catalogue) -> bool:
-    """Whether it is worthwhile to look in the caches first."""
+    """Whether it is worthwhile to search the caches first."""
     return any(app_id in _caches and _caches[app_id].has_jobs(catalogue) for app_id in catalogue.apps)
 
 
@@ -155,7 +158,7 @@ class TakenJobs:
         self._jobs: list[Job] = []
 
     def take(self, queries: Iterable[JobQuery], user_id: int) -> bool:
-        """Take the wanted jobs of each app (`JobCache.take`); if one app has too few, take none and return False."""
+        """Take the requested jobs of each app (`JobCache.take`); if one app has too few, take none and return False."""
         for query in queries:
             cache = _caches.get(query.app_id) or _caches.setdefault(query.app_id, JobCache(query.app_id))
             taken = cache.take(query, user_id, self._catalogue) if self._takes else []
@@ -179,6 +182,6 @@ class TakenJobs:
         return [job.id for job in kept]
 
     def release(self) -> None:
-        """Forget the jobs once the request is answered or undone: they were sent, or are no longer available."""
+        """Forget the jobs once the request is answered or rolled back: they were sent, or are no longer available."""
         forget(self._jobs)
         self._jobs = []

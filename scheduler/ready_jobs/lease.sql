@@ -1,11 +1,11 @@
 -- Leases the first jobs for all computers in an app's queue, those without a size (lane 0) or, if SIZED, those of one
--- size class, in blocks of neighbouring places that nobody else has leased.
+-- size class, in blocks of neighbouring positions that nobody else has leased.
 --
--- "head" is read only as far as something needs it, as each of its rows is in another page of the table. "last": the
--- place of the last job that was looked at; NULL at the end of the queue.
+-- "head" is read only as far as needed, because each of its rows is in another page of the table. "last": the position
+-- of the last job examined; NULL at the end of the queue.
 --
 -- Locks leases by block; leases that ended long ago are deleted with SKIP LOCKED. A lease that ends in more than a
--- minute was made while the database's clock was wrong.
+-- minute was created while the database's clock was wrong.
 WITH head AS MATERIALIZED (
   SELECT id, (priority * -1) AS rank, (id + queue_shift) AS place, name, workunit_id,
          (id + queue_shift) / :BLOCK AS block

@@ -1,8 +1,8 @@
 """The ready jobs of one queue of an app: how they are leased, kept, and given up. `job_cache` hands them out.
 
-So that no two processes keep the same jobs, each leases blocks of places in the queue (`scheduler.models.JobLease`) for
-longer than it uses them. When a process dies, its blocks go to the others once its leases expire. Until then, requests
-that look in the queue itself find its jobs.
+So that no two processes keep the same jobs, each leases blocks of positions in the queue (`scheduler.models.JobLease`)
+for longer than it uses them. When a process dies, its blocks go to the others once its leases expire. Until then,
+requests that search the queue itself find its jobs.
 """
 
 from __future__ import annotations
@@ -25,23 +25,26 @@ from scheduler.ready_jobs.sql import LEASE_JOBS, LEASE_JOBS_OF_SIZE
 LEASE_SECS: Final = 2 * KEPT_SECS
 """How long no other process may lease the jobs. They stay in the cache no longer than the catalogue does."""
 FILL_NJOBS: Final = 256
-"""About how many jobs are added at a time. When fewer than half of these are left, the next request adds some while
-others take what is left; when fewer than an eighth are left, they wait for it."""
+"""About how many jobs are added at a time.
+
+When fewer than half of these are left, the next request adds some while others take what is left; when fewer than an
+eighth are left, they wait for it.
+"""
 FILL_NJOBS_NEAR_END: Final = 64
-"""The same for a short queue when each request wants few jobs, as the other processes want some of it too."""
+"""The same for a short queue if each request needs few jobs, because the other processes need some of it too."""
 REQUESTS_PER_FILL: Final = 25
-"""Even in a short queue, one filling is enough for this many requests, if `FILL_NJOBS` allows it."""
+"""Even in a short queue, one filling should last for this many requests, if `FILL_NJOBS` allows it."""
 PAUSE_SECS: Final = 1.0
 """The pause at the end of the queue before it is read from its head again; a tenth of it if many jobs were new."""
 MAX_MISSES: Final = 3
 """After this many requests in a row found too few jobs, the cache may hold jobs that suit hardly anybody."""
 MAX_LOOKED_AT: Final = 1_000
-"""The jobs to lease are chosen from this many waiting jobs: more than a process keeps, as others lease some."""
+"""The jobs to lease are chosen from this many waiting jobs: more than a process keeps, because others lease some."""
 NEAR_END_NJOBS: Final = 2 * FILL_NJOBS
-"""A queue is short if fewer jobs wait from a place on. No more are counted: counting costs most of a filling."""
+"""A queue is short if fewer jobs wait from a position on. No more are counted: counting is most of a filling's cost."""
 
 Place = tuple[int, int]
-"""A place in an app's queue: (-priority, the result's id + its shift)."""
+"""A position in an app's queue: (-priority, the result's id + its shift)."""
 
 
 @dataclass(slots=True)
@@ -58,7 +61,7 @@ class ReadyJob:
     sticky_files: frozenset[str] = frozenset()
 
     def suits(self, query: JobQuery, user_id: int) -> bool:
-        """Whether the job meets the conditions that the search in the queue has, too."""
+        """Whether the job meets the same conditions that a search of the queue has."""
         job = self.job
         return (
             job.memory_bytes <= query.memory_bytes
@@ -72,8 +75,8 @@ class ReadyJob:
 class ReadyQueue:
     """Ready jobs of one queue of an app: of lane 0, or of a size class's lane.
 
-    ``lock``: that of the cache it belongs to. Methods whose description says so are called with it held. Fillings run
-    in several threads, which do not wait for one another.
+    ``lock``: that of the cache it belongs to. Methods that say so are called with the lock held. Fillings run in
+    several threads, which do not wait for one another.
     """
 
     def __init__(self, app_id: int, lane: int, lock: threading.Lock) -> None:
@@ -82,24 +85,25 @@ class ReadyQueue:
         self._holder = random.SystemRandom().getrandbits(62)
         self._fill_lock = threading.Lock()
         self._is_filling = False
-        # For the next filling: how many jobs, where to read on and, at the end of the queue, the earliest time.
+        # For the next filling: how many jobs, where to continue reading and, at the end of the queue, the earliest
+        # time.
         self._fill_njobs = FILL_NJOBS_NEAR_END
         self._place: Place | None = None
         self._not_before = 0.0
         self._lock = lock
         # Everything below is used under this lock. By job number: the ready jobs in the queue's order; the jobs that
-        # requests have taken, with the holders that adds; and the jobs taken since a filling began, which may still
-        # be waiting in what it reads.
+        # requests have taken, with the holders that adds; and the jobs taken since a filling began, which may still be
+        # waiting in what it reads.
         self._jobs: dict[int, ReadyJob] = {}
         self._taken: dict[int, tuple[ReadyJob, set[int]]] = {}
         self._taken_since_fill: dict[int, tuple[ReadyJob, set[int]]] = {}
-        # By workunit number: who has copies of it.
+        # By workunit number: the holders of copies.
         self._holders: dict[int, set[int]] = {}
-        # When the catalogue that the queue was filled with was read. The jobs are kept no longer than that catalogue.
+        # When the catalogue was read that the queue was filled with. The jobs are kept no longer than that catalogue.
         self._read_at = float("-inf")
         self._nmisses = 0
-        # The most jobs that one request wanted since then.
-        self._most_wanted = 0
+        # The most jobs that one request needed since then.
+        self._most_requested = 0
 
     async def fill_if_low(self, catalogue: Catalogue) -> None:
         """Lease more jobs if few are left."""
@@ -107,7 +111,7 @@ class ReadyQueue:
             return
         is_urgent = self._read_at < catalogue.read_at or len(self._jobs) < self._fill_njobs // 8
         if is_urgent or not self._is_filling:
-            # Set now, as the filling only begins when the event loop runs it.
+            # Set now, because the filling only begins when the event loop runs it.
             self._is_filling = True
             await SingleFlight(("ready jobs", self.app_id, self.lane), lambda: self._fill_alone(catalogue))
 
@@ -130,7 +134,7 @@ class ReadyQueue:
             self._place = None
         with self._lock:
             self._taken_since_fill = dict(self._taken)
-            few = max(FILL_NJOBS_NEAR_END, REQUESTS_PER_FILL * self._most_wanted)
+            few = max(FILL_NJOBS_NEAR_END, REQUESTS_PER_FILL * self._most_requested)
         place = self._place or catalogue.heads.get(self.app_id, BEFORE_ALL)
         leased, self._place, is_near_end = await lease_jobs(
             self.app_id, self._holder, place, self._fill_njobs, LEASE_SECS, self.lane
@@ -138,7 +142,7 @@ class ReadyQueue:
         with self._lock:
             self._nmisses = 0
             if self._read_at < catalogue.read_at:
-                self._read_at, self._jobs, self._most_wanted = catalogue.read_at, {}, 0
+                self._read_at, self._jobs, self._most_requested = catalogue.read_at, {}, 0
                 self._holders = {}
                 for ready, ties in self._taken_since_fill.values():
                     self._holders.setdefault(ready.job.workunit_id, set()).update(ties)
@@ -166,16 +170,19 @@ class ReadyQueue:
         return bool(self._jobs) and self._nmisses < MAX_MISSES and self._read_at >= catalogue.read_at
 
     def jobs(self) -> Collection[ReadyJob]:
-        """The ready jobs in the queue's order. With the lock held."""
+        """Return the ready jobs in the queue's order. With the lock held."""
         return self._jobs.values()
 
     def taken_workunits(self) -> set[int]:
-        """The workunits with copies that requests have taken: they are locked, or about to be. With the lock held."""
+        """Return the workunits of copies that requests have taken: they are locked, or about to be.
+
+        With the lock held.
+        """
         return {ready.job.workunit_id for ready, _ in self._taken.values()}
 
-    def note(self, wanted: int, *, is_miss: bool) -> None:
-        """Record that a request wanted this many jobs, and whether the queue had too few. With the lock held."""
-        self._most_wanted = max(self._most_wanted, wanted)
+    def note(self, requested: int, *, is_miss: bool) -> None:
+        """Record that a request needed this many jobs, and whether the queue had too few. With the lock held."""
+        self._most_requested = max(self._most_requested, requested)
         self._nmisses = self._nmisses + 1 if is_miss else 0
 
     def hand_out(self, ready: ReadyJob, ties: Iterable[int]) -> None:
@@ -186,7 +193,7 @@ class ReadyQueue:
         ready.holders |= added
 
     def put_back(self, jobs: Iterable[Job]) -> None:
-        """Put jobs back in their places, unless somebody has found them in the database. With the lock held."""
+        """Put jobs back in their positions, unless somebody has found them in the database. With the lock held."""
         for job in jobs:
             held = self._taken.pop(job.id, None)
             if held is not None:
@@ -197,7 +204,7 @@ class ReadyQueue:
         self._jobs = dict(sorted(self._jobs.items(), key=lambda item: item[1].place))
 
     def forget(self, jobs: Iterable[Job], ties: Iterable[int] = ()) -> None:
-        """Drop jobs that were sent, to somebody with these ties if any are given, or that are no longer available.
+        """Drop jobs that are no longer available, or that were sent (to somebody with these ties, if given).
 
         With the lock held.
         """
@@ -209,7 +216,7 @@ class ReadyQueue:
 
 
 class _Copy(JsonRow):
-    """A leased job and its place in the queue."""
+    """A leased job and its position in the queue."""
 
     id: int
     rank: int
@@ -236,7 +243,7 @@ class _Workunit(JsonRow):
 
 
 class _Leased(JsonRow):
-    """What `LEASE_JOBS` returns, as JSON; ``last`` is a place."""
+    """The JSON returned by `LEASE_JOBS`; ``last`` is a position."""
 
     last: Place | None
     nahead: int
@@ -249,10 +256,10 @@ _LEASED: Final = msgspec.json.Decoder(_Leased)
 async def lease_jobs(
     app_id: int, holder: int, place: Place, most: int, lease_secs: float, lane: int = 0
 ) -> tuple[list[ReadyJob], Place | None, bool]:
-    """Lease the first jobs from this place on in an app's queue for this lane, at most this many.
+    """Lease the first jobs from this position on in an app's queue for this lane, at most this many.
 
-    Also return where to go on (None at the queue's end), and whether the end is near: fewer than `NEAR_END_NJOBS`
-    jobs wait from the place on. One statement and transaction.
+    Also returns where to continue (None at the queue's end), and whether the end is near: fewer than `NEAR_END_NJOBS`
+    jobs wait from the position on. One statement and transaction.
     """
     values = {
         "app_id": str(app_id),
@@ -273,7 +280,7 @@ async def lease_jobs(
 
 
 def _jobs(app_id: int, lane: int, workunit: _Workunit) -> Iterator[ReadyJob]:
-    """The ready jobs that the copies of a workunit are."""
+    """Build the ready jobs of a workunit's copies."""
     details = JobDetails(workunit.name, workunit.command_line, workunit.input_files, workunit.output_files)
     sticky_files = frozenset(file["name"] for file in workunit.input_files if file.get("sticky"))
     for copy in workunit.copies:

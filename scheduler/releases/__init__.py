@@ -1,1 +1,1 @@
-"""Release versions of apps from the browser: upload, look, sign, test, release, withdraw, roll back."""
+"""Releases of app versions from the browser: upload, review, sign, test, release, withdraw, roll back."""

@@ -1,4 +1,4 @@
-"""The admin's pages on which versions of apps are prepared, signed, tested, released, withdrawn and rolled back."""
+"""Admin pages to prepare, sign, test, release, withdraw and roll back versions of apps."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class ReleasePages(ModelAdmin):
     # --- pages ----------------------------------------------------------------------------------------------------
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-        """Which versions are there, who gets them, and what can be done?"""
+        """List the versions, who gets them, and what can be done."""
         if not self.has_view_or_change_permission(request):
             raise PermissionDenied
         open_drafts: QuerySet[ReleaseDraft] = ReleaseDraft.objects.filter(app_version=None).select_related("creator")
@@ -79,7 +79,7 @@ class ReleasePages(ModelAdmin):
         return self._page(request, "releases.html", context)
 
     def add_view(self, request: HttpRequest, form_url: str = "", extra_context: Any = None) -> HttpResponse:
-        """What is the new version?"""
+        """Describe a new version."""
         if not self.has_add_permission(request):
             raise PermissionDenied
         form = VersionForm(request.POST or None)
@@ -92,7 +92,7 @@ class ReleasePages(ModelAdmin):
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
-        """What is still missing, and who would get it?"""
+        """Show what a draft still lacks, and who would get it."""
         if not object_id.isdecimal() or len(object_id) > 18:
             raise Http404("no such page")
         draft = self._draft(request, int(object_id), "view")
@@ -102,7 +102,7 @@ class ReleasePages(ModelAdmin):
             if not may_change:
                 raise PermissionDenied
             if form.is_valid():
-                # A file's permanent name says the version, but what is signed is its content: signatures stay.
+                # A file's permanent name contains the version, but its content is what is signed: signatures stay.
                 ReleaseDraft.objects.filter(pk=draft.pk, app_version=None).update(fields=form.described())
                 return self._to_draft(draft.pk)
         context = {
@@ -151,13 +151,13 @@ class ReleasePages(ModelAdmin):
         return self._to_draft(pk)
 
     def remove_file(self, request: HttpRequest, pk: int, file_id: int) -> HttpResponse:
-        """Forget a program file."""
+        """Remove a program file."""
         draft = self._draft(request, pk, "change")
         self._try(request, lambda: drafts.remove_file(draft, file_id), gettext("The file was removed."))
         return self._to_draft(pk)
 
     def manifest(self, request: HttpRequest, pk: int) -> HttpResponse:
-        """What is to be signed where the key is."""
+        """Download the list of files to sign where the key is."""
         draft = self._draft(request, pk, "view")
         try:
             text = json.dumps(drafts.manifest(draft), indent=1)
@@ -168,7 +168,7 @@ class ReleasePages(ModelAdmin):
         return HttpResponse(text, content_type="application/json", headers=headers)
 
     def take_signatures(self, request: HttpRequest, pk: int) -> HttpResponse:
-        """Take signatures that were made elsewhere."""
+        """Store signatures that were made elsewhere."""
         draft = self._draft(request, pk, "change")
         form = SignaturesForm(request.POST, request.FILES)
         if form.is_valid() and (form.cleaned_data["text"] or form.cleaned_data["file"]):
@@ -207,16 +207,18 @@ class ReleasePages(ModelAdmin):
 
     @needs_fresh_login(keeps_form=True)
     def version_action(self, request: HttpRequest, pk: int, action: str) -> HttpResponse:
-        """Test, release, withdraw or roll back a stored version; what may change credit goes through a step."""
+        """Test, release, withdraw or roll back a stored version; what may change credit goes through a confirmation
+        step.
+        """
         self._check_post(request)
         if not self.has_release_permission(request):
             raise PermissionDenied
         version = get_object_or_404(AppVersion.objects.select_related("app", "platform", "beta_test"), pk=pk)
-        wanted = None if action == steps.ROLL_BACK else _action(action)
-        if wanted == ReleaseAction.RELEASE and two_persons.is_on():
+        requested = None if action == steps.ROLL_BACK else _action(action)
+        if requested == ReleaseAction.RELEASE and two_persons.is_on():
             self._ask_second(request, str(version), second_person.payload_of_version(version))
             return redirect("admin:scheduler_releasedraft_changelist")
-        volunteers = wanted == ReleaseAction.TEST and "with_volunteers" in request.POST
+        volunteers = requested == ReleaseAction.TEST and "with_volunteers" in request.POST
         try:
             proposal = steps.proposal(version, steps.WITH_VOLUNTEERS if volunteers else action, signed_in(request))
         except NotPossible as error:
@@ -233,26 +235,26 @@ class ReleasePages(ModelAdmin):
             return redirect("admin:scheduler_releasedraft_changelist")
         if proposal is not None:
             return redirect("admin:portal_change_step", proposals.keep(request.session, proposal))
-        assert wanted is not None  # a roll-back withdraws
-        message = _done(version, wanted)
+        assert requested is not None  # a roll-back withdraws
+        message = _done(version, requested)
 
         @transaction.atomic
         def act() -> None:
-            rollout.act(version, wanted, signed_in(request), timezone.now(), with_volunteers=volunteers)
-            self.log_change(request, version, _in_english(version, wanted))
+            rollout.act(version, requested, signed_in(request), timezone.now(), with_volunteers=volunteers)
+            self.log_change(request, version, _in_english(version, requested))
 
         self._try(request, act, message)
         return redirect("admin:scheduler_releasedraft_changelist")
 
     def discard(self, request: HttpRequest, pk: int) -> HttpResponse:
-        """Forget a draft."""
+        """Discard a draft."""
         drafts.discard(self._draft(request, pk, "change"))
         return redirect("admin:scheduler_releasedraft_changelist")
 
-    # --- what they share ------------------------------------------------------------------------------------------
+    # --- shared -----------------------------------------------------------------------------------------------------
 
     def _draft(self, request: HttpRequest, pk: int, right: str) -> ReleaseDraft:
-        """The draft, for whom has the right; what changes something has to be posted."""
+        """Return the draft, for users who have the right; a change must be a POST."""
         if right != "view":
             self._check_post(request)
         may = {
@@ -265,7 +267,7 @@ class ReleasePages(ModelAdmin):
         return get_object_or_404(ReleaseDraft.objects.select_related("app_version"), pk=pk)
 
     def _ask_second(self, request: HttpRequest, subject: str, payload: two_persons.Payload) -> None:
-        """Have another operator confirm a release to all."""
+        """Ask another operator to confirm a release to all."""
         try:
             two_persons.ask(second_person.RELEASE, subject, payload, signed_in(request), timezone.now())
         except two_persons.StepRefused as refusal:
@@ -275,7 +277,7 @@ class ReleasePages(ModelAdmin):
 
     def _check_post(self, request: HttpRequest) -> None:
         if request.method != "POST":
-            raise Http404("nothing to be seen here")
+            raise Http404("only for POST")
 
     def _try(self, request: HttpRequest, step: Callable[[], object], message: str = "") -> bool:
         try:
@@ -314,12 +316,12 @@ _DONE: Final = {
 
 
 def _done(version: AppVersion | str, action: ReleaseAction) -> str:
-    """What has been done with a version."""
+    """Say what has been done with a version."""
     return str(_DONE[action]) % {"version": version}
 
 
 def _in_english(version: AppVersion, action: ReleaseAction) -> str:
-    """A sentence for the log, in English, that says what was done with a version."""
+    """Say in English, for the log, what was done with a version."""
     with override("en"):
         return _done(version, action)
 

@@ -1,4 +1,4 @@
-"""To whom a version would be sent: the computers that asked for work lately, by the rules of sending."""
+"""Who would get a version: the computers that asked for work recently, by the rules of sending."""
 
 from __future__ import annotations
 
@@ -24,30 +24,32 @@ from scheduler.models import BetaTester
 
 ACTIVE_DAYS: Final = 30
 MAX_HOSTS: Final = 20_000
-"""This many of the computers that asked last are looked at."""
+"""How many of the computers that asked last are examined."""
 SHOWN_CLIENTS: Final = 8
 ALSO_RUN: Final[Mapping[str, tuple[str, ...]]] = {
     "x86_64-pc-linux-gnu": ("i686-pc-linux-gnu",),
     "windows_x86_64": ("windows_intelx86",),
     "arm64-apple-darwin": ("x86_64-apple-darwin",),
 }
-"""Other platforms whose programs computers usually run besides those of the platform that they report first."""
+"""Other platforms whose programs computers usually run, besides the platform that they report first."""
 KNOWN_SINCE: Final[Mapping[str, tuple[int, int]]] = {"NVIDIA": (6, 4), "ATI": (6, 10), "intel_gpu": (7, 0)}
-"""The first clients that can use this type; for others, who reports one can use it."""
+"""The first clients that can use this type; for other types, any client that reports one can use it."""
 _NOT_STORED: Final[dict[str, Any]] = {
     **{"min_capability": 0, "max_capability": 0, "min_cuda": 0, "max_cuda": 0},
     **{"min_opencl": 0, "max_opencl": 0, "needs_doubles": False},
 }
-"""Conditions on what the site does not store of a GPU: all computers pass."""
+"""Conditions on properties of a GPU that the site does not store: all computers pass."""
 SHARED_MEMORY_SINCE: Final = (6, 0)
-"""The first clients that know versions with an api_version."""
+"""The first clients that support versions with an api_version."""
 
 
 @dataclass(frozen=True, slots=True)
 class Audience:
-    """Active computers by whether they fit. ``nothers``: of other platforms; ``nunfit``: without the processors, GPU or
-    memory; ``ntoo_old``: with a client that is too old; ``clients``: those that fit, by the client's version.
-    ``nown``, ``nvolunteers``: of those that fit the ones of the person who asks, and of those who agreed to test.
+    """Active computers by whether they fit.
+
+    ``nothers``: of other platforms; ``nunfit``: without the processors, GPU or memory; ``ntoo_old``: with a client that
+    is too old; ``clients``: those that fit, by the client's version. ``nown``, ``nvolunteers``: of those that fit, the
+    requester's own, and those of volunteers who agreed to test.
     """
 
     nactive: int
@@ -64,7 +66,7 @@ class Audience:
 def read_audience(
     version: Version, plan_class: PlanClassRules | None, api_version: str, user_id: int, now: dt.datetime
 ) -> Audience:
-    """Who would get this version if it were sent to all now."""
+    """Return who would get this version if it were sent to all now."""
     counts: Counter[str] = Counter()
     clients: Counter[str] = Counter()
     testers = set(BetaTester.objects.values_list("user_id", flat=True))
@@ -142,7 +144,7 @@ def _containers(host: Host) -> Containers:
 
 
 def _gpus(coprocs: list[dict[str, Any]]) -> Iterator[Gpu]:
-    """The GPUs as stored, for a computer that is not asking right now (`_NOT_STORED`)."""
+    """Return the GPUs as stored, for a computer that is not sending a request now (`_NOT_STORED`)."""
     for coproc in coprocs:
         if coproc.get("type") in GPU_TYPES:
             yield Gpu(
@@ -157,13 +159,13 @@ def _gpus(coprocs: list[dict[str, Any]]) -> Iterator[Gpu]:
 
 
 def _driver(text: str) -> int:
-    """NVIDIA's number as clients send it: 53504 for 535.04."""
+    """Return NVIDIA's number as clients send it: 53504 for 535.04."""
     digits = re.sub(r"[^0-9]", "", text)[:9]
     return int(digits or 0)
 
 
 def version_of(fields: Mapping[str, Any]) -> Version:
-    """The facts of a version that is not stored, of a draft's fields."""
+    """Build the facts of a version that is not stored from a draft's fields."""
     return Version(
         id=0,
         app_id=0,

@@ -1,7 +1,7 @@
 """Versions that are prepared in the browser: their description, files and signatures, until they are stored.
 
-What is stored is read, signed and released by `scheduler.programs.release`, as from a folder: a draft is written as a
-folder for it. So a version made here is the same as one made by the command.
+`scheduler.programs.release` reads, signs and releases them as from a folder: a draft is written to a folder for it. So
+a version made here is the same as one made by the command.
 
 A draft's row is locked before its files change; the version's rows come after it.
 """
@@ -34,14 +34,14 @@ from scheduler.programs.release import DESCRIPTIONS, Release, ReleaseError
 from scheduler.releases.rollout import log, state_of
 
 MAX_FILE_NBYTES: Final = 60 * 1024 * 1024
-"""One file of one upload; larger ones are released by the command."""
+"""The limit for one uploaded file; larger ones are released by the command."""
 MAX_SIGNATURES_NBYTES: Final = 1024 * 1024
 MANIFEST_FORMAT: Final = 1
 
 
 @transaction.atomic
 def add_file(draft: ReleaseDraft, name: str, content: File[bytes], **uses: Any) -> DraftFile:
-    """Keep a program file; one of the same name is replaced, with its signature. Raises ReleaseError."""
+    """Store a program file; one of the same name is replaced, with its signature. Raises ReleaseError."""
     locked = _open(draft)
     if not is_name(name):
         raise ReleaseError(
@@ -77,7 +77,7 @@ def add_file(draft: ReleaseDraft, name: str, content: File[bytes], **uses: Any) 
 
 @transaction.atomic
 def remove_file(draft: ReleaseDraft, file_id: int) -> None:
-    """Forget a file of a draft. Safe to repeat."""
+    """Remove a file from a draft. Safe to repeat."""
     for file in _open(draft).files.filter(pk=file_id):
         _delete_later(file.path)
         file.delete()
@@ -85,7 +85,7 @@ def remove_file(draft: ReleaseDraft, file_id: int) -> None:
 
 @transaction.atomic
 def discard(draft: ReleaseDraft) -> None:
-    """Forget a draft and its files; a version that was made of it stays."""
+    """Discard a draft and its files; a version created from it stays."""
     locked = ReleaseDraft.objects.select_for_update().get(pk=draft.pk)
     for file in locked.files.all():
         _delete_later(file.path)
@@ -93,7 +93,7 @@ def discard(draft: ReleaseDraft) -> None:
 
 
 def _open(draft: ReleaseDraft) -> ReleaseDraft:
-    """The draft, locked. ReleaseError if it was stored."""
+    """Lock and return the draft. ReleaseError if it was stored."""
     locked = ReleaseDraft.objects.select_for_update().get(pk=draft.pk)
     if locked.app_version_id is not None:
         raise ReleaseError(gettext("This version is already stored. Its files never change: prepare another version."))
@@ -105,7 +105,7 @@ def _delete_later(path: str) -> None:
 
 
 def described(draft: ReleaseDraft) -> dict[str, Any]:
-    """The draft as a version.json (docs/how-to/jobs.md)."""
+    """Return the draft as a version.json (docs/how-to/jobs.md)."""
     files = [
         {
             "path": file.name,
@@ -121,7 +121,7 @@ def described(draft: ReleaseDraft) -> dict[str, Any]:
 
 @contextmanager
 def unpacked(draft: ReleaseDraft, *, whole: bool = True) -> Iterator[Release]:
-    """The draft read as a folder is; its files are there inside of the block, or (not ``whole``) empty ones.
+    """Read the draft as a folder; inside the block its files exist, or are empty (not ``whole``).
 
     Raises ReleaseError, which names the field.
     """
@@ -141,7 +141,7 @@ def unpacked(draft: ReleaseDraft, *, whole: bool = True) -> Iterator[Release]:
 
 @contextmanager
 def _without_folder(folder: Path) -> Iterator[None]:
-    """Makes errors name the field, and not a temporary folder."""
+    """Make errors name the field, and not a temporary folder."""
     try:
         yield
     except ReleaseError as error:
@@ -149,7 +149,7 @@ def _without_folder(folder: Path) -> Iterator[None]:
 
 
 def check_fields(fields: Mapping[str, Any]) -> None:
-    """Raises ReleaseError if a draft may not have these fields, whatever its files will be."""
+    """Raise ReleaseError if a draft may not have these fields, whatever its files will be."""
     if "files" in fields:
         raise ReleaseError(gettext("files: they are uploaded one by one."))
     with TemporaryDirectory(prefix="release") as name, _without_folder(Path(name)):
@@ -161,7 +161,7 @@ def check_fields(fields: Mapping[str, Any]) -> None:
 
 
 def fault(draft: ReleaseDraft) -> str:
-    """Why it could not be released as it is, apart from signatures; empty if it could."""
+    """Return why it could not be released as it is, apart from signatures; empty if it could."""
     try:
         with unpacked(draft, whole=False) as folder:
             release.check_plan_class(folder)
@@ -171,14 +171,14 @@ def fault(draft: ReleaseDraft) -> str:
 
 
 def names(draft: ReleaseDraft) -> dict[str, DraftFile]:
-    """The files by their permanent names. Raises ReleaseError."""
+    """Return the files by their permanent names. Raises ReleaseError."""
     own = {file.name: file for file in draft.files.all()}
     with unpacked(draft, whole=False) as folder:
         return {file.name: own[file.path.name] for file in folder.files}
 
 
 def manifest(draft: ReleaseDraft) -> dict[str, Any]:
-    """What has to be signed where the key is: each file's permanent name and the MD5 that is signed.
+    """Return what has to be signed where the key is: each file's permanent name and the MD5 to sign.
 
     ReleaseError while this machine has no public key.
     """
@@ -207,7 +207,7 @@ def _public_key() -> str:
 
 
 def sign_here(draft: ReleaseDraft) -> int:
-    """Sign all files with the key of this machine; how many. ReleaseError if the key is kept elsewhere."""
+    """Sign all files with this machine's key; return how many. ReleaseError if the key is kept elsewhere."""
     signatures = {}
     for name, file in names(draft).items():
         with default_storage.open(file.path, "rb") as opened:
@@ -222,7 +222,8 @@ def sign_here(draft: ReleaseDraft) -> int:
 
 @transaction.atomic
 def take_signatures(draft: ReleaseDraft, signatures: Mapping[str, str]) -> int:
-    """Keep signatures by the files' names, permanent or as uploaded; how many. All are right, or none is kept.
+    """Store signatures by the files' names, permanent or as uploaded; return how many. Either all are valid, or none is
+    stored.
 
     Raises ReleaseError, which names the file.
     """
@@ -242,7 +243,7 @@ def take_signatures(draft: ReleaseDraft, signatures: Mapping[str, str]) -> int:
 
 
 def parse_signatures(text: str) -> dict[str, str]:
-    """Signatures by name, of the JSON that sign_manifest writes. Raises ReleaseError."""
+    """Return signatures by name, from the JSON that sign_manifest writes. Raises ReleaseError."""
     if len(text) > MAX_SIGNATURES_NBYTES:
         raise ReleaseError(gettext("Signatures have at most %(number)s bytes.") % {"number": MAX_SIGNATURES_NBYTES})
     try:
@@ -259,11 +260,11 @@ def parse_signatures(text: str) -> dict[str, str]:
 def store(
     draft: ReleaseDraft, action: ReleaseAction, user: User, now: dt.datetime, *, with_volunteers: bool = False
 ) -> AppVersion:
-    """Store the version and send it to testers or to all; repeated, the version of the first time.
+    """Store the version and send it to testers or to all; if repeated, return the version stored the first time.
 
-    From the first moment that the scheduler can see it a version that is tested goes to testers only. Raises
-    ReleaseError, also for a signature that is missing or not right, and for a version that was stored and has another
-    state by now; and NotPossible.
+    A version under test goes only to testers from the first moment that the scheduler can see it. Raises ReleaseError,
+    also for a signature that is missing or wrong, and for a version that is stored and in a different state by now; and
+    NotPossible.
     """
     locked = ReleaseDraft.objects.select_for_update().get(pk=draft.pk)
     state = after(ReleaseState.DRAFT, action)

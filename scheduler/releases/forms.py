@@ -1,4 +1,4 @@
-"""Forms of the pages on which versions are prepared and released."""
+"""Forms of the pages that prepare and release versions."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _flag(label: StrOrPromise, help_text: StrOrPromise) -> forms.BooleanField:
 
 
 class VersionForm(forms.Form):
-    """What a version is: the fields of a version.toml, and those of an app that does not exist yet."""
+    """Describe a version: the fields of a version.toml, and those of an app that does not exist yet."""
 
     app = _text(_("App"), _("The app’s short name. If there is no such app, it is created when the version is stored."))
     app_name = _text(_("Name of a new app"), _("The name shown to volunteers."), required=False, max_length=100)
@@ -112,7 +112,7 @@ class VersionForm(forms.Form):
         widget=UnfoldAdminIntegerFieldWidget,
     )
     min_client_version = forms.IntegerField(
-        label=_("Least version of BOINC"),
+        label=_("Minimum version of BOINC"),
         min_value=0,
         max_value=MAX_CLIENT_VERSION,
         required=False,
@@ -121,7 +121,7 @@ class VersionForm(forms.Form):
         widget=UnfoldAdminIntegerFieldWidget,
     )
     max_client_version = forms.IntegerField(
-        label=_("Greatest version of BOINC"),
+        label=_("Maximum version of BOINC"),
         min_value=0,
         max_value=MAX_CLIENT_VERSION,
         required=False,
@@ -140,7 +140,7 @@ class VersionForm(forms.Form):
     needs_network = _flag(_("Needs the network while it runs"), _("It waits while BOINC may not use the network."))
     dont_throttle = _flag(
         _("Is never slowed down"),
-        _("Not by “use at most x % of CPU time”. New clients decide that by GPUs and VirtualBox alone."),
+        _("“Use at most x % of CPU time” does not apply. Newer clients decide this by GPUs and VirtualBox alone."),
     )
     file_prefix = _text(
         _("Folder of inputs and outputs"),
@@ -169,7 +169,7 @@ class VersionForm(forms.Form):
         return name
 
     def described(self) -> dict[str, Any]:
-        """The fields of a version.json."""
+        """Return the fields of a version.json."""
         given = self.cleaned_data
         fields = {name: given[name] for name in _VERSION_FIELDS if given[name] not in ("", None, False)}
         if not App.objects.filter(name=given["app"]).exists():
@@ -180,7 +180,7 @@ class VersionForm(forms.Form):
 
 
 def initial_of(fields: dict[str, Any]) -> dict[str, Any]:
-    """The values of the form for a draft's fields."""
+    """Return the form's values for a draft's fields."""
     new_app = fields.get("new_app", {})
     return {
         **fields,
@@ -191,7 +191,7 @@ def initial_of(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 class FileForm(forms.Form):
-    """A program file to be uploaded, and what it is for."""
+    """Upload a program file, and say what it is for."""
 
     file = forms.FileField(label=_("File"), widget=UnfoldAdminFileFieldWidget)
     open_name = _text(
@@ -208,7 +208,7 @@ class FileForm(forms.Form):
 
 
 class SignaturesForm(forms.Form):
-    """What sign_manifest has printed, pasted or as a file; or a NAME.sig for each file."""
+    """Submit the output of sign_manifest, pasted or as a file, or a NAME.sig for each file."""
 
     text = forms.CharField(
         label=_("Signatures, as printed by sign_manifest"),

@@ -1,6 +1,6 @@
-"""The admin's pages of the code-signing key: past changes, and the steps of a change that need no private key.
+"""Admin pages of the code-signing key: past changes, and the steps of a change that need no private key.
 
-Keys are made and used where the private key is, by the command change_code_signing_key. Here its list is downloaded,
+Keys are created and used where the private key is, by the command change_code_signing_key. Here its list is downloaded,
 and what it signed is uploaded.
 """
 
@@ -41,14 +41,14 @@ PERMISSION: Final = "scheduler.add_keychange"
 MAX_ARCHIVE_NBYTES: Final = 8 << 20
 MAX_ENTRIES: Final = 5000
 MAX_ENTRY_NBYTES: Final = 8192
-"""A signature of a key of 4,096 bits has some 1,100."""
+"""A signature by a key of 4,096 bits has some 1,100."""
 _METHODS: Final = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-# What zipfile raises for damaged, encrypted, cut-off or unknown archives: it has no common base class for them.
+# Exceptions of zipfile for damaged, encrypted, truncated or unknown archives, which have no common base class.
 _UNREADABLE: Final = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, OSError, ValueError)
 
 
 class SignedForm(forms.Form):
-    """What the machine with the key has written."""
+    """Upload what the machine with the key has written."""
 
     archive = forms.FileField(
         label=_("The folder written by the command, as a ZIP archive"), widget=UnfoldAdminFileFieldWidget
@@ -65,7 +65,10 @@ class SignedForm(forms.Form):
 
 
 def read_archive(file: UploadedFile[bytes]) -> Succession:
-    """What `key_change.write` wrote, in a ZIP archive, whatever the folder is called. Raises what zipfile raises."""
+    """Read what `key_change.write` wrote from a ZIP archive, whatever the folder's name.
+
+    Raises zipfile's exceptions.
+    """
     if (file.size or 0) > MAX_ARCHIVE_NBYTES:
         raise KeyChangeError(gettext("it has more than %(number)s bytes.") % {"number": MAX_ARCHIVE_NBYTES})
     texts: dict[str, str] = {}
@@ -77,7 +80,7 @@ def read_archive(file: UploadedFile[bytes]) -> Succession:
             name = PurePosixPath(entry.filename).name
             if entry.compress_type not in _METHODS:
                 raise KeyChangeError(
-                    gettext("%(name)s is compressed in another way than ZIP programs usually do.") % {"name": name[:80]}
+                    gettext("%(name)s is not compressed the way ZIP programs usually do it.") % {"name": name[:80]}
                 )
             with archive.open(entry) as content:
                 raw = content.read(MAX_ENTRY_NBYTES + 1)
@@ -112,7 +115,7 @@ class KeyPages(ReadOnlyAdmin):
 
     @needs_fresh_login()
     def new_key(self, request: HttpRequest) -> HttpResponse:
-        """The steps; POST takes the new key."""
+        """Show the steps; POST takes the new key."""
         _check(request)
         form = SignedForm(request.POST or None, request.FILES or None)
         if request.method == "POST" and form.is_valid():
@@ -141,7 +144,7 @@ class KeyPages(ReadOnlyAdmin):
         return TemplateResponse(request, "scheduler/admin/new_key.html", context)
 
     def _ask_second(self, request: HttpRequest, new: Succession) -> HttpResponse:
-        """Have another operator confirm the new key."""
+        """Ask another operator to confirm the new key."""
         try:
             payload = second_person.payload_of_key(new)
             subject = f"new key {sha256(new.public_key.encode()).hexdigest()[:16]}"
@@ -154,17 +157,17 @@ class KeyPages(ReadOnlyAdmin):
 
     @transaction.atomic
     def _take(self, request: HttpRequest, new: Succession) -> int:
-        """Take the key, and note who did; how many programs are signed by it."""
+        """Take the key, and record who did; return how many programs it signs."""
         now = timezone.now()
         count = key_change.take(new, now)
-        # None if it had been taken before.
+        # None if it was taken before.
         change = KeyChange.objects.filter(new_key=new.public_key, changed_at=now).first()
         if change is not None:
             self.log_addition(request, change, "Uploaded what the old and the new key had signed.")
         return count
 
     def wanted_list(self, request: HttpRequest) -> HttpResponse:
-        """What is to be signed."""
+        """Download the list to sign."""
         _check(request)
         try:
             text = key_change.signing_list().text()

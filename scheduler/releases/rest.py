@@ -1,6 +1,6 @@
-"""The REST API of versions: prepare, sign, test, release, withdraw and roll back (docs/how-to/jobs.md).
+"""REST API of versions: prepare, sign, test, release, withdraw and roll back (docs/how-to/jobs.md).
 
-Files are never signed here with the server's key, as a stolen token must not bring a program to computers.
+Files are never signed here with the server's key, because a stolen token must not bring a program to computers.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from scheduler.releases.rollout import VersionRow
 
 MAX_SIGNATURES_NBYTES: Final = 2 * drafts.MAX_SIGNATURES_NBYTES
 _CHUNK_NBYTES: Final = 1024 * 1024
-_CONFLICT: Final = OpenApiResponse(description="Not possible in its present state; the answer says why.")
+_CONFLICT: Final = OpenApiResponse(description="Not possible in the current state; the answer says why.")
 
 
 class VersionResult(serializers.Serializer[Any]):
@@ -51,18 +51,18 @@ class VersionResult(serializers.Serializer[Any]):
     rolls_back_to = serializers.IntegerField(allow_null=True, help_text="The version that a roll-back sends again.")
 
 
-class Step(serializers.Serializer[Any]):
+class ReleaseStep(serializers.Serializer[Any]):
     """What to do with a version."""
 
     action = serializers.ChoiceField(["test", "release", "withdraw", "roll_back"])
     with_volunteers = serializers.BooleanField(
-        default=False, help_text="Test it also on the computers of volunteers who agreed to that."
+        default=False, help_text="Also test it on the computers of volunteers who agreed to test."
     )
-    reason = serializers.CharField(max_length=500, default="", allow_blank=True, help_text="Kept with the change.")
+    reason = serializers.CharField(max_length=500, default="", allow_blank=True, help_text="Stored with the change.")
 
 
-class StepResult(serializers.Serializer[Any]):
-    """What was done."""
+class ReleaseStepResult(serializers.Serializer[Any]):
+    """The outcome."""
 
     version = serializers.IntegerField(allow_null=True, help_text="Its id; null until it is stored.")
     waits_for_confirmation = serializers.BooleanField(help_text="Whether another operator has to confirm it first.")
@@ -84,7 +84,7 @@ class DraftResult(serializers.Serializer[Any]):
         allow_null=True, help_text="What manage.py sign_manifest signs where the key is; null if there is a fault."
     )
     unsigned = serializers.ListField(child=serializers.CharField(), help_text="Files that are not signed yet.")
-    version = serializers.IntegerField(allow_null=True, help_text="The version that was made from it.")
+    version = serializers.IntegerField(allow_null=True, help_text="The version created from it.")
 
 
 class FileUse(serializers.Serializer[Any]):
@@ -128,8 +128,8 @@ class VersionStepsView(OperatorView):
 
     @extend_schema(
         operation_id="app_versions_step",
-        request=Step,
-        responses={200: StepResult, 202: StepResult, 409: _CONFLICT},
+        request=ReleaseStep,
+        responses={200: ReleaseStepResult, 202: ReleaseStepResult, 409: _CONFLICT},
     )
     def post(self, request: Request, pk: int) -> Response:
         """Test, release, withdraw or roll back a version: 202 if another operator has to confirm it.
@@ -138,12 +138,12 @@ class VersionStepsView(OperatorView):
         """
         self.need(steps.RELEASE)
         self.no_query()
-        given = self.body(Step)
+        given = self.body(ReleaseStep)
         version = get_object_or_404(AppVersion.objects.select_related("app", "platform", "beta_test"), pk=pk)
         with _answered():
-            wanted = None if given["action"] == steps.ROLL_BACK else steps.ACTIONS[given["action"]]
+            action = None if given["action"] == steps.ROLL_BACK else steps.ACTIONS[given["action"]]
             proposal = steps.proposal(version, given["action"], self.volunteer)
-            if wanted == ReleaseAction.RELEASE and two_persons.is_on():
+            if action == ReleaseAction.RELEASE and two_persons.is_on():
                 _ask_second(self, str(version), second_person.payload_of_version(version))
                 return Response({"version": version.pk, "waits_for_confirmation": True}, status=202)
             if proposal is not None and two_persons.is_guarded(version, proposal):
@@ -151,11 +151,11 @@ class VersionStepsView(OperatorView):
             if proposal is not None and not given["reason"]:
                 raise serializers.ValidationError({"reason": ["This may change credit: say why it is done."]})
             with transaction.atomic(), changes_by(self.volunteer, given["reason"]):
-                if wanted is None:
+                if action is None:
                     version = rollout.roll_back(version)
                 else:
                     rollout.act(
-                        version, wanted, self.volunteer, timezone.now(), with_volunteers=given["with_volunteers"]
+                        version, action, self.volunteer, timezone.now(), with_volunteers=given["with_volunteers"]
                     )
         return Response({"version": version.pk, "waits_for_confirmation": False})
 
@@ -176,7 +176,7 @@ class DraftsView(OperatorView):
 
     @extend_schema(operation_id="app_version_drafts_create", request=DraftFields, responses={201: DraftResult})
     def post(self, request: Request) -> Response:
-        """Prepare a version; if its app does not exist yet, it is made with the version."""
+        """Prepare a version; if its app does not exist yet, it is created with the version."""
         self.need("scheduler.add_releasedraft")
         self.no_query()
         given = self.body(DraftFields)
@@ -187,7 +187,7 @@ class DraftsView(OperatorView):
 
 
 class DraftView(OperatorView):
-    """A prepared version: look at it, sign it, or discard it."""
+    """A prepared version: show it, sign it, or discard it."""
 
     scope = ApiToken.Scope.PROJECT
     http_method_names = ["get", "head", "options", "patch", "delete"]
@@ -201,7 +201,7 @@ class DraftView(OperatorView):
 
     @extend_schema(operation_id="app_version_drafts_sign", request=Signatures, responses=DraftResult)
     def patch(self, request: Request, pk: int) -> Response:
-        """Keep signatures. If one is wrong, none is kept. Safe to repeat."""
+        """Store signatures. If one is wrong, none is stored. Safe to repeat."""
         self.need("scheduler.change_releasedraft")
         self.no_query()
         draft = get_object_or_404(ReleaseDraft, pk=pk)
@@ -211,7 +211,7 @@ class DraftView(OperatorView):
 
     @extend_schema(operation_id="app_version_drafts_delete", responses={204: None})
     def delete(self, request: Request, pk: int) -> Response:
-        """Discard it and its files; a version that was made from it stays."""
+        """Discard it and its files; a version created from it stays."""
         self.need("scheduler.change_releasedraft")
         self.query()
         with _answered():
@@ -283,20 +283,20 @@ class DraftReleaseView(OperatorView):
 
     @extend_schema(
         operation_id="app_version_drafts_release",
-        request=Step,
-        responses={200: StepResult, 202: StepResult, 409: _CONFLICT},
+        request=ReleaseStep,
+        responses={200: ReleaseStepResult, 202: ReleaseStepResult, 409: _CONFLICT},
     )
     def post(self, request: Request, pk: int) -> Response:
         """Test or release it: 202 if another operator has to confirm it. Safe to repeat."""
         self.need(steps.RELEASE)
         self.no_query()
-        given = self.body(Step)
+        given = self.body(ReleaseStep)
         draft = get_object_or_404(ReleaseDraft, pk=pk)
         if given["action"] not in ("test", "release"):
             raise serializers.ValidationError({"action": ["A prepared version can only be tested or released."]})
         action = steps.ACTIONS[given["action"]]
         with _answered():
-            # Once it is stored there is nothing to confirm: repeated, the request gets the version.
+            # Once it is stored there is nothing to confirm: a repeated request gets the version.
             if action == ReleaseAction.RELEASE and two_persons.is_on() and draft.app_version_id is None:
                 _ask_second(self, str(draft), second_person.payload_of_draft(draft))
                 return Response({"version": None, "waits_for_confirmation": True}, status=202)
@@ -309,22 +309,22 @@ class DraftReleaseView(OperatorView):
 
 @contextmanager
 def _answered() -> Iterator[None]:
-    """Turns errors into answers: a faulty request, a conflict with the version's present state, or a draft that was
-    discarded after it was found.
+    """Turn errors into answers: an invalid request, a conflict with the version's current state, or a draft that was
+    discarded meanwhile.
     """
     try:
         yield
     except ReleaseDraft.DoesNotExist as error:
         raise Http404 from error
     except ReleaseError as error:
-        # It may quote a lone surrogate, which no answer can hold.
+        # It may quote a lone surrogate, which no answer can contain.
         raise serializers.ValidationError(str(error).encode(errors="replace").decode()) from error
     except NotPossible as error:
         raise Conflict(str(error.message)) from error
 
 
 def _ask_second(view: OperatorView, subject: str, payload: two_persons.Payload) -> None:
-    """Have another operator confirm a release to all."""
+    """Ask another operator to confirm a release to all."""
     try:
         two_persons.ask(second_person.RELEASE, subject, payload, view.volunteer, timezone.now())
     except two_persons.StepRefused as error:
@@ -358,7 +358,7 @@ def _draft(draft: ReleaseDraft) -> dict[str, Any]:
 
 
 def _readiness(draft: ReleaseDraft) -> tuple[str, dict[str, Any] | None]:
-    """Why it cannot be released, or what has to be signed for it."""
+    """Return why it cannot be released, and what has to be signed for it."""
     if fault := drafts.fault(draft):
         return fault, None
     try:

@@ -1,6 +1,7 @@
-"""Who gets a version that is stored: testers, all, nobody. The scheduler follows within five seconds.
+"""Who gets a stored version: testers, all, nobody. The scheduler follows within five seconds.
 
-Locks the versions of the app, platform and plan class by id, against changes only: requests that send them go on.
+Locks the versions of the app, platform and plan class by id, against changes only: requests that send them are not
+blocked.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class VersionRow:
-    """A version, its state, and what may be done with it. ``before``: what a roll-back would go back to."""
+    """A version, its state, and the actions allowed. ``before``: the version that a roll-back would return to."""
 
     version: AppVersion
     state: ReleaseState
@@ -47,12 +48,12 @@ def state_of(version: AppVersion) -> ReleaseState:
 
 
 def tested_ids() -> Iterable[int]:
-    """The versions that are tested, or were tested only before they were withdrawn."""
+    """Return the versions under test, and those that were only tested before they were withdrawn."""
     return BetaTest.objects.values_list("app_version_id", flat=True)
 
 
 def read_versions() -> list[VersionRow]:
-    """All versions of apps that take jobs, the newest of each platform and plan class first."""
+    """Return all versions of apps that take jobs, the newest of each platform and plan class first."""
     versions = list(
         AppVersion.objects.filter(app__is_deprecated=False).select_related(
             "app", "platform", "beta_test", "beta_test__begun_by"
@@ -74,7 +75,7 @@ def read_versions() -> list[VersionRow]:
 
 
 def version_before(version: AppVersion) -> AppVersion:
-    """What a roll-back would send again. Locks nothing; raises NotPossible."""
+    """Return the version that a roll-back would send again. Locks nothing; raises NotPossible."""
     alike = _alike(version).select_related("app", "platform", "beta_test")
     return _before(version, alike)
 
@@ -95,7 +96,7 @@ def _before(version: AppVersion, alike: Iterable[AppVersion]) -> AppVersion:
 def act(
     version: AppVersion, action: ReleaseAction, user: User, now: dt.datetime, *, with_volunteers: bool = False
 ) -> ReleaseState:
-    """Do it; the new state. Raises NotPossible."""
+    """Carry out the action; return the new state. Raises NotPossible."""
     locked = lock(version)[version.pk]
     state = release_states.after(state_of(locked), action)
     _set(locked, state)
@@ -107,7 +108,7 @@ def act(
 
 @transaction.atomic
 def roll_back(version: AppVersion) -> AppVersion:
-    """Withdraw a version and send the one before it to all, in one step; that one. Raises NotPossible."""
+    """Withdraw a version and send the previous one to all, in one step; return that one. Raises NotPossible."""
     locked = lock(version)
     before = _before(locked[version.pk], locked.values())
     _set(locked[version.pk], ReleaseState.WITHDRAWN)
@@ -119,12 +120,12 @@ def roll_back(version: AppVersion) -> AppVersion:
 
 
 def log(version: AppVersion, state: ReleaseState) -> None:
-    """Note in the signed log who gets a version from now on; the last of a transaction."""
+    """Record in the signed log who gets a version from now on; the last step of a transaction."""
     signed_log.append(SignedEntry.Kind.RELEASE, {"version": str(version), "action": state.name.lower()})
 
 
 def lock(version: AppVersion) -> dict[int, AppVersion]:
-    """The versions of its app, platform and plan class by id, locked in this order."""
+    """Lock and return the versions of its app, platform and plan class by id, in this order."""
     ids = [alike.pk for alike in _alike(version).select_for_update(no_key=True).order_by("pk")]
     return AppVersion.objects.select_related("app", "platform", "beta_test").in_bulk(ids)
 
@@ -139,5 +140,5 @@ def _set(version: AppVersion, state: ReleaseState) -> None:
         version.is_deprecated = is_deprecated
         version.save(update_fields=["is_deprecated"])
     if not is_deprecated:
-        # A new test has a row of its own. Withdrawn, a version keeps its row: it was tested, and never sent to all.
+        # A new test has a new row. A withdrawn version keeps its row: it was tested, and never sent to all.
         BetaTest.objects.filter(app_version=version).delete()

@@ -1,4 +1,4 @@
-"""A release to all computers, and a new code-signing key: steps for two persons."""
+"""Steps for two people: a release to all computers, and a new code-signing key."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ NEW_KEY: Final = "new_key"
 
 
 def payload_of_draft(draft: ReleaseDraft) -> Payload:
-    """What has to be confirmed, with a digest, so that the confirmation does not count for a draft that was changed."""
+    """Return what has to be confirmed, with a digest, so that a confirmation does not count for a draft that was
+    changed.
+    """
     return {"draft": draft.pk, "digest": _digest(draft)}
 
 
@@ -46,18 +48,18 @@ def _digest(draft: ReleaseDraft) -> str:
 
 
 def _release(payload: Payload, asked_by: User) -> None:
-    """Locks the draft, or the versions of the app, platform and plan class."""
+    """Release it. Locks the draft, or the versions of the app, platform and plan class."""
     now = timezone.now()
     try:
         if "version" in payload:
             version = AppVersion.objects.select_related("app", "beta_test").filter(pk=payload["version"]).first()
             if version is None:
-                raise StepRefused(gettext("It is not there any more."))
+                raise StepRefused(gettext("It no longer exists."))
             rollout.act(version, ReleaseAction.RELEASE, asked_by, now)
             return
         draft = ReleaseDraft.objects.select_for_update().filter(pk=payload["draft"]).first()
         if draft is None or _digest(draft) != payload["digest"]:
-            raise StepRefused(gettext("The version was changed since this was asked for. Ask again."))
+            raise StepRefused(gettext("The version has changed since this was requested. Ask again."))
         drafts.store(draft, ReleaseAction.RELEASE, asked_by, now)
     except ReleaseError as error:
         raise StepRefused(str(error)) from error
@@ -92,7 +94,7 @@ def _key_lines(payload: Payload) -> list[tuple[str, str]]:
 
 
 def is_release(row: Model, proposal: Proposal) -> bool:
-    """Whether a change that was proposed in another way is a release to all, and is refused there."""
+    """Whether a change that was proposed otherwise is a release to all, and therefore refused there."""
     if not isinstance(row, AppVersion):
         return False
     return proposal.operation in ("release:release", "release:roll_back_to_withdrawn") or (

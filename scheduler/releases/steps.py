@@ -1,4 +1,6 @@
-"""The step before a version is withdrawn, rolled back, or sent again after it was withdrawn: it may change credit."""
+"""The confirmation step before a version is withdrawn, rolled back, or sent again after a withdrawal, which may change
+credit.
+"""
 
 from __future__ import annotations
 
@@ -45,9 +47,9 @@ _ANOTHER: Final = _(
 
 
 def proposal(version: AppVersion, action: str, user: User) -> Proposal | None:
-    """What is to be confirmed; None where it does not change whether the version is withdrawn. Raises NotPossible.
+    """Return the proposal to confirm; None if it does not change whether the version is withdrawn. Raises NotPossible.
 
-    Its subject: who proposes it; for a roll-back the version that is sent again.
+    Its subject: the proposer; for a roll-back, the version that is sent again.
     """
     subject = user.pk
     if action == ROLL_BACK:
@@ -95,7 +97,7 @@ def _carry_out(version: AppVersion, proposal: Proposal) -> Change | None:
     action = proposal.operation.removeprefix(_PREFIX)
     try:
         if action in (ROLL_BACK, TO_WITHDRAWN):
-            # The versions are locked: it stays the one that is sent again.
+            # The versions are locked, so the one that is sent again stays the same.
             if _roll_back_to(rollout.version_before(version)) != (action, proposal.subject):
                 raise ValidationError(str(_ANOTHER))
             rollout.roll_back(version)
@@ -105,7 +107,7 @@ def _carry_out(version: AppVersion, proposal: Proposal) -> Change | None:
             rollout.act(version, ACTIONS[action], user, timezone.now(), with_volunteers=with_volunteers)
     except NotPossible as error:
         raise ValidationError(sentence(error.message)) from error
-    return None  # saving the version keeps the change
+    return None  # saving the version records the change
 
 
 def _operation(action: str) -> RowOperation:

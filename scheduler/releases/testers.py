@@ -30,7 +30,7 @@ TESTING: Final = ConsentKind(
 
 
 def choose(user: User, agrees: bool, now: dt.datetime) -> None:
-    """Keep the choice, and that it changed if it did. One transaction; locks the user's row."""
+    """Store the choice, and a change of consent if it differs. One transaction; locks the user's row."""
     with transaction.atomic():
         User.objects.select_for_update(no_key=True).only("pk").get(pk=user.pk)
         if agrees:

@@ -1,4 +1,4 @@
-"""The page on which a volunteer agrees to test new versions."""
+"""The page where a volunteer agrees to test new versions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from scheduler.releases import testers
 @require_http_methods(["GET", "HEAD", "POST"])
 @login_required
 def testing(request: HttpRequest) -> HttpResponse:
-    """Do you want to test new programs?"""
+    """Ask whether the volunteer wants to test new programs."""
     user = signed_in(request)
     if request.method == "POST":
         testers.choose(user, "agrees" in request.POST, timezone.now())

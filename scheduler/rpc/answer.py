@@ -1,20 +1,20 @@
 """The scheduler RPC as one use case: identify the client, take reports, send jobs.
 
-Most requests read, are given ready jobs (`scheduler.ready_jobs.job_cache`), lock and write: three statements, of which
-the last two are the transaction. Requests that come at the same time may be read, and written, together
+Most requests are read, get ready jobs (`scheduler.ready_jobs.job_cache`), lock and write: three statements, of which
+the last two are the transaction. Simultaneous requests may be read, and written, together
 (`portal.clients.database.batching`), so nothing here may block.
 
 The transaction locks the computers and the jobs first. It leaves out a request whose computer is locked or was written
-since it was read, or one of whose jobs cannot be had any more. Such a request is answered once more, with the computer
-locked before it is read. A request that reports jobs, or for which no jobs are ready, is answered so from the start.
-This way has at most nine statements, whatever the number of jobs: begin, lock, read, report, lock the ready jobs, pick
-if others have them, pick elsewhere or diagnose, write, commit.
+since it was read, or one of whose jobs is no longer available. Such a request is answered again, with the computer
+locked before it is read. A request that reports jobs, or for which no jobs are ready, is answered this way from the
+start. This way has at most nine statements, whatever the number of jobs: begin, lock, read, report, lock the ready
+jobs, pick if others have them, pick elsewhere or diagnose, write, commit.
 
 Locks are taken in the order of the whole project server: the computer; workunits of reported results by id, then these
 results; with reports the computer's (host, version) records; jobs, with SKIP LOCKED.
 
-Everything may be repeated. If a reply is lost, the next request does not name the jobs that were in it, and reports
-again what was not acknowledged.
+Everything may be repeated. If a reply is lost, the next request does not name the jobs that were in it, and again
+reports what was not acknowledged.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from scheduler.rpc.choice.refusals import is_urgent, messages
 from scheduler.rpc.choice.sending import record_changes, send
 from scheduler.rpc.queue import DiagnosisQuery
 from scheduler.rpc.reports import Report
-from scheduler.rpc.rows import KnownResult, Waiting, WrittenRow
+from scheduler.rpc.rows import KnownResult, WaitingCounts, WrittenRow
 from scheduler.rpc.store import Account, KnownHost
 from scheduler.rpc.writes import Changes
 from scheduler.wire.replies import SchedulerReply, render_reply
@@ -70,7 +70,7 @@ class _Attempt:
 
 
 class _Served(NamedTuple):
-    """The reply, once what was reported and what is sent are stored, and the account it is for."""
+    """The reply, once reported and sent jobs are stored, and the account it is for."""
 
     account: Account
     answered: SchedulerReply
@@ -79,7 +79,7 @@ class _Served(NamedTuple):
 async def answer(request: SchedulerRequest, *, now: dt.datetime, draw: random.Random = _DRAW) -> bytes:
     """Answer one request of a client. Raises ProtocolError or ClientAuthError, whose sentence the client shows."""
     if request.hostid:
-        # With the key, as anybody can name a computer's number.
+        # Together with the key, because anybody can name a computer's number.
         await ExclusiveKey(("scheduler", request.hostid, request.authenticator))
     catalogue = await catalogue_for_key(request.code_sign_key)
     host_id, is_enrolled = request.hostid, False
@@ -88,7 +88,7 @@ async def answer(request: SchedulerRequest, *, now: dt.datetime, draw: random.Ra
     if request.wants_work:
         await job_cache.fill(catalogue)
         is_locked = is_locked or not job_cache.has_jobs(catalogue)
-    # Each attempt draws the same: another draw would fall on apps that have ready jobs more often than on the others.
+    # Each attempt makes the same random draw: another one would favour apps that have ready jobs.
     seed = draw.random() if len(catalogue.apps) > 1 else None
     for _ in range(MAX_ATTEMPTS):
         drawn = draw if seed is None else random.Random(seed)
@@ -122,41 +122,41 @@ async def _serve(
 ) -> _Served | identify.UnknownHost | identify.UnknownKey | None:
     """Identify the client, take its reports, choose jobs, send them, and reply.
 
-    None, and nothing is stored, if the computer has to be locked for that, or was written since it was read.
+    None, and nothing is stored, if the computer has to be locked first, or was written since it was read.
     """
     request, catalogue, now = attempt.request, attempt.catalogue, attempt.now
     identified = await identify.find_account(
         request, host_id, locks=attempt.is_locked, trickle_downs=catalogue.has_trickle_downs, is_enrolled=is_enrolled
     )
-    if not isinstance(identified, identify.Identified):
+    if not isinstance(identified, identify.IdentifiedClient):
         return identified
     account, host = identified
 
     key_step = catalogue.code_keys.step(request.code_sign_key)
     if not (key_step.reaches_current or request.is_anonymous):
-        # It would refuse all programs: they are signed with the key in force.
+        # The client would refuse all programs: they are signed with the key in force.
         request.sends_no_work = True
     reported = reports.judge(account, host.id, request, now)
     dispatch, running = _begin(attempt, account, host, reported)
     if (reported or dispatch.lost) and not attempt.is_locked:
         return None
-    telling = trickles.telling(request, account, running, catalogue.apps, now)
-    reports_taken = await _take_reports(account, host, dispatch, reported, sorted(telling.deadlines), now)
+    message_plan = trickles.plan_messages(request, account, running, catalogue.apps, now)
+    reports_taken = await _take_reports(account, host, dispatch, reported, sorted(message_plan.deadlines), now)
 
     queries = job_queries(dispatch, attempt.draw)
-    found = await finding.ready_jobs(queries, attempt.taken, account.user_id, is_locked=attempt.is_locked)
-    if found is None and not attempt.is_locked:
+    candidates = await finding.ready_jobs(queries, attempt.taken, account.user_id, is_locked=attempt.is_locked)
+    if candidates is None and not attempt.is_locked:
         return None
-    found = found or await finding.pick(dispatch, queries, account.user_id, now, attempt.draw)
-    sending = send(dispatch, found.jobs, account.jobs_of_day, now)
-    reasons = await _reasons(request, key_step, dispatch, queries, found.waiting)
+    candidates = candidates or await finding.pick(dispatch, queries, account.user_id, now, attempt.draw)
+    sending = send(dispatch, candidates.jobs, account.jobs_of_day, now)
+    reasons = await _reasons(request, key_step, dispatch, queries, candidates.waiting)
 
     changes = Changes(
         jobs=sending.rows,
         records=record_changes(dispatch, reports_taken.ids, reports_taken.judged, sending.begun),
         trickles=trickles.rows(request, account, host.id),
         host=host_record.changes(request, account, host, reasons, now),
-        telling=telling,
+        message_plan=message_plan,
     )
     ready = attempt.taken.keep({sent.job.id for sent in dispatch.selection.sent})
     if attempt.is_locked:
@@ -171,7 +171,7 @@ async def _serve(
     answered.about_project_xml = catalogue.gui_urls_xml if request.is_anonymous else catalogue.about_project_xml
     reply.add_key(answered, key_step, running, catalogue, request.is_anonymous)
     reply.add_jobs(answered, dispatch, written.sent or {}, now)
-    reply.tell(answered, telling)
+    reply.add_messages(answered, message_plan)
     reply.acknowledge_messages(answered, request, host.id, has_dropped=written.has_dropped_trickles)
     answered.aborts, answered.aborts_if_not_started = reports.unneeded(
         account, host.id, request, catalogue.generation, now
@@ -182,7 +182,7 @@ async def _serve(
 def _begin(
     attempt: _Attempt, account: Account, host: KnownHost, reported: list[Report]
 ) -> tuple[Dispatch, list[KnownResult]]:
-    """Choose versions for the computer, and which lost jobs go out again; also return the jobs that stay there."""
+    """Choose versions for the computer and lost jobs to send again; also return the jobs that stay there."""
     request, now = attempt.request, attempt.now
     lost = reports.lost(account, host.id, request)
     gone = {report.result.id for report in reported} | {result.id for result in lost}
@@ -209,8 +209,10 @@ class _ReportsTaken(NamedTuple):
 async def _take_reports(
     account: Account, host: KnownHost, dispatch: Dispatch, reported: list[Report], extended: list[int], now: dt.datetime
 ) -> _ReportsTaken:
-    """Store the results that were reported or lost. If some of them count, go on with the locked records, in which
-    they are counted. ``extended``: results that will get another deadline, which are locked before the records.
+    """Store the results that were reported or lost.
+
+    If some count, continue with the locked records, in which they are counted. ``extended``: results that will get
+    another deadline, which are locked before the records.
     """
     rows = [report.row for report in reported] + [reports.lost_row(result) for result in dispatch.lost]
     if not rows:
@@ -224,7 +226,7 @@ async def _take_reports(
     selection, catalogue = dispatch.selection, dispatch.catalogue
     reports.count_undone(ended, account.jobs_of_day, selection.records, selection.today)
     judged = reports.count(ended, catalogue.apps, catalogue.versions_by_app, selection.records, dispatch.computer, now)
-    # A new version's record is stored when a job of it is sent, and not before.
+    # A new version's record is only stored when a job of it is sent.
     return _ReportsTaken(records.ids, judged & records.ids.keys())
 
 
@@ -233,9 +235,9 @@ async def _reasons(
     key_step: KeyStep,
     dispatch: Dispatch,
     queries: list[JobQuery],
-    waiting: Waiting | None,
+    waiting: WaitingCounts | None,
 ) -> list[str]:
-    """Why nothing is sent, if so. A client whose key is none of ours gets a notice instead."""
+    """Return why nothing is sent, if so. A client with a foreign key gets a notice instead."""
     if dispatch.selection.sent or dispatch.again:
         return []
     if queries and not waiting:
@@ -248,17 +250,19 @@ async def _reasons(
 
 
 async def _note_key_use(account: Account, host_id: int, now: dt.datetime) -> None:
-    """Once a day is enough for the owner's list of keys, and spares every other request a write."""
+    """Record the use of a key once a day: enough for the owner's list of keys, and all other requests are spared a
+    write.
+    """
     used = account.key_used_at
     if used is None or now.timestamp() - used > KEY_USE_NOTED_EVERY_SECS:
         await in_thread(note_key_use, account.key_id, host_id, now)
 
 
 async def _converge(request: SchedulerRequest, account: Account, answered: SchedulerReply) -> None:
-    """Take over the person's cross-project id that the client found at an older account of theirs, and reply with it.
+    """Adopt the person's cross-project id that the client found at an older account of theirs, and reply with it.
 
-    Only from a strong key: weak ones are handed to computers that need not be trusted with the account. Which account
-    is the oldest, the client finds: it sees those at all of its projects.
+    Only from a strong key: weak ones are handed to computers that need not be trusted with the account. The client
+    determines which account is the oldest, because it sees those at all of its projects.
     """
     reported = request.cross_project_id.lower()
     if reported == account.cross_project_id or request.has_weak_key:

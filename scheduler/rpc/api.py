@@ -1,4 +1,4 @@
-"""The scheduler RPC as HTTP messages; `scheduler.rpc.answer` says what they mean."""
+"""The scheduler RPC as HTTP messages; see `scheduler.rpc.answer` for their meaning."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from scheduler.wire.requests import authenticator_of, parse_request
 
 
 def answer(request: ClientRequest) -> ClientReply | Steps[ClientReply]:
-    """POST scheduler (BOINC protocol, scheduler request and reply)."""
+    """Answer POST scheduler (BOINC protocol, scheduler request and reply)."""
     if request.method == "GET":
         return xml_reply(render_refusal("This address is for BOINC clients, which POST their requests."))
     return _answer(request)
@@ -51,14 +51,14 @@ async def _answer(request: ClientRequest) -> ClientReply:
 
 
 async def project_config(_request: ClientRequest) -> ClientReply:
-    """Answers the BOINC Manager's question when somebody chooses this project; without a database, too."""
+    """Answer the BOINC Manager's question when somebody chooses this project; also without a database."""
     versions: Iterable[Version] = ()
     error_num = None
     try:
         programs = await catalogue.fresh()
         versions = [version for app in programs.apps for version in programs.versions_by_app.get(app, ())]
     except (DatabaseError, psycopg.Error):
-        # The Manager is told what this project is, and that it is down, while the database is.
+        # While the database is down, the Manager is told what this project is, and that it is down.
         error_num = ERR_PROJECT_DOWN
     elements = site_config() | {
         "error_num": error_num,
@@ -71,7 +71,7 @@ async def project_config(_request: ClientRequest) -> ClientReply:
 
 
 def _platforms(versions: Iterable[Version]) -> str:
-    """One entry for each platform and plan class of which all computers get a program: not for those in test alone."""
+    """Render an entry for each platform and plan class with a program for all computers, not only for testers."""
     rows = sorted({(v.platform, v.plan_class) for v in versions if not v.is_deprecated and v.testers is None})
     lines = [
         f"<platform><platform_name>{platform}</platform_name>"

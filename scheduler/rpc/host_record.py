@@ -1,4 +1,4 @@
-"""Stores a computer's statistics at each scheduler request, and its hardware when it changed."""
+"""Stores a computer's statistics at each scheduler request, and its hardware when it changes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from scheduler.rpc.writes import HostChanges, jobs_of_day_columns
 def changes(
     request: SchedulerRequest, account: Account, host: KnownHost, reasons_given: list[str], now: dt.datetime
 ) -> HostChanges:
-    """What to keep of the computer; ``reasons_given``: why nothing was sent."""
+    """Return what to store about the computer; ``reasons_given``: why nothing was sent."""
     named_until = reports.named_until(account, host, request, now)
     repeats = reports.repeats(account, host, request)
     is_looked_for = request.asks_for_jobs and not asks_too_soon(request, account, now)
@@ -36,7 +36,7 @@ def changes(
         "net_stats": request.net_stats,
         "disk_usage": request.disk_usage,
     }
-    # A client begins to count again when it gets a number, and may then make a new CPID.
+    # A client starts counting again when it gets a number, and may then create a new CPID.
     is_new_number = host.id != request.hostid
     if is_new_number:
         repeats = copies.NO_REPEATS
@@ -67,14 +67,14 @@ def _moment(secs: float) -> str | None:
 
 
 def _fraction(fraction: float | None) -> float | None:
-    """-1 is what clients send for "unknown"."""
+    """Return a fraction; clients send -1 for "unknown"."""
     return fraction if fraction is not None and 0 <= fraction <= 1 else None
 
 
 def _digest(request: SchedulerRequest) -> str:
-    """A digest that changes when the stored description of the computer must."""
+    """Return a digest that changes when the stored description of the computer must."""
     described = [request.host.domain_name, request.client_version, request.platform_name]
-    # Most say nothing of these; then the description that is stored need not be stored again.
+    # Most computers do not report these; then their stored description need not be stored again.
     rare = [*request.refused_containers, request.client_brand, request.client_opaque]
     if any(rare) or names_containers(request.host.raw):
         described += ["containers", *rare]
@@ -84,9 +84,9 @@ def _digest(request: SchedulerRequest) -> str:
 
 
 def _columns(request: SchedulerRequest) -> dict[str, Any]:
-    """The computer's columns, for JSON.
+    """Return the computer's columns, for JSON.
 
-    A scheduler request has coprocessors beside the other hardware, and not in it as account-manager requests have.
+    A scheduler request has coprocessors next to the other hardware; account-manager requests have them inside it.
     """
     hardware = parse_hardware(request.host.raw + b"<coprocs>" + request.coprocs_raw + b"</coprocs>")
     host = request.host
@@ -100,7 +100,7 @@ def _columns(request: SchedulerRequest) -> dict[str, Any]:
 
 
 def _cuts(hardware: Hardware) -> list[Message]:
-    """Claims of the computer that are not believed when a job's peak FLOPS is computed (`credit.engine.flops`)."""
+    """List claims of the computer that are not believed when a job's peak FLOPS is computed (`credit.engine.flops`)."""
     gpus = [coproc for coproc in hardware.coprocs if coproc.type != CPU]
     claims = [
         ("p_ncpus", hardware.ncpus, settings.AM_MAX_NCPUS),

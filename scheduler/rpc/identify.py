@@ -1,7 +1,7 @@
-"""Identify the client's account and computer (BOINC protocol, host and user lookup).
+"""Identifies the client's account and computer (BOINC protocol, host and user lookup).
 
-A computer has one record on this site, for the account manager and the project alike: the number that the project hands
-out is that of the `portal.Host`.
+A computer has one record on this site, shared by the account manager and the project: the number that the project
+assigns is that of the `portal.Host`.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ log = structlog.get_logger("scheduler")
 _WEAK_KEY: Final = re.compile(r"([1-9]\d{0,17})_([0-9a-f]{32})")
 
 
-class Identified(NamedTuple):
-    """The client's account, and its computer."""
+class IdentifiedClient(NamedTuple):
+    """The client's account and computer."""
 
     account: store.Account
     host: store.KnownHost
@@ -47,8 +47,8 @@ class Identified(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class UnknownHost:
-    """The client's number belongs to no computer of this account, or to another computer now; `enrol` finds or makes
-    the right one.
+    """The client's number belongs to no computer of this account, or to a different one by now; `enrol` finds or
+    creates the right one.
     """
 
     user_id: int
@@ -57,13 +57,13 @@ class UnknownHost:
 
 @dataclass(frozen=True, slots=True)
 class UnknownKey:
-    """No account that may be used has this account key; `refuse` says so to the client."""
+    """No usable account has this account key; `refuse` tells the client."""
 
     authenticator: str
 
 
 def refuse(unknown: UnknownKey) -> NoReturn:
-    """Raise ClientAuthError for a client with this key, AccountBlocked if that is why. Blocks."""
+    """Raise ClientAuthError for a client with this key, or AccountBlocked if that is why. Blocks."""
     weak = _WEAK_KEY.fullmatch(unknown.authenticator)
     if weak is None:
         refuse_key_if_blocked(credentials.key_hash(unknown.authenticator))
@@ -78,7 +78,7 @@ def refuse(unknown: UnknownKey) -> NoReturn:
 
 async def find_account(
     request: SchedulerRequest, host_id: int, *, locks: bool, trickle_downs: bool, is_enrolled: bool = False
-) -> Identified | UnknownHost | UnknownKey:
+) -> IdentifiedClient | UnknownHost | UnknownKey:
     """Find the account and the computer; with ``locks`` it is locked.
 
     ``trickle_downs``: whether any message to a running job waits. ``is_enrolled``: `enrol` has just found ``host_id``
@@ -106,11 +106,11 @@ async def find_account(
         return UnknownHost(account.user_id, is_copy=False)
     if request.hostid == host_id and _is_copy(request, account, account.host):
         return UnknownHost(account.user_id, is_copy=True)
-    return Identified(account, account.host)
+    return IdentifiedClient(account, account.host)
 
 
 async def check_key(authenticator: str) -> None:
-    """Look the key up, before a long message is read. Raises ClientAuthError."""
+    """Look up the key before a long message is read. Raises ClientAuthError."""
     if await store.read(_key(authenticator), 0, (), (), 0.0, locks=False) is None:
         await in_thread(refuse, UnknownKey(authenticator))
 
@@ -130,11 +130,11 @@ def _is_copy(request: SchedulerRequest, account: store.Account, host: store.Know
 
 
 def enrol(unknown: UnknownHost, request: SchedulerRequest, now: dt.datetime) -> int:
-    """Find the computer, which the account manager may know, or make a new one; return its number.
+    """Find the computer, which the account manager may know, or create a new one; return its number.
 
-    Blocks. A transaction of its own, so that the account is locked before the computer, as everywhere. Repeated, it
-    finds the same computer. Clients that share a machine are distinguished by their cross-project ids alone. Raises
-    ClientAuthError, also if the account's address has to be confirmed before: any key of the account comes here.
+    Blocks. A separate transaction, so that the account is locked before the computer, as everywhere. A repeated call
+    finds the same computer. Clients that share a machine are distinguished only by their cross-project ids. Raises
+    ClientAuthError, also if the account's address has to be confirmed first: any key of the account comes here.
     """
     demand_confirmed_address(unknown.user_id)
     host = request.host
@@ -160,9 +160,9 @@ def enrol(unknown: UnknownHost, request: SchedulerRequest, now: dt.datetime) -> 
 
 
 def _given_before(user_id: int, copy: HostDescription, original_id: int) -> Host | None:
-    """The record that this copy was given with a reply that was lost: no client has used it yet.
+    """Find the record that this copy was given with a lost reply: no client has used it yet.
 
-    Locks the account, so that a request that comes twice at once makes one record.
+    Locks the account, so that a request that arrives twice at once creates one record.
     """
     User.objects.select_for_update(no_key=True).filter(pk=user_id).first()
     same = Host.objects.filter(
@@ -180,9 +180,9 @@ def _given_before(user_id: int, copy: HostDescription, original_id: int) -> Host
 
 
 def _move_reported(request: SchedulerRequest, copy_id: int, now: dt.datetime) -> None:
-    """Give the copy the jobs that it reports as done with this request, so that they count.
+    """Assign to the copy the jobs that it reports as done with this request, so that they count.
 
-    Other endings stay the original's, which would otherwise get rid of unwanted jobs as a pretended copy.
+    Other endings stay the original's: otherwise a client could get rid of unwanted jobs by pretending to be a copy.
     """
     names = [
         result.name for result in request.results if result.state == reports.CLIENT_DONE and result.exit_status == 0
@@ -196,7 +196,7 @@ def _move_reported(request: SchedulerRequest, copy_id: int, now: dt.datetime) ->
 
 
 def _merged_into(user_id: int, host_id: int) -> int | None:
-    """The computer that the one with this number was merged into, if it was."""
+    """Return the computer that the one with this number was merged into, if it was."""
     host = Host.objects.filter(owner_id=user_id, pk=host_id).first() if host_id else None
     while host is not None and host.merged_into_id is not None:
         host = Host.objects.filter(owner_id=user_id, pk=host.merged_into_id).first()
@@ -204,7 +204,7 @@ def _merged_into(user_id: int, host_id: int) -> int | None:
 
 
 def _key(authenticator: str) -> Mapping[str, str]:
-    """The parameters by which the statement finds the key."""
+    """Return the parameters by which the statement finds the key."""
     weak = _WEAK_KEY.fullmatch(authenticator)
     if weak is None:
         return {"key_hash": f"\\x{credentials.key_hash(authenticator).hex()}"}

@@ -1,4 +1,4 @@
-"""Pages of the project server."""
+"""The project's master page."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from scheduler.files import addresses
 
 @require_safe
 def master_page(request: HttpRequest) -> HttpResponse:
-    """What clients attach to: they look in it, line by line, for the scheduler's address."""
+    """Serve the page that clients attach to: they search it, line by line, for the scheduler's address."""
     apps = App.objects.filter(is_deprecated=False)
     context = {
         "scheduler_url": addresses.scheduler_url(),

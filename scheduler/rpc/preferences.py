@@ -1,7 +1,8 @@
-"""General preferences: the newest that one of a volunteer's clients sent go to the others.
+"""General preferences: the newest that one of a volunteer's clients sent are passed on to the others.
 
-Clients know by the time which are newer, and ignore them where an account manager's are in force (BOINC protocol,
-scheduler request and reply). They are kept as sent: the form is BOINC's own, and only this person's computers read it.
+Clients recognise newer ones by their time, and ignore them if an account manager's are in force (BOINC protocol,
+scheduler request and reply). They are stored as sent: the format is BOINC's own, and only this person's computers read
+it.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from scheduler.rpc import sql as rpc_sql
 from scheduler.rpc.store import Account
 
 CLOCK_ERROR: Final = dt.timedelta(days=1)
-"""Preferences from further in the future are not kept, as nothing could ever be newer."""
+"""Preferences from further in the future are not stored, because nothing could ever be newer."""
 
 
 async def keep_newer(request: SchedulerRequest, account: Account, now: dt.datetime) -> None:
-    """Keep the client's preferences if they are newer than those that are known, and this account's.
+    """Store the client's preferences if they are newer than the stored ones, and this account's.
 
     Only from a strong key, as with the cross-project id: a computer that need not be trusted must not steer the others.
     """

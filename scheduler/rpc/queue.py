@@ -1,7 +1,7 @@
-"""Pick jobs from the queues of unsent results, and say why none suits.
+"""Picks jobs from the queues of unsent results, and says why none suits.
 
-Jobs are picked with SKIP LOCKED, result and workunit together, so schedulers never wait for one another here. What is
-picked and not sent is free again at the end of the transaction.
+Jobs are picked with SKIP LOCKED, result and workunit together, so schedulers never wait for one another here. Jobs that
+are picked but not sent are free again at the end of the transaction.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from portal.clients.database.json_rows import decode
 from portal.clients.effects import Query, Row, Step, fetch
 from scheduler.engine.facts import Job, JobQuery
 from scheduler.rpc import sql as rpc_sql
-from scheduler.rpc.rows import ELSEWHERE, PICKED, WAITING, Waiting
+from scheduler.rpc.rows import ELSEWHERE, PICKED, WAITING, WaitingCounts
 
 
 def _as_json(queries: Sequence[JobQuery]) -> str:
@@ -28,9 +28,11 @@ def _as_text(value: float | Sequence[int]) -> str:
 
 
 async def pick(user_id: int, queries: Sequence[JobQuery]) -> tuple[list[Job], dict[int, tuple[int, int]]]:
-    """Lock jobs at the heads of the apps' queues; these in the queue's order, and by app where its queue begins now."""
+    """Lock jobs at the heads of the apps' queues; return them in the queue's order, and by app where its queue now
+    begins.
+    """
     if len(queries) == 1:
-        # As texts, since for numbers the driver would prepare another statement for each size.
+        # As texts: for numbers the driver would prepare another statement for each size.
         statement = rpc_sql.pick(of_one_app=True, has_lanes=queries[0].has_lanes)
         query = {name: _as_text(getattr(queries[0], name)) for name in statement.names if name != "user_id"}
         step = Step(statement, query | {"user_id": str(user_id)})
@@ -49,7 +51,7 @@ async def pick(user_id: int, queries: Sequence[JobQuery]) -> tuple[list[Job], di
 
 async def pick_elsewhere(
     user_id: int, short: Sequence[JobQuery], queries: Sequence[JobQuery], locked: Sequence[Job], now: dt.datetime
-) -> tuple[list[Job], Waiting]:
+) -> tuple[list[Job], WaitingCounts]:
     """Lock jobs from elsewhere in queues whose heads have too few, and count the waiting jobs for all ``queries``.
 
     ``locked``: jobs that the request has already.
@@ -67,8 +69,8 @@ async def pick_elsewhere(
 
 
 @dataclass(slots=True, eq=False)
-class DiagnosisQuery(Query[Waiting]):
-    """Find out why nothing suits. It looks at too many jobs for other requests to wait for it."""
+class DiagnosisQuery(Query[WaitingCounts]):
+    """Finds out why nothing suits. It examines so many jobs that other requests must not wait for it."""
 
     queries: Sequence[JobQuery]
     is_write = False
@@ -87,5 +89,5 @@ class DiagnosisQuery(Query[Waiting]):
         return [Step(rpc_sql.DIAGNOSE, {"apps": _as_json(diagnosis.queries)})]
 
     @staticmethod
-    def results(several: Sequence[DiagnosisQuery], rows: Sequence[Row]) -> list[Waiting]:
+    def results(several: Sequence[DiagnosisQuery], rows: Sequence[Row]) -> list[WaitingCounts]:
         return decode(WAITING, rows)

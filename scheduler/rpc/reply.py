@@ -1,4 +1,4 @@
-"""Builds the scheduler reply: account and computer, keys, and the jobs that were sent."""
+"""Builds the scheduler reply: account and computer, keys, and the jobs to send."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from scheduler.engine.facts import Choice, Job
 from scheduler.engine.outputs import upload_name
 from scheduler.engine.project_preferences import elements
 from scheduler.engine.request import ANONYMOUS, CPU, SchedulerRequest
-from scheduler.engine.trickle_downs import Telling, element
+from scheduler.engine.trickle_downs import TrickleDownPlan, element
 from scheduler.files import addresses
 from scheduler.files.certificates import size_key, upload_certificate
 from scheduler.programs.catalogue import Catalogue
@@ -41,7 +41,7 @@ OTHER_KEY: Final = (
 
 @cached_setting
 def _about_project() -> dict[str, Any]:
-    """The fields that are the same in every reply."""
+    """Return the fields that are the same in every reply."""
     return {
         "project_name": settings.SITE_NAME,
         "download_url": addresses.download_url(""),
@@ -55,14 +55,14 @@ def _about_project() -> dict[str, Any]:
 
 
 def reply_to(request: SchedulerRequest, account: Account, host: KnownHost, now: dt.datetime) -> SchedulerReply:
-    """Make a reply with the account, the computer, preferences and acknowledgements; the rest is added to it."""
+    """Start a reply with the account, the computer, preferences and acknowledgements; the rest is added to it."""
 
     def recent(credit: Credit) -> float:
         return decayed(credit.expavg, credit.expavg_at, now.timestamp(), _PUBLISHED)
 
     return SchedulerReply(
         **_about_project(),
-        # From 8.0 on, clients that have the project at another address take this one and drop all its tasks.
+        # From 8.0 on, clients that have the project at another address adopt this one and drop all their tasks.
         master_url=settings.PROJECT_URL if request.lists_no_task else "",
         person=Person(
             account.user_id,
@@ -85,7 +85,7 @@ def reply_to(request: SchedulerRequest, account: Account, host: KnownHost, now: 
 
 
 def notices(request: SchedulerRequest, reasons: list[str], now: dt.datetime, *, is_urgent: bool) -> list[Notice]:
-    """Say why nothing was sent, as a notice if its owner has to know, and warn of a client that is too old."""
+    """Say why nothing was sent, as a notice if the owner has to know, and warn of a client that is too old."""
     refusals = [
         Notice(text, is_notice=True) if is_urgent else Notice(f"No tasks sent: {text[0].lower()}{text[1:]}")
         for text in reasons
@@ -121,14 +121,14 @@ def acknowledge_messages(reply: SchedulerReply, request: SchedulerRequest, host_
         reply.notices.append(Notice(SOME_DROPPED, is_notice=True))
 
 
-def tell(reply: SchedulerReply, telling: Telling) -> None:
+def add_messages(reply: SchedulerReply, plan: TrickleDownPlan) -> None:
     """Add messages to running jobs, and the later deadlines of jobs that the client has."""
-    reply.trickle_downs_xml = [element(name, message) for name, message in telling.messages]
-    reply.later_deadlines = telling.later
+    reply.trickle_downs_xml = [element(name, message) for name, message in plan.messages]
+    reply.later_deadlines = plan.later
 
 
 def add_jobs(reply: SchedulerReply, dispatch: Dispatch, names: Mapping[int, str], now: dt.datetime) -> None:
-    """Add the jobs that were sent, by their present ``names``, and those sent again, with their apps and versions."""
+    """Add the jobs to send, by their current ``names``, and those sent again, with their apps and versions."""
     catalogue = dispatch.catalogue
     jobs = [
         (_named(sent.job, names[sent.job.id]), sent.choice, now.timestamp() + sent.job.delay_bound_secs)
@@ -148,7 +148,7 @@ def add_jobs(reply: SchedulerReply, dispatch: Dispatch, names: Mapping[int, str]
 
 
 def _named(job: Job, name: str) -> Job:
-    """The job by its present name: only a restore of the database renames jobs that wait."""
+    """Return the job with its current name: only a restore of the database renames waiting jobs."""
     return job if job.name == name else msgspec.structs.replace(job, name=name)
 
 
@@ -174,7 +174,7 @@ def _version_card(choice: Choice, catalogue: Catalogue) -> VersionCard:
 
 def _job_card(job: Job, choice: Choice, deadline_at: float, catalogue: Catalogue) -> JobCard:
     program = choice.version or choice.client_version
-    assert program is not None  # one or the other
+    assert program is not None  # there is always one
     details = job.details
     assert details is not None  # they are read with every job that may be sent
     platform = program.platform or ANONYMOUS

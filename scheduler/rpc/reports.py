@@ -34,7 +34,7 @@ _NOT_UPLOADED: Final = 7
 EXIT_ABORTED_BY_PROJECT: Final = 202
 MAX_FAULTS: Final = 20
 FORGOTTEN_SECS: Final = 90 * 86_400.0
-"""For this long after a restore of the database, computers may have jobs that it has forgotten."""
+"""How long after a restore of the database computers may have jobs that it has forgotten."""
 _REPORTED: Final = frozenset({Outcome.SUCCESS, Outcome.CLIENT_ERROR, Outcome.VALIDATE_ERROR})
 _LATE: Final = frozenset({Outcome.NO_REPLY, Outcome.CLIENT_DETACHED})
 
@@ -50,7 +50,7 @@ class Report:
 
 
 def judge(account: Account, host_id: int, request: SchedulerRequest, now: dt.datetime) -> list[Report]:
-    """The reported results that are this computer's and can still count, each once."""
+    """Return the reported results that are this computer's and can still count, each once."""
     reports: dict[int, Report] = {}
     for reported in request.results:
         result = account.results.get(reported.name)
@@ -68,12 +68,12 @@ def _can_count(result: KnownResult, host_id: int, reported: ReportedResult) -> b
 
 
 def _was_forgotten(result: KnownResult) -> bool:
-    """Whether a restored database does not know whom it was sent to: its outputs have come (`scheduler.files.lost`)."""
+    """Whether a restored database does not know who got it: its outputs have come (`scheduler.files.lost`)."""
     return result.host_id is None and result.sent_at is None and result.outcome == Outcome.NO_REPLY
 
 
 def _was_given(result: KnownResult, reported: ReportedResult) -> bool:
-    """Whether the report has the addresses at which the outputs came: only the computer that has the job knows them.
+    """Whether the report has the upload addresses of the outputs: only the computer that has the job knows them.
 
     Clients report each output with its address. The MD5s would be known to everybody with a copy of the workunit.
     """
@@ -112,8 +112,9 @@ def _judged(result: KnownResult, reported: ReportedResult, now: dt.datetime) -> 
     return Report(result, reported, row, has_finished and not wrong)
 
 
-def _wrong_files(result: KnownResult, reported: ReportedResult, received: outputs.Received) -> list[Message]:
-    """Files that the client could not upload, that arrived with other content than it says, or that did not arrive.
+def _wrong_files(result: KnownResult, reported: ReportedResult, received: outputs.ReceivedOutputs) -> list[Message]:
+    """Return files that the client could not upload, that arrived with other content than it says, or that did not
+    arrive.
 
     A client reports a refused upload as a success; only the file's own element says what happened.
     """
@@ -142,9 +143,10 @@ def count(
     computer: Computer,
     now: dt.datetime,
 ) -> set[Any]:
-    """Probation and host punishment, in the (host, version) records: the keys of those that changed.
+    """Apply probation and host punishment to the (host, version) records; return the keys of those that changed.
 
-    ``released``: the versions of each app. What counts against a record counts in the failing share of newer versions'.
+    ``released``: the versions of each app. Whatever counts against a record also counts in the failing share of newer
+    versions' records.
     """
     changed = set()
     for result, ending in endings:
@@ -164,7 +166,7 @@ def count(
 def count_undone(
     endings: Iterable[tuple[KnownResult, Ending]], jobs_of_day: JobsOfDay, records: Records, today: dt.date
 ) -> None:
-    """Jobs that were not computed count once more in the day's quota, if they are more than a share of the day's."""
+    """Count jobs that were not computed again in the day's quota, if they exceed a share of the day's jobs."""
     for result, ending in endings:
         if ending not in probation.UNDONE:
             continue
@@ -180,14 +182,14 @@ def count_undone(
 def endings(
     reports: Iterable[Report], lost: Iterable[KnownResult], counted: Collection[int]
 ) -> list[tuple[KnownResult, Ending]]:
-    """How the results ended, of those that were reported or lost, that count."""
-    # The failure of one that timed out has counted then.
+    """Return how the reported or lost results ended, for those that count."""
+    # The failure of one that timed out was counted then.
     ended = [
         (report.result, _ending(report))
         for report in reports
         if report.has_succeeded or not _has_timed_out(report.result)
     ]
-    # Those who pick their jobs may as well forget the others.
+    # A computer that picks its jobs could just as well forget the others.
     ended += [(result, Ending.NOT_NEEDED if _is_unneeded(result) else Ending.LOST) for result in lost]
     return [(result, ending) for result, ending in ended if result.id in counted]
 
@@ -204,7 +206,7 @@ def _ending(report: Report) -> Ending:
         return Ending.NOT_NEEDED if _is_unneeded(report.result) else Ending.UNASKED_ABORT
     if reported.state == _NOT_DOWNLOADED:
         return Ending.NOT_DOWNLOADED
-    # Done and yet no success: an output is not here.
+    # Done, but not a success: an output is missing.
     if reported.state == _NOT_UPLOADED or (reported.state == CLIENT_DONE and reported.exit_status == 0):
         return Ending.NOT_UPLOADED
     return Ending.ABORTED if reported.state == CLIENT_ABORTED else Ending.FAILED
@@ -216,7 +218,7 @@ def _is_unneeded(result: KnownResult) -> bool:
 
 
 def lost_row(result: KnownResult) -> dict[str, Any]:
-    """The values to store for a job that its computer no longer has."""
+    """Return the values to store for a job that its computer no longer has."""
     return {
         "id": result.id,
         "workunit_id": result.workunit_id,
@@ -228,7 +230,9 @@ def lost_row(result: KnownResult) -> dict[str, Any]:
 
 
 def lost(account: Account, host_id: int, request: SchedulerRequest) -> list[KnownResult]:
-    """Jobs that the computer should have and neither names nor reports: a reply was lost, or it was set up again."""
+    """Return jobs that the computer should have but neither names nor reports: a reply was lost, or it was set up
+    again.
+    """
     others = request.other_results
     if request.is_cut or (others is None and request.hostid == host_id):
         return []
@@ -243,7 +247,7 @@ def lost(account: Account, host_id: int, request: SchedulerRequest) -> list[Know
 def knows_other_jobs(account: Account, host: KnownHost, request: SchedulerRequest) -> bool:
     """Whether the request's jobs cannot be those of the client that sent the computer's last request (`engine.copies`).
 
-    It has dropped a job that it has named, or still has one that it has reported.
+    This is so if it lacks a job that was named, or still has one that was reported.
     """
     dropped = any((result.sent_at or inf) < host.named_jobs_until for result in lost(account, host.id, request))
     named = (account.results.get(name) for name in request.other_results or ())
@@ -253,7 +257,7 @@ def knows_other_jobs(account: Account, host: KnownHost, request: SchedulerReques
 
 
 def repeats(account: Account, host: KnownHost, request: SchedulerRequest) -> copies.Repeats:
-    """The new `KnownHost.repeats`."""
+    """Return the new `KnownHost.repeats`."""
     if request.rpc_seqno != host.rpc_seqno:
         return host.repeats
     others = knows_other_jobs(account, host, request)
@@ -261,7 +265,7 @@ def repeats(account: Account, host: KnownHost, request: SchedulerRequest) -> cop
 
 
 def named_until(account: Account, host: KnownHost, request: SchedulerRequest, now: dt.datetime) -> float:
-    """The new `KnownHost.named_jobs_until`: jobs that the client does not name yet are sent again."""
+    """Return the new `KnownHost.named_jobs_until`: jobs that the client does not name yet are sent again."""
     if request.other_results is None or request.is_cut:
         return host.named_jobs_until
     return min((result.sent_at or 0.0 for result in lost(account, host.id, request)), default=now.timestamp())
@@ -270,11 +274,11 @@ def named_until(account: Account, host: KnownHost, request: SchedulerRequest, no
 def unneeded(
     account: Account, host_id: int, request: SchedulerRequest, generation: tuple[str, float] | None, now: dt.datetime
 ) -> tuple[list[str], list[str]]:
-    """Names of jobs on the computer to abort at once, and of those to abort unless they are already running.
+    """Return the names of jobs on the computer to abort at once, and of those to abort unless they are running.
 
-    At once: those of a workunit that was cancelled or failed, of others, and unknown ones, unless they can have been
-    sent before the database was restored. Unless begun: those of a workunit that is decided, whose result can still get
-    credit if it comes.
+    At once: those of a workunit that was cancelled or failed, of others, and unknown ones, unless they may have been
+    sent before the database was restored. Unless running: those of a decided workunit, whose results can still get
+    credit.
     """
     at_once, unless_begun = [], []
     for name in sorted(request.other_results or ()):

@@ -16,7 +16,7 @@ from scheduler.engine.trickle_downs import Message
 
 
 class UploadRow(JsonRow):
-    """An output that is here (`outputs.Uploaded`). ``sent_md5``: as its computer knows it, if it came packed."""
+    """An output that is here (`outputs.UploadedFile`). ``sent_md5``: as its computer knows it, if it arrived packed."""
 
     name: str
     path: str
@@ -29,8 +29,8 @@ class UploadRow(JsonRow):
 class KnownResult(JsonRow):
     """A result that the computer has, reports, or names.
 
-    ``is_decided``: its workunit has its canonical result, or ended otherwise. ``output_files`` and ``uploads`` are
-    read for reported ones only, and ``job``, to send it again, only for those that the client does not name.
+    ``is_decided``: its workunit has its canonical result, or ended otherwise. ``output_files`` and ``uploads`` are read
+    only for reported ones, and ``job``, to send it again, only for those that the client does not name.
     """
 
     id: int
@@ -59,7 +59,7 @@ class KnownResult(JsonRow):
 
 
 class RecordRow(JsonRow):
-    """A (host, version) record, as far as the scheduler uses it; ``version_id`` 0: of the host's own programs."""
+    """The columns of a (host, version) record that the scheduler uses; ``version_id`` 0: of the host's own programs."""
 
     id: int
     app_id: int
@@ -97,8 +97,9 @@ class RecordRow(JsonRow):
 
 
 class ReadRow(JsonRow):
-    """One request's row of `scheduler/rpc/sql/read.sql`; ``n``: its place in the batch. ``host_id`` None: the
-    account has no such computer.
+    """One request's row of `scheduler/rpc/sql/read.sql`; ``n``: its position in the batch.
+
+    ``host_id`` None: the account has no such computer.
     """
 
     n: int
@@ -140,24 +141,24 @@ class ReadRow(JsonRow):
 
 
 class ReportRow(JsonRow):
-    """Which results a report ended, and the computer's records, locked, if there were any."""
+    """The results that a report ended, and the computer's records, locked, if there were any."""
 
     counted: set[int]
     records: list[RecordRow] | None
 
 
 class PickedJob(JsonRow):
-    """A job from the head of its app's queue, and where that begins now; None if only lanes have jobs."""
+    """A job from the head of its app's queue, and where that now begins; None if only lanes have jobs."""
 
     job: Job
     rank: int | None
     place: int | None
 
 
-class Waiting(JsonRow):
-    """How many jobs wait, of those that are looked at, and how many need more time than there is.
+class WaitingCounts(JsonRow):
+    """Among the examined jobs: how many wait, and how many need more time than there is.
 
-    Of those that need more memory or disk space: how many bytes the smallest lacks.
+    For those that need more memory or disk space: how many bytes the smallest lacks.
     """
 
     njobs: int
@@ -168,12 +169,12 @@ class Waiting(JsonRow):
 
 class ElsewhereRow(JsonRow):
     jobs: list[Job] | None
-    waiting: Waiting
+    waiting: WaitingCounts
 
 
 class WrittenRow(JsonRow):
-    """What was written for a computer: the names of the jobs that were sent, by their ids, and whether some of its
-    trickle-up messages were not taken.
+    """What was written for a computer: the names of the jobs to send, by their ids, and whether some of its trickle-up
+    messages were rejected.
     """
 
     host_id: int
@@ -185,5 +186,5 @@ READ: Final = msgspec.json.Decoder(ReadRow)
 REPORT: Final = msgspec.json.Decoder(ReportRow)
 PICKED: Final = msgspec.json.Decoder(list[PickedJob] | None)
 ELSEWHERE: Final = msgspec.json.Decoder(ElsewhereRow)
-WAITING: Final = msgspec.json.Decoder(Waiting)
+WAITING: Final = msgspec.json.Decoder(WaitingCounts)
 WRITTEN: Final = msgspec.json.Decoder(WrittenRow)

@@ -1,6 +1,6 @@
-"""What a scheduler request reads, and the reports that it takes. `scheduler.rpc.writes` has the rest that it writes.
+"""The reads of a scheduler request, and the reports that it takes. `scheduler.rpc.writes` has the other writes.
 
-Each statement runs once per request at most. Those that pick jobs are in `scheduler.rpc.queue`.
+Each statement runs at most once per request. Those that pick jobs are in `scheduler.rpc.queue`.
 
 Locks are taken in this order, by every part of the project server: computer, workunits by id, results, (host, version)
 records, sums of credit.
@@ -37,10 +37,10 @@ class Credit(msgspec.Struct):
 
 
 class KnownHost(msgspec.Struct):
-    """The computer's record; ``rpc_seqno`` None: it never asked the scheduler. ``version``: of its row.
+    """The computer's record; ``rpc_seqno`` None: it never contacted the scheduler. ``version``: of its row.
 
-    ``cpids``, ``named_jobs_until``, ``repeats`` and ``work_asked_at`` are those of
-    `scheduler.models.HostRecord`; 0.0: not known.
+    ``cpids``, ``named_jobs_until``, ``repeats`` and ``work_asked_at`` are those of `scheduler.models.HostRecord`; 0.0:
+    unknown.
     """
 
     id: int
@@ -83,10 +83,10 @@ class JobsOfDay:
 class Account(msgspec.Struct):
     """All data read for one request; ``host`` None: the client's number belongs to no computer of this person.
 
-    ``preferences_at``: when the newest general preferences were saved that one of this person's clients sent, 0 if none
-    did; ``preferences``: these, if they are newer than the client's own, else empty. ``project_preferences``: those
-    that hold for the computer; None: nothing was ever chosen.
-    ``unneeded_files``: of those that the computer keeps, the ones that no job needs any more.
+    ``preferences_at``: when the newest general preferences from this person's clients were saved, 0 if there are none;
+    ``preferences``: these, if they are newer than the client's own, else empty. ``project_preferences``: those for the
+    computer; None: nothing was ever chosen. ``unneeded_files``: the files kept by the computer that no job needs any
+    more.
     """
 
     user_id: int
@@ -110,7 +110,7 @@ class Account(msgspec.Struct):
 
     @property
     def email_hash(self) -> str:
-        """The account's address in the form that clients use."""
+        """Return the hash of the account's address in the form that clients use."""
         return hashlib.md5(self.email.lower().encode(), usedforsecurity=False).hexdigest()
 
 
@@ -131,7 +131,7 @@ class ReadQuery(Query["ReadRow | None"]):
 
     @property
     def kind(self) -> tuple[str, ...]:
-        """The parts of the statement that are needed (`scheduler.rpc.sql.read`)."""
+        """Return the parts of the statement that are needed (`scheduler.rpc.sql.read`)."""
         listed = tuple(part for part in ("reported", "held_files") if self.asker[part])
         return (*listed, "trickle_downs") if self.trickle_downs else listed
 
@@ -146,7 +146,7 @@ class ReadQuery(Query["ReadRow | None"]):
 
     @staticmethod
     def results(several: Sequence[ReadQuery], rows: Sequence[Row]) -> list[ReadRow | None]:
-        """The row of each; None for a key that is not valid."""
+        """Return the row of each; None for an invalid key."""
         by_number = {row.n: row for row in decode(READ, rows)}
         return [by_number.get(number) for number in range(len(several))]
 
@@ -251,12 +251,12 @@ async def report(
     jobs: JobsOfDay,
     now: dt.datetime,
 ) -> tuple[set[int], StoredRecords]:
-    """Store what became of results, and wake their workunits; the ids of those that were still open or late, and the
-    computer's records, locked, if there were any.
+    """Store what became of results, and wake their workunits. Return the ids of those that were still open or late, and
+    the computer's records, locked, if there were any.
 
     The others were reported before, by a request that was answered while this one was on its way. ``claimed``: the
     workunits of results that a restored database has forgotten; ``extended``: results of the computer that are locked
-    before its records, as they will be written after these.
+    before its records, because they are written afterwards.
     """
     before = [Step(rpc_sql.LOCK_WORKUNITS, {"workunits": list(claimed)})] if claimed else []
     values = {

@@ -1,8 +1,8 @@
 """Trickle-up messages: acknowledged at once, stored once however often they are sent, handled by a task.
 
-An app names the function that takes its messages by its dotted path. The function is given the message's row, and may
-raise `TrickleError` to say why a message is of no use. A function that raises anything else, hangs, or ends the whole
-worker does not keep other messages waiting (docs/reference/states.md). One function comes with the project:
+An app names the function that takes its messages by its dotted path. The function gets the message's row, and may raise
+`TrickleError` to say why a message is unusable. A function that raises anything else, hangs, or ends the whole worker
+does not keep other messages waiting (docs/reference/states.md). One function comes with the project:
 `grant_partial_credit`, for jobs that run for months (credit document, "Peak FLOP Count").
 """
 
@@ -30,7 +30,7 @@ from portal.languages.messages import Message, MessageError
 from scheduler.engine import trickle_downs
 from scheduler.engine.facts import AppFacts
 from scheduler.engine.request import SchedulerRequest
-from scheduler.engine.trickle_downs import RunningJob, Telling
+from scheduler.engine.trickle_downs import RunningJob, TrickleDownPlan
 from scheduler.models import Trickle
 from scheduler.rpc.rows import KnownResult
 from scheduler.rpc.store import Account
@@ -41,11 +41,11 @@ BATCH: Final = 500
 BEGIN_SECS: Final = 60
 """A task begins no further message after this."""
 FUNCTION_SECS: Final = 100
-"""The longest time of one query of a function."""
+"""The longest time of a query in a function."""
 TASK_SECS: Final = BEGIN_SECS + FUNCTION_SECS + 20
-"""Then the function at work is interrupted: well below the time (CELERY_TASK_TIME_LIMIT) that kills a worker."""
+"""The running function is interrupted then: well below the time (CELERY_TASK_TIME_LIMIT) that kills a worker."""
 MAX_TRIES: Final = 3
-# "tr", the first key of advisory locks; the second is the app's.
+# "tr", the first key of advisory locks; the second is the app's id.
 LOCK: Final = 0x7472
 # The fault stored for a message whose function was called this often and never returned.
 _UNFINISHED: Final = "trickle_unfinished"
@@ -54,23 +54,23 @@ _ELAPSED: Final = re.compile(r"<elapsed_time>\s*([0-9.eE+]{1,32})\s*</elapsed_ti
 _NAMED: Final = re.compile(r"<result_name>\s*([\w.-]{1,200})\s*</result_name>")
 
 SOME_DROPPED: Final = (
-    "A task sent more messages than this project accepts from a task in a day. Some were dropped; the task goes on."
+    "A task sent more messages than this project accepts from a task in a day. Some were dropped; the task continues."
 )
 SOME_UNREAD: Final = (
     "The tasks of this computer have sent more messages than this project reads at a time. The last ones were dropped; "
-    "the tasks go on."
+    "the tasks continue."
 )
 
 
 class TrickleError(MessageError, ValueError):
-    """Why a message is of no use: words of the app's function, or a message. It is kept with the message."""
+    """Why a message is unusable: the app's function's own words, or a message. It is stored with the message."""
 
 
 def rows(request: SchedulerRequest, account: Account, host_id: int) -> list[dict[str, Any]]:
-    """The rows for the request's messages: those of jobs that are or were on this computer.
+    """Return the rows for the request's messages: those of jobs that are or were on this computer.
 
-    The others are acknowledged too; otherwise the client would send them for ever. The statement takes as many as a
-    job may send in a day (`scheduler.rpc.sql.write`); the rest is dropped.
+    The others are acknowledged too; otherwise the client would send them for ever. The statement takes as many as a job
+    may send in a day (`scheduler.rpc.sql.write`); the rest is dropped.
     """
     messages: list[dict[str, Any]] = []
     for message in request.trickles:
@@ -92,20 +92,20 @@ def rows(request: SchedulerRequest, account: Account, host_id: int) -> list[dict
     return messages
 
 
-def telling(
+def plan_messages(
     request: SchedulerRequest,
     account: Account,
     running: Iterable[KnownResult],
     apps: Mapping[int, AppFacts],
     now: dt.datetime,
-) -> Telling:
-    """Say what the reply says to running jobs; those that have just sent a message may get more time.
+) -> TrickleDownPlan:
+    """Plan what the reply says to running jobs; those that have just sent a message may get more time.
 
-    Deadlines are those that clients are given. The project waits a while longer, which they must not know.
+    Deadlines are those given to clients, who must not know that the project waits a little longer.
     """
     reporting = {message.result_name for message in request.trickles}
     if not (reporting or account.trickle_downs or request.named_deadlines):
-        return Telling()
+        return TrickleDownPlan()
     grace = settings.REPORT_GRACE_SECS
     jobs = []
     for result in running:
@@ -113,7 +113,7 @@ def telling(
             continue
         app, later = apps.get(result.app_id), None
         if app is not None and result.name in reporting and result.sent_at is not None:
-            # With the grace, in which a job may still show progress
+            # With the grace period, in which a job may still show progress
             secs = app.deadline_extension_secs
             later = trickle_downs.extended(
                 result.deadline_at,
@@ -127,19 +127,19 @@ def telling(
         jobs.append(
             RunningJob(result.id, result.name, result.deadline_at - grace, named_at, result.name in reporting, later)
         )
-    return trickle_downs.tell(jobs, account.trickle_downs)
+    return trickle_downs.plan_messages(jobs, account.trickle_downs)
 
 
 def handle_waiting(now: dt.datetime, until: float = inf) -> int:
-    """Hand the messages that wait to the functions of their apps; how many were looked at. Safe to run twice.
+    """Pass waiting messages to the functions of their apps; return how many were examined. Safe to run twice.
 
-    None is begun after ``until`` (of `time.monotonic`). Each has transactions of its own, so that one that fails does
-    not undo the others. An app's function is called by one pass at a time, so that one that hangs keeps only one worker
+    None is begun after ``until`` (of `time.monotonic`). Each has its own transactions, so that one that fails does not
+    roll back the others. Only one pass at a time calls an app's function, so that one that hangs keeps only one worker
     waiting.
     """
     to_nobody = Q(result=None) | Q(result__app__trickle_function="")
     done = Trickle.objects.filter(to_nobody, handled_at=None).update(handled_at=now)
-    # In any order: an app with more to do than a pass can take must not always be the first.
+    # In random order: an app with more to do than fits into a pass must not always be the first.
     for app in App.objects.exclude(trickle_function="").order_by("?"):
         with _place(app) as is_free:
             for pk in _waiting(app) if is_free else ():
@@ -153,7 +153,7 @@ def handle_waiting(now: dt.datetime, until: float = inf) -> int:
 
 @contextmanager
 def _place(app: App) -> Iterator[bool]:
-    """Whether no other pass is at work on the app's messages; the server frees it if this process dies."""
+    """Yield whether no other pass handles the app's messages; the server frees the lock if this process dies."""
     key = [LOCK, app.pk % 2**31]
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_try_advisory_lock(%s, %s)", key)
@@ -167,7 +167,7 @@ def _place(app: App) -> Iterator[bool]:
 
 
 def _waiting(app: App) -> Iterator[int]:
-    """The app's messages, the oldest first, and at last those whose function did not come back before."""
+    """Yield the app's messages, oldest first, and last those whose function did not return before."""
     waiting = Trickle.objects.filter(handled_at=None, result__app=app).order_by("id").values_list("pk", flat=True)
     last = 0
     while pks := list(waiting.filter(fault__isnull=True, pk__gt=last)[:BATCH]):
@@ -177,14 +177,16 @@ def _waiting(app: App) -> Iterator[int]:
 
 
 def _lock(pk: int) -> Trickle | None:
-    """The message, unless it was handled or its account is being erased."""
+    """Lock and return the message, unless it was handled or its account is being erased."""
     waiting = Trickle.objects.select_for_update(skip_locked=True, of=("self",)).select_related("result__app")
     return waiting.filter(pk=pk, handled_at=None).first()
 
 
 @transaction.atomic
 def _begin(pk: int, now: dt.datetime) -> bool:
-    """Note that the function is about to be called, as that might end the worker; False if it must not be called."""
+    """Record that the function is about to be called, because that might end the worker; False if it must not be
+    called.
+    """
     trickle = _lock(pk)
     if trickle is None:
         return False
@@ -200,7 +202,7 @@ def _begin(pk: int, now: dt.datetime) -> bool:
 
 
 def _finish(pk: int, path: str, now: dt.datetime) -> None:
-    """Call the function of a message that was begun."""
+    """Call the function for a message that was begun."""
     try:
         with transaction.atomic():
             trickle = _lock(pk)
@@ -235,24 +237,23 @@ def _fault_of(trickle: Trickle, path: str, now: dt.datetime) -> Message | None:
     except Exception as error:
         if isinstance(error, OperationalError | InterfaceError) and _is_ours(error):
             raise
-        # A function of an app is not ours: its failure must not keep other messages waiting.
+        # An app's function is not part of the site: its failure must not keep other messages waiting.
         log.exception("trickle_function_failed", function=path, trickle=trickle.pk)
         return Message("trickle_failed")
     return None
 
 
 def _is_ours(error: Exception) -> bool:
-    """Whether the fault is our database's, not that of a database which the app's function uses.
+    """Whether the fault is the site's database's, and not that of a database used by the app's function.
 
-    If it is ours, the message is tried again.
-    A deadlock (SQLSTATE class 40) is gone the next time, whosever it is.
+    If it is, the message is retried. A deadlock (SQLSTATE class 40) is gone the next time, whosever it is.
     """
     return not connection.is_usable() or str(getattr(error.__cause__, "sqlstate", "")).startswith("40")
 
 
 def grant_partial_credit(trickle: Trickle, now: dt.datetime) -> None:
-    """Grant credit for the run time that a message names: <elapsed_time> in seconds, and <result_name>, which must be
-    the job that it comes from.
+    """Grant credit for the run time in a message: <elapsed_time> in seconds, and <result_name>, which must be the job
+    that sent it.
     """
     elapsed, named = _ELAPSED.search(trickle.text), _NAMED.search(trickle.text)
     if elapsed is None or named is None:

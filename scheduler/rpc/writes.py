@@ -1,4 +1,4 @@
-"""The write of a scheduler request, in one statement: jobs that are sent, (host, version) records, the computer.
+"""The write of a scheduler request, in one statement: jobs to send, (host, version) records, the computer.
 
 The order of locks is in `scheduler.rpc.store`.
 """
@@ -19,19 +19,19 @@ from portal.clients.effects import Params, Query, Row, Step, Then, fetch
 from scheduler.engine.choice.ties import Separation
 from scheduler.engine.facts import Choice, Job, RecordKey
 from scheduler.engine.lanes import Binding
-from scheduler.engine.trickle_downs import Telling
+from scheduler.engine.trickle_downs import TrickleDownPlan
 from scheduler.rpc import sql as rpc_sql
 from scheduler.rpc.rows import WRITTEN, WrittenRow
 from scheduler.rpc.store import JobsOfDay, KnownHost
 
 Rows = dict[str, list[dict[str, Any]]]
-"""The rows that a request writes, by the statement's parts (`write.sql`), some of which have none of their own."""
+"""The rows that a request writes, by the statement's parts (`write.sql`), some of which have no rows of their own."""
 
 
 @dataclass(slots=True)
 class RecordChanges:
     """Rows of (host, version) records: ``begun`` those with the first job of a spell of probation, or their first
-    quota, ``judged`` those that reports changed, ``added`` new ones.
+    quota; ``judged`` those that reports changed; ``added`` new ones.
     """
 
     begun: list[dict[str, Any]] = field(default_factory=list)
@@ -41,7 +41,7 @@ class RecordChanges:
 
 @dataclass(frozen=True, slots=True)
 class HostChanges:
-    """What the scheduler knows of the computer now; ``is_first``: nothing until now. ``description``: if it is new."""
+    """The new state of the computer's record; ``is_first``: it had none. ``description``: if it is new."""
 
     record: dict[str, Any]
     is_first: bool
@@ -56,15 +56,15 @@ class Changes:
     records: RecordChanges
     trickles: list[dict[str, Any]]
     host: HostChanges
-    telling: Telling = field(default_factory=Telling)
+    message_plan: TrickleDownPlan = field(default_factory=TrickleDownPlan)
 
 
 @dataclass(slots=True, eq=False)
 class WriteQuery(Query["WrittenRow | None"]):
-    """The write of a request whose computer and jobs nobody has locked yet. None, and nothing is written, if they
-    cannot be had: another request has the computer or one of the jobs, or has written them since they were read.
+    """The write of a request whose computer and jobs nobody has locked yet. None, and nothing is written, if another
+    request has the computer or one of the jobs, or has written them since they were read.
 
-    ``owner_id``: whose computer it is. ``version``: of its row as it was read. ``rows``: those of each part of the
+    ``owner_id``: the computer's owner. ``version``: of its row as it was read. ``rows``: those of each part of the
     statement (`scheduler.rpc.sql.write`). ``ready_jobs``: the jobs among them.
     """
 
@@ -81,7 +81,9 @@ class WriteQuery(Query["WrittenRow | None"]):
 
     @property
     def owner(self) -> int:
-        """Requests of one owner are written separately: a statement does not see which copies it sends itself."""
+        """Return the owner: their requests are written separately, because a statement does not see the copies that it
+        sends itself.
+        """
         return self.owner_id
 
     @property
@@ -114,15 +116,15 @@ _NEVER_WAITS: Final = frozenset({"sent", "record", "host"})
 async def write(
     host: KnownHost, user_id: int, changes: Changes, ready_jobs: Sequence[int], now: dt.datetime
 ) -> WrittenRow | None:
-    """Store them, together with other requests' changes, if nobody has locked the computer or these jobs, and the
-    computer is as it was read; else None.
+    """Store the changes, together with those of other requests, if nobody has locked the computer or these jobs, and
+    the computer is unchanged since it was read; else return None.
     """
     rows = _rows(host.id, user_id, changes, now.isoformat())
     return await WriteQuery(host.id, user_id, host.version, rows, ready_jobs)
 
 
 async def write_locked(host: KnownHost, user_id: int, changes: Changes, now: dt.datetime) -> WrittenRow:
-    """Store them, within the transaction that has locked the computer and the jobs."""
+    """Store the changes, within the transaction that has locked the computer and the jobs."""
     rows = _rows(host.id, user_id, changes, now.isoformat())
     [row] = decode(WRITTEN, await fetch(Step(rpc_sql.write(*rows), _params([rows], rows))))
     return row
@@ -135,12 +137,12 @@ async def reserve(job_ids: Sequence[int]) -> bool:
 
 
 def _params(several: Sequence[Rows], parts: Iterable[str]) -> Params:
-    """The lists of the statement's parts, of all these requests."""
+    """Return the lists of the statement's parts, for all these requests."""
     return {part: orjson.dumps([row for rows in several for row in rows[part]]).decode() for part in parts}
 
 
 def _rows(host_id: int, user_id: int, changes: Changes, now: str) -> Rows:
-    """The parts of the statement that have something to do, and their rows."""
+    """Return the parts of the statement that have something to do, and their rows."""
     whose = {"host_id": host_id, "user_id": user_id}
     rows = {
         "sent": [job | whose | {"sent_at": now} for job in changes.jobs],
@@ -150,13 +152,17 @@ def _rows(host_id: int, user_id: int, changes: Changes, now: str) -> Rows:
         "trickles": [trickle | whose | {"received_at": now} for trickle in changes.trickles],
         "extended": [
             {"host_id": host_id, "result_id": result_id, "deadline_at": _iso(deadline_at + settings.REPORT_GRACE_SECS)}
-            for result_id, deadline_at in changes.telling.deadlines.items()
+            for result_id, deadline_at in changes.message_plan.deadlines.items()
         ],
         "told": [
-            {"host_id": host_id, "id": message.id, "deadline_at": _iso(changes.telling.deadlines[message.result_id])}
-            for message in changes.telling.first_told
+            {
+                "host_id": host_id,
+                "id": message.id,
+                "deadline_at": _iso(changes.message_plan.deadlines[message.result_id]),
+            }
+            for message in changes.message_plan.first_told
         ],
-        "acknowledged": [{"host_id": host_id, "id": id_, "now": now} for id_ in changes.telling.acknowledged],
+        "acknowledged": [{"host_id": host_id, "id": id_, "now": now} for id_ in changes.message_plan.acknowledged],
         "record": [changes.host.record | whose | {"last_rpc_at": now}],
         "host": [{"host_id": host_id, "now": now, "description": changes.host.description}],
     }
@@ -195,12 +201,12 @@ def job_row(
         "peak_flops": choice.usage.peak_flops if choice.usage.is_peak_known else None,
         "p_fpops": p_fpops,
         "projected_flops": choice.flops,
-        # Of its own programs a client says itself what they use: few GPUs must not hide many processors.
+        # A client declares what its own programs use: few GPUs must not hide many processors.
         "ninstances": choice.instances if choice.version is not None else max(choice.usage.gpus, choice.usage.ncpus),
         "deadline_at": deadline_at.isoformat(),
         "one_per_user": one_per_user,
         "must_replicate": must_replicate,
-        # Whose account it is stands in a column of its own.
+        # The account has its own column.
         "ties": [tie for tie in ties if tie < 0],
         "is_strict": settings.SEPARATE_REPLICAS == Separation.STRICT,
         "hr_class": binding.hr_class if binding else None,
@@ -210,7 +216,7 @@ def job_row(
 
 
 def record_row(key: RecordKey, record: HostVersionFacts, id_: int | None, inherits: int = 0) -> dict[str, Any]:
-    """The scheduler's own columns of a (host, version) record.
+    """Return the scheduler's own columns of a (host, version) record.
 
     A new one (``id_`` None) gets the statistics of the version ``inherits``.
     """

@@ -1,1 +1,1 @@
-"""Submit jobs as batches, follow them, cancel them and fetch their outputs: commands, pages and the REST API."""
+"""Submit jobs as batches, monitor them, cancel them and fetch their outputs: commands, pages and the REST API."""

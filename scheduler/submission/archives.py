@@ -1,7 +1,7 @@
 """ZIP archives of input files, which anybody may have made: read with limits, and never unpacked into a folder.
 
-An entry's name is only a text by which jobs name it. What the archive says of itself is not believed: its directory is
-read up to a limit, each entry up to the size it claims, and sizes are added up before anything is unpacked.
+An entry's name is only a text by which jobs name it. An archive's own statements are not trusted: its directory is read
+up to a limit, each entry up to the size it claims, and sizes are added up before anything is unpacked.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from scheduler.wire.job_table import MAX_TABLE_NBYTES, Fault
 
 MAX_ENTRIES: Final = 10_000
 MAX_DIRECTORY_NBYTES: Final = 2 * 1024 * 1024
-"""The list of the entries: zipfile reads it whole, so that a million entries would take gigabytes of memory."""
+"""The limit for the list of entries: zipfile reads all of it, and a million entries would take gigabytes of memory."""
 MAX_ENTRY_NBYTES: Final = 64 * 1024 * 1024
 MAX_UNPACKED_NBYTES: Final = 512 * 1024 * 1024
 MAX_PATH_CHARS: Final = 200
@@ -34,13 +34,13 @@ _DAMAGED: Final = (
     EOFError,
     OSError,
     ValueError,
-    OverflowError,  # a place beyond what any file system takes
+    OverflowError,  # an offset beyond what any file system allows
 )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Entry:
-    """A file of an archive that is open: a `KeptContent`."""
+    """A file of an open archive: a `KeptContent`."""
 
     archive: zipfile.ZipFile
     info: zipfile.ZipInfo
@@ -58,7 +58,7 @@ class Entry:
             raise JobError("input_files", Message("archive_input_damaged", name=name, reason=error)) from error
 
     def check(self) -> Message | None:
-        """What is wrong with its content, if anything is."""
+        """Return what is wrong with its content; None if nothing is."""
         try:
             with self.archive.open(self.info) as content:
                 while content.read(_PART_NBYTES):
@@ -70,7 +70,10 @@ class Entry:
 
 @dataclass(slots=True)
 class Archive:
-    """What is in an archive. ``files``: by their paths in it, without the table; ``table``: the text of jobs.csv."""
+    """The content of an archive.
+
+    ``files``: by their paths in it, without the table; ``table``: the text of jobs.csv.
+    """
 
     files: dict[str, KeptContent] = field(default_factory=dict)
     table: str | None = None
@@ -78,14 +81,14 @@ class Archive:
 
 
 class _Bounded:
-    """A file of which no more is read at once than the directory of an archive may have."""
+    """A file from which no more is read at once than an archive's directory may have."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
         self.seek, self.tell, self.seekable, self.close = file.seek, file.tell, file.seekable, file.close
 
     def read(self, nbytes: int = -1) -> bytes:
-        # Without a number all that is left is asked for: the end of the archive.
+        # Without a number, all the rest is requested: the end of the archive.
         data = self._file.read(nbytes if 0 <= nbytes <= MAX_DIRECTORY_NBYTES else MAX_DIRECTORY_NBYTES + 1)
         if len(data) > MAX_DIRECTORY_NBYTES:
             raise zipfile.BadZipFile(f"the list of its files has more than {MAX_DIRECTORY_NBYTES} bytes")
@@ -94,7 +97,7 @@ class _Bounded:
 
 @contextmanager
 def opened(file: IO[bytes]) -> Iterator[Archive]:
-    """The archive, whose entries may be read inside of the block."""
+    """Open an archive, whose entries may be read inside the block."""
     bounded: Any = _Bounded(file)
     try:
         packed = zipfile.ZipFile(bounded)

@@ -1,4 +1,4 @@
-"""Batches: their progress and outputs; cancel and retire them."""
+"""Batches: their progress and outputs; cancelling and retiring them."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from scheduler.models import KeptOutput, Submitter
 from scheduler.submission import sql
 
 RETRY: Final = "retry-"
-"""Request ids of failed jobs that are submitted again begin so; the number of their first batch follows."""
+"""The prefix of request ids of failed jobs that are submitted again; the number of their first batch follows."""
 
 
 class NotFinished(MessageError):
-    """A batch that still has jobs to do."""
+    """The batch still has unfinished jobs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a batch is. Workunits: ``ndone`` with a result, ``nfailed`` without, ``nfinished`` assimilated.
+    """The progress of a batch. Workunits: ``ndone`` with a result, ``nfailed`` without, ``nfinished`` assimilated.
 
-    Results (of what is not archived yet): unsent, out, over. ``noutputs``: files to be fetched.
+    Results (of workunits that are not archived yet): unsent, out, over. ``noutputs``: files that can be downloaded.
     """
 
     nworkunits: int
@@ -47,27 +47,27 @@ class Progress:
 
     @property
     def is_finished(self) -> bool:
-        """Not before it has jobs: they may still be submitted into it."""
+        """Whether it has jobs, and all are finished: jobs may still be submitted into an empty batch."""
         return 0 < self.nworkunits <= self.nfinished
 
 
 def may_submit(user: User) -> bool:
-    """Superusers, and whom they gave a role or the permission to add batches."""
+    """Whether the user may submit jobs: superusers, and those who have a role or the permission to add batches."""
     return user.is_active and user.has_perm("credit.add_batch")
 
 
 def may_look(user: User) -> bool:
-    """Who may submit, and who may view everybody's batches."""
+    """Whether the user may see batches: those who may submit, and those who may view everybody's batches."""
     return may_submit(user) or (user.is_active and user.has_perm("credit.view_batch"))
 
 
 def visible_batches(user: User) -> QuerySet[Batch]:
-    """The user's own; all for who may view batches. The newest first."""
+    """Return the user's own batches, or all if they may view them, newest first."""
     return _batches(user, "credit.view_batch")
 
 
 def changeable_batches(user: User) -> QuerySet[Batch]:
-    """Those that the user may cancel, retry and retire: their own; all for who may change batches."""
+    """Return the batches that the user may cancel, retry and retire: their own, or all if they may change batches."""
     return _batches(user, "credit.change_batch")
 
 
@@ -77,7 +77,7 @@ def _batches(user: User, permission: str) -> QuerySet[Batch]:
 
 
 def read_progress(batches: list[Batch]) -> list[Progress]:
-    """How far each is, in the order given. One statement."""
+    """Return the progress of each batch, in the order given. One statement."""
     with connection.cursor() as cursor:
         cursor.execute(sql.READ_PROGRESS, {"ids": [batch.pk for batch in batches]})
         rows = {row[0]: row[1:] for row in cursor.fetchall()}
@@ -85,21 +85,21 @@ def read_progress(batches: list[Batch]) -> list[Progress]:
 
 
 def read_outputs(batch: Batch, *, after: int = 0, limit: int) -> list[KeptOutput]:
-    """Output files of its validated workunits, in the order they were kept, with ids above ``after``."""
+    """Return output files of its validated workunits, in the order they were kept, with ids above ``after``."""
     return list(KeptOutput.objects.filter(batch=batch, pk__gt=after).order_by("pk")[:limit])
 
 
 def disown(user_id: int) -> None:
-    """Forget the request ids of somebody who leaves: another one who has left may have used the same."""
+    """Clear the request ids of an account that is being erased: another erased account may have used the same."""
     Batch.objects.filter(owner=user_id).exclude(request_id__startswith=RETRY).update(request_id="")
 
 
 @transaction.atomic
 def cancel(batch: Batch, now: dt.datetime, workunit_ids: list[int] | None = None) -> int:
-    """Cancel a batch, or these of its workunits; how many were cancelled. Validated ones stay. Safe to repeat.
+    """Cancel a batch, or these of its workunits; return how many were cancelled. Validated ones stay. Safe to repeat.
 
-    Locks the batch if it is cancelled whole, its owner's row, so that no submission of theirs reads where their work
-    ends meanwhile, and then what `sql.CANCEL` says.
+    Locks the batch if all of it is cancelled, its owner's row, so that no submission of theirs meanwhile reads where
+    their work ends, and then what `sql.CANCEL` says.
     """
     if workunit_ids is None:
         Batch.objects.filter(pk=batch.pk, cancelled_at=None).update(cancelled_at=now)
@@ -116,7 +116,7 @@ def cancel(batch: Batch, now: dt.datetime, workunit_ids: list[int] | None = None
 
 
 def retire(batch: Batch, now: dt.datetime) -> int:
-    """Delete the kept outputs of a finished batch; how many. Raises NotFinished. Safe to repeat."""
+    """Delete the kept outputs of a finished batch; return how many. Raises NotFinished. Safe to repeat."""
     is_empty = not batch.nworkunits and batch.cancelled_at is not None
     if batch.retired_at is None and not is_empty and not read_progress([batch])[0].is_finished:
         raise NotFinished(Message("batch_unfinished", number=str(batch.pk)))
@@ -124,7 +124,7 @@ def retire(batch: Batch, now: dt.datetime) -> int:
 
 
 def give_up(batch: Batch, now: dt.datetime) -> int:
-    """Retire a batch, and cancel it before if it has open jobs; how many outputs were deleted. Safe to repeat."""
+    """Retire a batch, cancelling its open jobs first; return how many outputs were deleted. Safe to repeat."""
     if not read_progress([batch])[0].is_finished:
         cancel(batch, now)
     Batch.objects.filter(pk=batch.pk, retired_at=None).update(retired_at=now)
@@ -137,9 +137,9 @@ def give_up(batch: Batch, now: dt.datetime) -> int:
 
 
 def expire(now: dt.datetime) -> int:
-    """Cancel and retire the batches whose time is over; how many.
+    """Cancel and retire the batches whose time is over; return how many.
 
-    What was being kept while a batch was retired goes too: those retired lately are looked at again.
+    Outputs that were being kept while a batch was retired are deleted too: recently retired batches are checked again.
     """
     batches = list(Batch.objects.filter(expires_at__lte=now, retired_at=None))
     for batch in batches:

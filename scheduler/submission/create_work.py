@@ -1,4 +1,4 @@
-"""Make rows of workunits and results in bulk, for the submission of jobs and for the transitioner."""
+"""Creates rows of workunits and results in bulk, for the submission of jobs and for the transitioner."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from django.db import connection, models
 from django.db.backends.utils import CursorWrapper
 
 from credit.models import Result, Workunit
-from scheduler.engine.submission.fair_queue import QueueOf, Window
+from scheduler.engine.submission.fair_queue import QueueKey, Window
 from scheduler.submission import sql
 from scheduler.submission.sql import MARK, SHIFT
 
@@ -33,14 +33,14 @@ _SUBMITTED = ("lane", "app_version_num", "is_own")
 
 def create_results(
     cursor: CursorWrapper,
-    wanted: Sequence[tuple[int, int, int]],
+    numbers: Sequence[tuple[int, int, int]],
     now: dt.datetime,
-    windows: Mapping[QueueOf, Window] | None = None,
+    windows: Mapping[QueueKey, Window] | None = None,
 ) -> None:
-    """Make results of workunits: (workunit id, number of the first, how many) of each. One statement.
+    """Create results of workunits: (workunit id, number of the first, how many) of each. One statement.
 
-    ``windows``: where they go in their queues; without it, anywhere.
-    The workunits are locked by the caller, or not visible to anybody else yet: the numbers are parts of names.
+    ``windows``: where they go in their queues; without it, anywhere. The workunits are locked by the caller, or not
+    visible to anybody else yet: the numbers are parts of names.
     """
     defaults = _defaults(Result)
     columns = [*_FROM_WORKUNIT, *(name for name in defaults if name not in _FROM_WORKUNIT)]
@@ -50,9 +50,9 @@ def create_results(
         {
             **defaults,
             "now": now,
-            "ids": [id_ for id_, _, _ in wanted],
-            "firsts": [first for _, first, _ in wanted],
-            "counts": [count for _, _, count in wanted],
+            "ids": [id_ for id_, _, _ in numbers],
+            "firsts": [first for _, first, _ in numbers],
+            "counts": [count for _, _, count in numbers],
             "priorities": [queue.priority for queue in windows or ()],
             "sizes": [queue.lane for queue in windows or ()],
             "starts": [window.start for window in (windows or {}).values()],
@@ -62,7 +62,7 @@ def create_results(
 
 
 def copy_workunits(cursor: CursorWrapper, workunits: Iterable[Workunit]) -> None:
-    """Write new workunits by COPY: a tenth of what INSERT costs. Their ids are the database's."""
+    """Write new workunits by COPY, at a tenth of the cost of INSERT. The database assigns their ids."""
     fields = _fields(Workunit)
     columns = ", ".join(str(field.column) for field in fields)
     with cursor.copy(f"COPY credit_workunit ({columns}) FROM STDIN") as copy:
@@ -72,12 +72,12 @@ def copy_workunits(cursor: CursorWrapper, workunits: Iterable[Workunit]) -> None
 
 @cache
 def _defaults(model: type[models.Model]) -> dict[str, Any]:
-    """The value of each column of a new row, by the column's name."""
+    """Return the value of each column of a new row, by the column's name."""
     return {str(field.column): _value(field, field.get_default()) for field in _fields(model)}
 
 
 def _fields(model: type[models.Model]) -> list[models.Field[Any, Any]]:
-    """The written columns: all except the key and those with a default in the database that no submission gives."""
+    """Return the written columns: all except the key and those with a database default that no submission sets."""
     return [
         f
         for f in model._meta.concrete_fields

@@ -1,4 +1,4 @@
-"""Pages on which jobs are submitted: the form, the dry run, the submission."""
+"""Pages for submitting jobs: the form, the dry run, the submission."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from scheduler.submission.views import submitter
 
 
 def _draft(request: HttpRequest, pk: int) -> SubmissionDraft:
-    """One's own; for all others it does not exist."""
+    """Return the user's own draft; 404 for anybody else's."""
     drafts = SubmissionDraft.objects.select_related("app", "batch", "owner")
     return get_object_or_404(drafts, pk=pk, owner=submitter(request))
 
@@ -26,7 +26,7 @@ def _draft(request: HttpRequest, pk: int) -> SubmissionDraft:
 @require_http_methods(["GET", "HEAD", "POST"])
 @login_required
 def new_batch(request: HttpRequest) -> HttpResponse:
-    """Which jobs do you want to submit?"""
+    """Enter the jobs to submit."""
     user = submitter(request)
     form = JobsForm(request.POST or None, request.FILES or None)
     if request.method == "POST" and form.is_valid():
@@ -48,7 +48,7 @@ def new_batch(request: HttpRequest) -> HttpResponse:
 @require_safe
 @login_required
 def batch_draft(request: HttpRequest, pk: int) -> HttpResponse:
-    """What would be made of these jobs?"""
+    """Show what would be created from these jobs."""
     draft = _draft(request, pk)
     if draft.batch is not None:
         return redirect("batch", draft.batch.pk)
@@ -59,7 +59,7 @@ def batch_draft(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 @login_required
 def submit_draft(request: HttpRequest, pk: int) -> HttpResponse:
-    """Submit the jobs of a draft, once however often it is asked for."""
+    """Submit the jobs of a draft, once however often it is requested."""
     draft = _draft(request, pk)
     try:
         batch = drafts.submit_draft(draft, timezone.now())
@@ -72,6 +72,6 @@ def submit_draft(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 @login_required
 def discard_draft(request: HttpRequest, pk: int) -> HttpResponse:
-    """Forget what was uploaded."""
+    """Discard the upload."""
     drafts.discard(_draft(request, pk))
     return redirect("batches")

@@ -1,6 +1,7 @@
-"""Jobs from the browser: what was uploaded is kept, looked at as often as wanted, and submitted once.
+"""Jobs from the browser: an upload is kept, can be reviewed any number of times, and is submitted once.
 
-The look (the dry run) and the submission read the same file with the same code, so they find the same jobs and faults.
+The review (the dry run) and the submission read the same file with the same code, so they find the same jobs and
+faults.
 """
 
 from __future__ import annotations
@@ -26,23 +27,23 @@ from scheduler.wire.job_fields import FIELDS, JobError, SubmittedJob
 from scheduler.wire.job_table import MAX_TABLE_NBYTES, Fault, JobTable, read_table
 
 MAX_UPLOAD_NBYTES: Final = 60 * 1024 * 1024
-"""Below what one request to the site may have; more by the REST API, or as stored files."""
+"""Below the limit of a request to the site; larger ones by the REST API, or as stored files."""
 MAX_FAULTS: Final = 20
 SHOWN_JOBS: Final = 10
 KEPT_DAYS: Final = 7
 MAX_DRAFTS: Final = 20
-"""Of one person: an older one is forgotten for a new one, as each may take 60 MiB of the disk."""
+"""The limit for one person: the oldest is discarded for a new one, because each may take 60 MiB of the disk."""
 DEFAULT_FIELDS: Final = tuple(name for name in FIELDS if name not in ("name", "input_files", "program_files"))
 _JOB: Final = re.compile(r"jobs\[(\d+)\]\.?(.*)", re.DOTALL)
 
 
 class DraftError(MessageError):
-    """A draft that cannot be submitted: it has faults."""
+    """The draft cannot be submitted: it has faults."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShownJob:
-    """A job of the dry run. ``place``: where it is in what was uploaded."""
+    """A job of the dry run. ``place``: where it is in the upload."""
 
     place: str | Message
     name: str
@@ -52,7 +53,7 @@ class ShownJob:
 
 @dataclass(frozen=True, slots=True)
 class DryRun:
-    """What a submission would make; with faults nothing. Sizes in bytes, FLOPs of one result each."""
+    """What a submission would create; nothing if there are faults. Sizes in bytes, FLOPs of one result each."""
 
     njobs: int
     nresults: int
@@ -67,7 +68,7 @@ class DryRun:
 def keep(
     owner: User, app: App, upload: File[bytes], *, is_archive: bool, name: str, open_name: str, defaults: dict[str, Any]
 ) -> SubmissionDraft:
-    """Keep what was uploaded. ``defaults``: fields that all jobs have in common."""
+    """Store an upload. ``defaults``: fields that all jobs have in common."""
     draft = SubmissionDraft(
         owner=owner, app=app, name=name, is_archive=is_archive, open_name=open_name, defaults=defaults
     )
@@ -80,7 +81,7 @@ def keep(
 
 
 def dry_run(draft: SubmissionDraft, now: dt.datetime) -> DryRun:
-    """What submitting this draft would make. Changes nothing."""
+    """Return what submitting this draft would create. Changes nothing."""
     with _table(draft, checks=True) as table:
         jobs: list[SubmittedJob] = []
         faults = table.faults[:MAX_FAULTS]
@@ -105,9 +106,9 @@ def dry_run(draft: SubmissionDraft, now: dt.datetime) -> DryRun:
 
 @transaction.atomic
 def submit_draft(draft: SubmissionDraft, now: dt.datetime) -> Batch:
-    """Submit the jobs, once: repeated, it returns the batch of the first time. Raises DraftError.
+    """Submit the jobs, once: if repeated, return the batch of the first time. Raises DraftError.
 
-    Locks the draft, so that of two clicks the second waits.
+    Locks the draft, so that the second of two clicks waits.
     """
     locked = SubmissionDraft.objects.select_for_update(of=("self",)).select_related("app", "owner").get(pk=draft.pk)
     if locked.batch is not None:
@@ -132,13 +133,13 @@ def submit_draft(draft: SubmissionDraft, now: dt.datetime) -> Batch:
 
 
 def discard(draft: SubmissionDraft) -> None:
-    """Forget a draft and what was uploaded. What was submitted of it stays."""
+    """Discard a draft and its upload. Anything that was submitted from it stays."""
     default_storage.delete(draft.path)
     draft.delete()
 
 
 def discard_old(now: dt.datetime) -> int:
-    """Forget the drafts that were made long ago; how many."""
+    """Discard old drafts; return how many."""
     old = list(SubmissionDraft.objects.filter(created_at__lt=now - dt.timedelta(days=KEPT_DAYS)))
     for draft in old:
         discard(draft)
@@ -147,9 +148,9 @@ def discard_old(now: dt.datetime) -> int:
 
 @contextmanager
 def _table(draft: SubmissionDraft, *, checks: bool) -> Iterator[JobTable]:
-    """The jobs of what was uploaded; their files can be read inside of the block.
+    """Yield the jobs of the upload; their files can be read inside the block.
 
-    ``checks``: also unpack each file, as one that is damaged is found only so.
+    ``checks``: also unpack each file, because damage is only found this way.
     """
     with ExitStack() as stack:
         try:
@@ -187,7 +188,7 @@ def _of_archive(archive: archives.Archive, open_name: str, *, checks: bool) -> J
 
 
 def _fault(error: JobError, places: list[str | Message]) -> Fault:
-    """The fault that an error is, by where it is in what was uploaded."""
+    """Convert an error into a fault, located in the upload."""
     match = _JOB.fullmatch(error.field)
     if match is None:
         return Fault("", error.field, error.message)

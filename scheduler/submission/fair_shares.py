@@ -1,4 +1,4 @@
-"""What a submitter may submit, and where in the queue it lies, so that submitters share the computers."""
+"""What a submitter may submit, and its position in the queue, so that submitters share the computers."""
 
 from __future__ import annotations
 
@@ -10,59 +10,59 @@ from credit.models import Batch
 from portal.models import User
 from scheduler.engine.lanes import is_of_size
 from scheduler.engine.submission import fair_queue
-from scheduler.engine.submission.fair_queue import Queue, QueueOf, Window
-from scheduler.engine.submission.submitter_limits import UnderWay, WantedJob, excess
+from scheduler.engine.submission.fair_queue import Queue, QueueKey, Window
+from scheduler.engine.submission.submitter_limits import RequestedJob, UnderWay, excess
 from scheduler.models import Submitter, SubmitterPlace
 from scheduler.submission import sql
 from scheduler.wire.job_fields import MOST_PRIORITY, JobError, SubmittedJob
 
 
-def admit(batch: Batch, jobs: Sequence[SubmittedJob]) -> Mapping[QueueOf, Window]:
-    """Where in the queues the results of these jobs lie. JobError if their owner may not submit them.
+def admit(batch: Batch, jobs: Sequence[SubmittedJob]) -> Mapping[QueueKey, Window]:
+    """Return where in the queues the results of these jobs lie. JobError if their owner may not submit them.
 
-    Locks the owner's row, so that one submission of theirs comes after the other. What nobody has submitted has no
-    window: it lies anywhere in the queue.
+    Locks the owner's row, so that their submissions are admitted one after the other. Jobs without an owner have no
+    window: they lie anywhere in the queue.
     """
     if batch.owner is None or not jobs:
         return {}
     Submitter.objects.get_or_create(user=batch.owner)
     submitter = Submitter.objects.select_for_update(no_key=True).get(user=batch.owner)
-    wanted = [_wanted(job) for job in jobs]
+    requested = [_requested_job(job) for job in jobs]
     if not sets_limits(batch.owner):
-        _check(submitter, batch, wanted)
+        _check(submitter, batch, requested)
     return _windows(submitter, batch.app_id, jobs)
 
 
 def sets_limits(user: User) -> bool:
-    """Whether the person sets everybody's limits, and so has none."""
+    """Whether the person may change everybody's limits, and therefore has none."""
     return user.has_perm("scheduler.change_submitter")
 
 
 def highest_priority(user: User) -> int:
-    """That the person may give jobs."""
+    """Return the highest priority that the person may give jobs."""
     row = Submitter.objects.filter(user=user).first() or Submitter(user=user)
     return MOST_PRIORITY if sets_limits(user) else row.max_priority
 
 
-def _wanted(job: SubmittedJob) -> WantedJob:
+def _requested_job(job: SubmittedJob) -> RequestedJob:
     fields = job.fields
-    return WantedJob(fields["fpops_est"], fields["target_nresults"], fields["priority"], fields["delay_bound_secs"])
+    return RequestedJob(fields["fpops_est"], fields["target_nresults"], fields["priority"], fields["delay_bound_secs"])
 
 
-def _check(submitter: Submitter, batch: Batch, wanted: Sequence[WantedJob]) -> None:
+def _check(submitter: Submitter, batch: Batch, requested: Sequence[RequestedJob]) -> None:
     with connection.cursor() as cursor:
         cursor.execute(sql.UNDER_WAY, {"owner": submitter.pk})
-        fault = excess(submitter.limits(), batch.app.name, wanted, UnderWay(*cursor.fetchone()))
+        fault = excess(submitter.limits(), batch.app.name, requested, UnderWay(*cursor.fetchone()))
     if fault is not None:
         raise JobError(fault.field, fault.message)
 
 
-def _windows(submitter: Submitter, app_id: int, jobs: Iterable[SubmittedJob]) -> dict[QueueOf, Window]:
-    """Where the jobs go in the queues. The submitter's next submission begins behind them."""
-    fpops: dict[QueueOf, list[float]] = {}
+def _windows(submitter: Submitter, app_id: int, jobs: Iterable[SubmittedJob]) -> dict[QueueKey, Window]:
+    """Return where the jobs go in the queues. The submitter's next submission begins behind them."""
+    fpops: dict[QueueKey, list[float]] = {}
     for job in jobs:
         lane = job.fields["lane"]
-        queue = QueueOf(job.fields["priority"], lane if is_of_size(lane) else 0)
+        queue = QueueKey(job.fields["priority"], lane if is_of_size(lane) else 0)
         fpops.setdefault(queue, []).extend([job.fields["fpops_est"]] * job.fields["target_nresults"])
     queues = {"priorities": [queue.priority for queue in fpops], "lanes": [queue.lane for queue in fpops]}
     values = {"app": app_id, "submitter": submitter.pk, **queues}
@@ -70,7 +70,7 @@ def _windows(submitter: Submitter, app_id: int, jobs: Iterable[SubmittedJob]) ->
     with connection.cursor() as cursor:
         cursor.execute(sql.READ_PLACES, values)
         for priority, lane, newest, head, last, end in cursor.fetchall():
-            queue = QueueOf(priority, lane)
+            queue = QueueKey(priority, lane)
             windows[queue] = fair_queue.window(Queue(newest, head, last), end, fpops[queue], submitter.share)
         cursor.execute(sql.FORGET_PLACES, values)
     SubmitterPlace.objects.bulk_create(

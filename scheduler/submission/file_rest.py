@@ -1,4 +1,4 @@
-"""The REST API for inputs that many jobs share: announced, sent in pieces, and stored (docs/how-to/jobs.md)."""
+"""REST API for inputs that many jobs share: announced, sent in pieces, and stored (docs/how-to/jobs.md)."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ from scheduler.files.inputs import MAX_PIECE_NBYTES, InputConflict, InputError
 from scheduler.models import InputUpload
 from scheduler.submission.rest import JobsView
 
-_CONFLICT = OpenApiResponse(description="It does not go with what is here; the answer says why.")
+_CONFLICT = OpenApiResponse(description="It conflicts with the current state; the answer says why.")
 
 
 class FileResult(serializers.Serializer[Any]):
-    """An input that was uploaded, or is."""
+    """An input that is being uploaded, or was."""
 
     id = serializers.IntegerField()
     name = serializers.CharField()
     nbytes = serializers.IntegerField()
     md5 = serializers.CharField()
-    received = serializers.IntegerField(help_text="Bytes that have arrived. Go on from there.")
+    received = serializers.IntegerField(help_text="Bytes that have arrived. Continue from there.")
     is_stored = serializers.BooleanField(help_text="Whether jobs can name it.")
     url = serializers.URLField(help_text="Where computers download it, once it is stored.")
 
 
 class Announcement(serializers.Serializer[Any]):
-    """A file that is going to be sent."""
+    """A file to be sent."""
 
     nbytes = serializers.IntegerField(min_value=0, max_value=MAX_FILE_NBYTES)
     md5 = serializers.RegexField(r"\A[0-9a-f]{32}\Z", help_text="32 lower-case hexadecimal digits.")
@@ -56,7 +56,7 @@ class FilesView(JobsView):
 
 
 class FileView(JobsView):
-    """One of my files: announce it, send it in pieces, see how far it is, delete it."""
+    """One of my files: announce it, send it in pieces, see its progress, delete it."""
 
     http_method_names = ["get", "head", "options", "put", "patch", "delete"]
 
@@ -76,8 +76,8 @@ class FileView(JobsView):
     def put(self, request: Request, name: str) -> Response:
         """Announce a file: 201 if it is new, 200 if you announced it before.
 
-        409 if the name was used for another file, or by somebody else. Safe to repeat; another size or MD5 of a file
-        that is not stored yet begins it again.
+        409 if the name was used for another file, or by somebody else. Safe to repeat; a new size or MD5 restarts an
+        unfinished file.
         """
         self.no_query()
         if not is_job_name(name):
@@ -96,10 +96,11 @@ class FileView(JobsView):
         responses={200: FileResult, 409: _CONFLICT},
     )
     def patch(self, request: Request, name: str) -> Response:
-        """Send the next piece of at most 64 MiB, which begins at the byte Upload-Offset. The last one ends it.
+        """Send the next piece of at most 64 MiB, which begins at the byte Upload-Offset. The last one completes the
+        file.
 
-        409 if another number of bytes is here: ask how many, and go on there. With an empty piece at the end you ask to
-        store the file once more, if that was interrupted.
+        409 if a different number of bytes is here: ask how many, and continue there. If storing the file was
+        interrupted, an empty piece at the end requests it again.
         """
         self.no_query()
         upload = self.upload(name)
@@ -115,7 +116,10 @@ class FileView(JobsView):
 
     @extend_schema(operation_id="files_delete", responses={204: None, 409: _CONFLICT})
     def delete(self, request: Request, name: str) -> Response:
-        """Delete the file. 409 while jobs that are not over need it. Only the same file may come again by its name."""
+        """Delete the file. 409 while unfinished jobs need it.
+
+        Only the same file may be uploaded again with its name.
+        """
         self.query()
         try:
             inputs.delete(self.upload(name), timezone.now())

@@ -1,4 +1,4 @@
-"""When a batch will be done: what the rule needs is read from the queue, and from what came back lately."""
+"""Forecasts of when a batch will be done, from the queue and from recent results."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from django.core.cache import cache
 from django.db import connection
 
 from credit.models import Batch
-from scheduler.engine.submission.forecast import Forecast, Granted, Open, RecentResults, forecast
+from scheduler.engine.submission.forecast import Forecast, GrantedResult, OpenWork, RecentResults, forecast
 from scheduler.submission import sql
 from scheduler.wire.job_fields import SubmittedJob
 
 MOST_RESULTS: Final = 20_000
-"""The newest results that are looked at."""
+"""The number of newest results that are read."""
 MOST_DAYS: Final = 7
 KEPT_SECS: Final = 60
-"""A page that is loaded again and again must not read a long queue each time."""
+"""A page that is reloaded repeatedly must not read a long queue each time."""
 
 
 @dataclass(frozen=True, slots=True)
 class BatchForecast:
-    """Between when a batch will be done, as of a time; both None: nothing can be said."""
+    """The earliest and latest time at which a batch will be done, as of a time; both None: there is no forecast."""
 
     made_at: dt.datetime
     earliest_at: dt.datetime | None = None
@@ -33,7 +33,7 @@ class BatchForecast:
 
 
 def read_forecast(batch: Batch, now: dt.datetime) -> BatchForecast:
-    """What was made of the batch in the last minute, or else two statements."""
+    """Return the batch's forecast from the last minute, or make one with two statements."""
     key = f"batch_forecast:{batch.pk}"
     if cached := cache.get(key):
         return BatchForecast(*(at and dt.datetime.fromisoformat(at) for at in cached))
@@ -44,7 +44,7 @@ def read_forecast(batch: Batch, now: dt.datetime) -> BatchForecast:
 
 
 def of_jobs(app_id: int, owner_id: int | None, jobs: Sequence[SubmittedJob], now: dt.datetime) -> BatchForecast:
-    """When these jobs would be done if they were submitted now: two statements."""
+    """Forecast when these jobs would be done if they were submitted now. Two statements."""
     if not jobs:
         return BatchForecast(now)
     fields = [job.fields for job in jobs]
@@ -57,10 +57,10 @@ def of_jobs(app_id: int, owner_id: int | None, jobs: Sequence[SubmittedJob], now
         "span_secs": _span_secs(),
     }
     waiting, part = _row(sql.WAITING, values)
-    # While its jobs are sent, the others get their parts of the queue, as long as they have anything in it.
+    # While its jobs are sent, the others get their shares of the queue, as long as they have anything in it.
     ahead = own + min(waiting, own * (1 - part) / part)
     ncopies = sum(one["target_nresults"] for one in fields)
-    left = Open(own, ahead, part, ncopies, (), max(one["delay_bound_secs"] for one in fields))
+    left = OpenWork(own, ahead, part, ncopies, (), max(one["delay_bound_secs"] for one in fields))
     return _told(forecast(_lately(app_id, now), left), now)
 
 
@@ -76,17 +76,17 @@ def _read(batch: Batch, now: dt.datetime) -> BatchForecast:
 
 
 def _span_secs() -> float:
-    """What is older may be in the archive."""
+    """Return the period of results to read; older ones may be archived."""
     return 86_400.0 * min(MOST_DAYS, settings.JOBS_KEPT_DAYS)
 
 
 def _lately(app_id: int, now: dt.datetime) -> RecentResults:
     values = {"app": app_id, "now": now, "span_secs": _span_secs(), "most": MOST_RESULTS}
     granted, span_secs, nlost = _row(sql.GRANTED_LATELY, values)
-    return RecentResults([Granted(*row) for row in granted or ()], span_secs or 0.0, nlost)
+    return RecentResults([GrantedResult(*row) for row in granted or ()], span_secs or 0.0, nlost)
 
 
-def _left(batch: Batch, now: dt.datetime) -> Open:
+def _left(batch: Batch, now: dt.datetime) -> OpenWork:
     values = {
         "batch": batch.pk,
         "app": batch.app_id,
@@ -94,7 +94,7 @@ def _left(batch: Batch, now: dt.datetime) -> Open:
         "now": now,
         "span_secs": _span_secs(),
     }
-    return Open(*_row(sql.LEFT, values))
+    return OpenWork(*_row(sql.LEFT, values))
 
 
 def _row(statement: str, values: dict[str, Any]) -> tuple[Any, ...]:

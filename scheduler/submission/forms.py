@@ -1,4 +1,4 @@
-"""The form with which jobs are submitted in the browser."""
+"""The form for submitting jobs in the browser."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ SHOWN_FIRST = ("fpops_est", "output_files", "command_line")
 
 
 class JobsForm(forms.Form):
-    """An app, the jobs as a table or an archive, and what they have in common. Jobs are checked by the dry run."""
+    """Enter an app, the jobs as a table or an archive, and their common fields. The dry run checks the jobs."""
 
     app = forms.ModelChoiceField(App.objects.filter(is_deprecated=False), label=_("App"), empty_label=None)
     name = forms.CharField(label=_("Name of the batch"), max_length=100, required=False)
@@ -105,7 +105,7 @@ class JobsForm(forms.Form):
             self.fields[field] = forms.CharField(label=label, help_text=help_text, max_length=2000, required=False)
 
     def parts(self) -> tuple[list[Any], list[Any]]:
-        """The fields that most people need, and the others."""
+        """Return the fields that most people need, and the others."""
         more = [name for name in DEFAULT_FIELDS if name not in SHOWN_FIRST]
         return [field for field in self if field.name not in more], [self[name] for name in more]
 
@@ -132,12 +132,12 @@ class JobsForm(forms.Form):
 
     @property
     def upload(self) -> Any:
-        """What is to be kept."""
+        """Return the upload to store."""
         return self.cleaned_data["file"] or ContentFile(self.cleaned_data["table"].encode())
 
     @property
     def is_archive(self) -> bool:
-        """Whether it begins as a ZIP archive does, whatever it is called."""
+        """Whether it begins like a ZIP archive, whatever its name."""
         file = self.cleaned_data["file"]
         if not file:
             return False
@@ -146,6 +146,6 @@ class JobsForm(forms.Form):
 
     @property
     def defaults(self) -> dict[str, Any]:
-        """What all jobs have in common, as fields of a job."""
+        """Return what all jobs have in common, as fields of a job."""
         texts = {name: self.cleaned_data[name].strip() for name in DEFAULT_FIELDS if name in self.fields}
         return {name: field_value(name, text, {}) for name, text in texts.items() if text}

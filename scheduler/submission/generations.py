@@ -18,13 +18,13 @@ from scheduler.submission import sql
 
 @transaction.atomic
 def begin_generation(now: dt.datetime) -> str:
-    """Mark the names of all jobs that will be sent; the mark.
+    """Begin a mark for the names of all jobs sent from now on; return the mark.
 
     Locks the results that are not sent: nobody gets one of them meanwhile. New batches get numbers far from any that
-    was used, as names of workunits and input files begin with them.
+    was used, because names of workunits and input files begin with them.
     """
     latest = Generation.objects.order_by("mark").values_list("mark", flat=True).last()
-    # Two within a second have different marks.
+    # Two within a second must have different marks.
     number = max(int(now.timestamp()), int(latest, 16) + 1 if latest else 0)
     generation = Generation.objects.create(mark=f"{number:08x}", begun_at=now)
     restores.leave_gap(Batch, now)

@@ -1,4 +1,4 @@
-"""Messages to running jobs (trickle-down): functions of apps and owners of batches send them."""
+"""Messages to running jobs (trickle-down), sent by functions of apps and owners of batches."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class SendingError(MessageError, ValueError):
 def send_down(result_id: int, text: str, now: dt.datetime) -> TrickleDown:
     """Send a running job a message. Raises SendingError; locks the result.
 
-    It goes out with replies until the computer is known to have had it; the program sees it once. Repeated while it
-    waits, it is the same message.
+    It is sent with replies until the computer is known to have it; the program sees it once. Repeating the call while
+    it waits has no effect.
     """
     if not is_acceptable(text):
         raise SendingError(Message("trickle_down_text", nbytes=MAX_TEXT_NBYTES))
@@ -30,7 +30,7 @@ def send_down(result_id: int, text: str, now: dt.datetime) -> TrickleDown:
     if result is None or result.server_state != ServerState.IN_PROGRESS:
         raise SendingError(Message("trickle_down_not_running"))
     waiting = list(TrickleDown.objects.filter(result=result, acknowledged_at=None))
-    if same := next((each for each in waiting if each.text == text), None):
+    if same := next((message for message in waiting if message.text == text), None):
         return same
     if len(waiting) >= MAX_WAITING:
         raise SendingError(Message("trickle_down_limit", number=MAX_WAITING))

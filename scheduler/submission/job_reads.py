@@ -1,4 +1,4 @@
-"""The jobs of a batch, for its page."""
+"""Reads the jobs of a batch, for its page."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _FILTERS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class JobRow:
-    """A job. ``state``: of `JOB_STATES`; ``errors``: why it failed; results of it by what became of them."""
+    """A job. ``state``: of `JOB_STATES`; ``errors``: why it failed; the numbers of its results by outcome."""
 
     workunit: Workunit
     name: str
@@ -49,7 +49,7 @@ class JobRow:
 
 
 def read_jobs(batch: Batch, state: str, after: int, limit: int) -> list[JobRow]:
-    """Jobs of a batch that are not archived, with numbers above ``after``; of one state, or of all if it is empty."""
+    """Return jobs of a batch that are not archived, with numbers above ``after``; ``state`` empty: in all states."""
     errors = Q(results__server_state=ServerState.OVER) & ~Q(results__outcome__in=[Outcome.SUCCESS, Outcome.DIDNT_NEED])
     rows = (
         Workunit.objects.filter(batch=batch, pk__gt=after)

@@ -1,6 +1,6 @@
-"""Outputs as one ZIP archive, made while it is sent: of each file a part is in memory at a time.
+"""Streams outputs as one ZIP archive: only a part of each file is in memory at a time.
 
-What the storage has lost or damaged is named in a text at the end, and all other files are there.
+Files that are lost or damaged in the storage are named in a text at the end; all others are complete.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ FAULTS: Final = "MISSING.txt"
 
 
 class _Sink(RawIOBase):
-    """Takes what zipfile writes, until it is sent."""
+    """Buffers what zipfile writes, until it is sent."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
@@ -44,7 +44,7 @@ class _Sink(RawIOBase):
 
 
 def stream(outputs: Outputs, name_of: Callable[[KeptOutput], str] | None = None) -> Iterator[bytes]:
-    """The archive, in parts. ``name_of``: the path of each file in it; WORKUNIT/FILE where nothing is said."""
+    """Yield the archive, in parts. ``name_of``: returns the path of each file in it; WORKUNIT/FILE by default."""
     sink = _Sink()
     faults: list[str] = []
     with zipfile.ZipFile(sink, "w", zipfile.ZIP_STORED, allowZip64=True) as packed:
@@ -58,7 +58,7 @@ def stream(outputs: Outputs, name_of: Callable[[KeptOutput], str] | None = None)
 
 
 def of_batch(batch: Batch) -> Iterator[KeptOutput]:
-    """Each output that is kept now."""
+    """Yield each output that is currently kept."""
     after = 0
     while page := batches.read_outputs(batch, after=after, limit=PAGE):
         after = page[-1].pk
@@ -90,7 +90,7 @@ def _add(packed: zipfile.ZipFile, output: KeptOutput, path: str, faults: list[st
 
 
 def path_of(output: KeptOutput) -> str:
-    """Where it is in the archive: never outside of the folder in which somebody unpacks it."""
+    """Return its path in the archive: never outside the folder in which somebody unpacks it."""
     folder = output.workunit_name if is_job_name(output.workunit_name) else "other"
     name = output.name if is_open_name(output.name) else f"output_{output.pk}"
     return f"{folder}/{name}"

@@ -1,6 +1,6 @@
-"""The REST API for people who submit jobs: batches, how far they are, and what they found (docs/how-to/jobs.md).
+"""REST API for submitters of jobs: batches, their progress, and their outputs (docs/how-to/jobs.md).
 
-Operators may submit, and so may volunteers with the permission to add batches. Each follows, fetches and cancels their
+Operators may submit, and so may volunteers with the permission to add batches. Each monitors, fetches and cancels their
 own batches.
 """
 
@@ -61,7 +61,7 @@ class ForecastResult(serializers.Serializer[Any]):
     batch = serializers.IntegerField()
     made_at = serializers.DateTimeField()
     earliest_at = serializers.DateTimeField(
-        allow_null=True, help_text="Null, as is latest_at, if the batch is done, or too little was granted lately."
+        allow_null=True, help_text="Null, like latest_at, if the batch is done, or too little was granted recently."
     )
     latest_at = serializers.DateTimeField(allow_null=True)
 
@@ -80,23 +80,23 @@ class OutputResult(serializers.Serializer[Any]):
 class JobMessage(serializers.Serializer[Any]):
     """A message to a running job."""
 
-    task = serializers.CharField(max_length=255, help_text="The name of the task (result) that runs.")
+    task = serializers.CharField(max_length=255, help_text="The name of the running task (result).")
     text = serializers.CharField(trim_whitespace=False, help_text="At most 64 KiB of UTF-8.")
 
 
 class JobMessageResult(serializers.Serializer[Any]):
-    """A message to a job."""
+    """A message that was sent to a job."""
 
     id = serializers.IntegerField()
     task = serializers.CharField()
     created_at = serializers.DateTimeField()
     acknowledged_at = serializers.DateTimeField(
-        allow_null=True, help_text="When the computer was known to have had it; null: not yet."
+        allow_null=True, help_text="When the computer was found to have it; null: not yet."
     )
 
 
 class Submission(serializers.Serializer[Any]):
-    """Jobs to be submitted; docs/how-to/jobs.md lists the fields of a job."""
+    """Jobs to submit; docs/how-to/jobs.md lists the fields of a job."""
 
     app = serializers.CharField(max_length=64, help_text="The app's short name.")
     name = serializers.CharField(max_length=100, required=False, default="", allow_blank=True)
@@ -104,14 +104,14 @@ class Submission(serializers.Serializer[Any]):
         max_length=64, required=False, allow_null=True, default=None, help_text="Makes a repeated submission harmless."
     )
     exact_names = serializers.BooleanField(
-        required=False, default=False, help_text="The names of jobs are all of their names, and nothing is put before."
+        required=False, default=False, help_text="Use the names of jobs as they are, without a prefix."
     )
     defaults = serializers.DictField(required=False, default=dict, help_text="Values that all jobs have in common.")
     jobs = serializers.ListField(help_text="A table for each job; it may be empty.")  # checked by job_fields
 
 
 class JobsView(ApiView):
-    """The base of the views of jobs: they need a token with the scope, and the permission to submit."""
+    """Base of the views of jobs: they need a token with the scope, and the permission to submit."""
 
     scope = ApiToken.Scope.JOBS
 
@@ -121,11 +121,11 @@ class JobsView(ApiView):
             raise PermissionDenied("Your account may not submit jobs. Ask the operators of this site.")
 
     def batch(self, pk: int) -> Batch:
-        """The user's batch; 404 for another person's."""
+        """Return the user's batch; 404 for another person's."""
         return get_object_or_404(batches.visible_batches(self.volunteer), pk=pk)
 
     def own_batch(self, pk: int) -> Batch:
-        """One that the user may change; 404 for another person's."""
+        """Return a batch that the user may change; 404 for another person's."""
         return get_object_or_404(batches.changeable_batches(self.volunteer), pk=pk)
 
 
@@ -134,11 +134,13 @@ _UNFINISHED: Final = OpenApiResponse(description="The batch still has jobs to do
 
 
 class BatchesQuery(ListQuery):
-    """Which batches."""
+    """Filters of the list of batches."""
 
-    app = serializers.CharField(max_length=64, required=False, help_text="Only of the app of this short name.")
-    name = serializers.CharField(max_length=100, required=False, help_text="Only of this name.")
-    request_id = serializers.CharField(max_length=64, required=False, help_text="Only that of this request.")
+    app = serializers.CharField(
+        max_length=64, required=False, help_text="Only batches of the app with this short name."
+    )
+    name = serializers.CharField(max_length=100, required=False, help_text="Only batches of this name.")
+    request_id = serializers.CharField(max_length=64, required=False, help_text="Only the batch of this request.")
 
 
 class BatchesView(JobsView):
@@ -152,8 +154,8 @@ class BatchesView(JobsView):
     def get(self, request: Request) -> Response:
         query = self.query()
         columns = {"app": "app__name", "name": "name", "request_id": "request_id"}
-        wanted = {column: query[name] for name, column in columns.items() if name in query}
-        rows = self.id_rows(batches.visible_batches(self.volunteer).filter(**wanted), query)
+        filters = {column: query[name] for name, column in columns.items() if name in query}
+        rows = self.id_rows(batches.visible_batches(self.volunteer).filter(**filters), query)
         progress = dict(zip((row.pk for row in rows), batches.read_progress(rows), strict=True))
         return self.page(
             rows, query["limit"], lambda row: str(row.pk), lambda row: _batch_result(row, progress[row.pk])
@@ -163,9 +165,9 @@ class BatchesView(JobsView):
         operation_id="batches_submit", request=Submission, responses={200: BatchResult, 201: BatchResult, 409: _USED}
     )
     def post(self, request: Request) -> Response:
-        """Submit jobs. 201 with the new batch; 200 with that of an equal request that had the same id.
+        """Submit jobs. 201 with the new batch; 200 with that of an equal request with the same id.
 
-        409 if the request of this id was another.
+        409 if the request with this id was different.
         """
         self.no_query()
         given = self.body(Submission)
@@ -201,7 +203,7 @@ class BatchView(JobsView):
 
 
 class ForecastView(JobsView):
-    """When a batch will be done, from what was granted lately and from what waits before it; made once a minute."""
+    """When a batch will be done, from recent grants and from the work ahead of it; updated once a minute."""
 
     @extend_schema(operation_id="batches_forecast", responses=ForecastResult)
     def get(self, request: Request, pk: int) -> Response:
@@ -230,7 +232,7 @@ class JobMessagesView(JobsView):
 
     @extend_schema(operation_id="batches_send_message", request=JobMessage, responses={201: JobMessageResult})
     def post(self, request: Request, pk: int) -> Response:
-        """Send a running job a message; repeated while it waits, it is the same one."""
+        """Send a running job a message; repeating the request while it waits has no effect."""
         self.no_query()
         given = self.body(JobMessage)
         result = Result.objects.filter(workunit__batch=self.own_batch(pk), name=given["task"]).first()
@@ -268,7 +270,7 @@ class CancelView(JobsView):
 
 
 class RetireView(JobsView):
-    """Delete the outputs of a finished batch, once they were fetched. Safe to repeat."""
+    """Delete the outputs of a finished batch once they were fetched. Safe to repeat."""
 
     http_method_names = ["options", "post"]
 

@@ -1,4 +1,4 @@
-"""Jobs that failed, submitted again as a batch of their own."""
+"""Submits failed jobs again, as a separate batch."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _HOW: Final = ("open_name", "sticky", "executable", "plan_class", "cpu")
 
 
 class NothingToRetry(MessageError):
-    """A batch that has open jobs, or no failed ones whose inputs, and for whom they are, are still here."""
+    """The batch has open jobs, or no failed ones whose inputs and targets still exist."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Stored:
-    """An input of the first batch, which goes with it: the new one gets a copy. A `KeptContent`."""
+    """An input of the first batch, which is deleted with it: the new one gets a copy. A `KeptContent`."""
 
     path: str
     nbytes: int
@@ -45,14 +45,14 @@ class _Stored:
 
 
 def failed(batch: Batch) -> QuerySet[Workunit]:
-    """Those that ended without a result, were not cancelled, and are not archived yet."""
+    """Return the workunits that ended without a result, were not cancelled, and are not archived yet."""
     cancelled = int(WorkunitError.CANCELLED)
     workunits = Workunit.objects.filter(batch=batch, error_mask__gt=0, canonical_result_id=None).order_by("id")
     return workunits.alias(cancelled=F("error_mask").bitand(cancelled)).filter(cancelled=0)
 
 
 def count_archived(batch: Batch) -> int:
-    """How many failed jobs are archived: too little of them is kept to submit them again."""
+    """Count the failed jobs that are archived: too little of them is kept to submit them again."""
     cancelled = int(WorkunitError.CANCELLED)
     archived = ArchivedWorkunit.objects.filter(batch=batch, error_mask__gt=0)
     return archived.alias(cancelled=F("error_mask").bitand(cancelled)).filter(cancelled=0).count()
@@ -60,10 +60,11 @@ def count_archived(batch: Batch) -> int:
 
 @transaction.atomic
 def retry_failed(batch: Batch, now: dt.datetime) -> Batch:
-    """Submit the failed jobs of a finished batch again; the new batch. Repeated, the one of the first time.
+    """Submit the failed jobs of a finished batch again; return the new batch. If repeated, return the one of the first
+    time.
 
-    Locks the batch, so that of two clicks the second waits: the jobs may be archived between them. Raises
-    NothingToRetry, and JobError where the app takes no more jobs or an input is lost.
+    Locks the batch, so that the second of two clicks waits: the jobs may be archived between them. Raises
+    NothingToRetry, and JobError if the app takes no more jobs or an input is lost.
     """
     Batch.objects.select_for_update(no_key=True).get(pk=batch.pk)
     request_id = f"{batches.RETRY}{batch.pk}"
@@ -106,7 +107,7 @@ def _jobs(batch: Batch) -> list[dict[str, Any]]:
 
 
 def _name(name: str, prefix: str) -> dict[str, str]:
-    """A name that was given whole belongs to the first job: the new one is numbered."""
+    """Return the name for the new job: an exact name belongs to the first job, so the new one is numbered."""
     return {"name": name.removeprefix(prefix)} if name.startswith(prefix) else {}
 
 

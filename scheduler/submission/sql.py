@@ -1,4 +1,4 @@
-"""The statements of submission and of batches."""
+"""SQL of submission and of batches."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from scheduler.engine.lanes import FIRST_OF_SIZES, RELIABLE
 from scheduler.engine.submission.fair_queue import FPOPS_PER_PLACE, LONGEST_JOB, MIN_WINDOW
 
 _SIZE: Final = f"coalesce({FIRST_OF_SIZES} + w.size_class, 0)"
-"""The lane of the queue that a workunit's results go into at first (`engine.submission.fair_queue`)."""
-# Joins the places of the first and the last job of a queue (k).
+"""The lane of the queue that a workunit's results initially go into (`engine.submission.fair_queue`)."""
+# Joins the positions of the first and the last job of a queue (k).
 _ENDS: Final = f"""
   LEFT JOIN LATERAL (
        (SELECT id + queue_shift AS place FROM credit_result
@@ -54,9 +54,9 @@ SELECT b.id, coalesce(w.ndone, 0) + coalesce(a.ndone, 0), coalesce(w.nfailed, 0)
          FROM credit_result r JOIN credit_workunit w ON w.id = r.workunit_id WHERE w.batch_id = b.id) r ON true
  WHERE b.id = ANY(%(ids)s)
 """
-# Locks workunits by id, their results, and the ends of the submitter's work. Unsent results are withdrawn at once, as
-# thousands that nobody wants must not be sent before the transitioner comes by. The scheduler has those in progress
-# aborted. What was withdrawn is taken off the ends (`engine.submission.fair_queue`), so that a submission that
+# Locks workunits by id, their results, and the ends of the submitter's work. Unsent results are withdrawn at once,
+# because thousands that nobody needs must not be sent before the transitioner handles them. The scheduler has those in
+# progress aborted. Withdrawn work is taken off the ends (`engine.submission.fair_queue`), so that a submission that
 # corrects a mistake does not wait behind it. Replacements lie in another queue, where nobody has an end for them.
 CANCEL: Final = f"""
 WITH open AS (
@@ -81,7 +81,8 @@ given_back AS (
 UPDATE credit_workunit w SET error_mask = %(cancelled)s, need_validate = false, transition_at = %(now)s
   FROM open WHERE w.id = open.id
 """
-# Locks the files that jobs name, so that none is deleted before the jobs are there. What a batch brought goes with it.
+# Locks the files that jobs name, so that none is deleted before the jobs exist. A batch's own files are deleted with
+# it.
 NAMED_FILES: Final = """
 SELECT * FROM scheduler_storedfile
  WHERE name = ANY(%s) AND deleted_at IS NULL AND batch_id IS NULL ORDER BY id FOR KEY SHARE
@@ -94,10 +95,10 @@ SELECT f.* FROM unnest(%s::varchar[]) AS n(name)
 _SEQUENCE: Final = "pg_get_serial_sequence('credit_result', 'id')"
 _NEWEST: Final = f"(SELECT coalesce(pg_sequence_last_value({_SEQUENCE}::regclass), 0) AS id)"
 MARK: Final = "coalesce((SELECT '_r' || mark FROM scheduler_generation ORDER BY id DESC LIMIT 1), '')"
-"""What the names of results end in since the last restore of the database."""
-# Reads, for each of these queues of an app (by priority and size class), the id after the newest result's, the places
-# of the first and last job, and where the submitter's work ends. Locks nothing; the caller has the submitter's row
-# locked.
+"""The suffix of results' names since the last restore of the database."""
+# Reads, for each of these queues of an app (by priority and size class), the id after the newest result's, the
+# positions of the first and last job, and where the submitter's work ends. Locks nothing; the caller has the
+# submitter's row locked.
 READ_PLACES: Final = f"""
 SELECT k.priority, k.lane, newest.id + 1, head.place, last.place, e.end
   FROM unnest(%(priorities)s::int[], %(lanes)s::bigint[]) AS k(priority, lane)
@@ -106,7 +107,7 @@ SELECT k.priority, k.lane, newest.id + 1, head.place, last.place, e.end
   LEFT JOIN scheduler_submitterplace e
          ON e.submitter_id = %(submitter)s AND e.app_id = %(app)s AND e.priority = k.priority AND e.lane = k.lane
 """
-# The ends of a submitter's work in the queues of an app that are empty now: they are over.
+# Deletes the ends of a submitter's work in the queues of an app that are empty now: they no longer count.
 FORGET_PLACES: Final = f"""
 DELETE FROM scheduler_submitterplace e
  WHERE e.submitter_id = %(submitter)s AND e.app_id = %(app)s
@@ -117,7 +118,7 @@ DELETE FROM scheduler_submitterplace e
                     WHERE e.lane <> 0 AND r.app_id = %(app)s AND r.server_state = {ServerState.UNSENT}
                       AND r.lane <> 0 AND r.lane = e.lane AND r.priority * -1 = e.priority * -1)
 """
-# The workunits of a person that are not decided, and the FLOPs of their copies. Locks nothing.
+# A person's undecided workunits, and the FLOPs of their copies. Locks nothing.
 UNDER_WAY: Final = """
 SELECT count(w.id), coalesce(sum(w.fpops_est * w.target_nresults), 0)::float8
   FROM credit_batch b JOIN credit_workunit w ON w.batch_id = b.id
@@ -125,19 +126,13 @@ SELECT count(w.id), coalesce(sum(w.fpops_est * w.target_nresults), 0)::float8
 """
 # For {columns} and {values}: those of `scheduler.submission.create_work`. Locks nothing; the caller has the workunits
 # locked, or nobody else sees them yet.
-#
-# The place of each result is drawn at random from the window of its submission (`engine.submission.fair_queue`). What
-# has none, such as a replacement, lies anywhere in its queue, or up to MIN_WINDOW places behind its head. So copies of
-# a workunit do not lie side by side, nobody knows which one comes when, and nothing that waits is overtaken for ever.
-# The queue is measured once, before the first row is there: measured for each row, it would lead through all rows that
-# the statement has inserted by then.
 CREATE_RESULTS: Final = f"""
         INSERT INTO credit_result ({{columns}})
         WITH w AS (
           SELECT w.id, w.app_id, w.name, number, {_SIZE} AS size,
                  CASE WHEN w.lane = {_SIZE} AND number >= w.target_nresults AND a.reliable_turnaround_secs IS NOT NULL
                       THEN {RELIABLE} ELSE w.lane END AS lane,
-                 -- A replacement goes out before new work, so that its workunit ends soon.
+                 -- A replacement is sent before new work, so that its workunit ends soon.
                  LEAST(32767, w.priority + CASE WHEN number >= w.target_nresults THEN 1 ELSE 0 END) AS priority
             FROM unnest(%(ids)s::bigint[], %(firsts)s::int[], %(counts)s::int[]) AS wanted(id, first, n)
             JOIN credit_workunit w ON w.id = wanted.id JOIN credit_app a ON a.id = w.app_id,
@@ -153,19 +148,20 @@ CREATE_RESULTS: Final = f"""
         SELECT {{values}}
           FROM (SELECT nextval({_SEQUENCE}) AS result_id, w.*
                   FROM (SELECT * FROM w ORDER BY id, number) w
-                 -- Wherever the planner begins, this makes it measure the queue before the first number is taken.
+                 -- Wherever the planner begins, this makes it measure the queue before the first number is drawn.
                  WHERE EXISTS (SELECT FROM queue)) w
           JOIN queue USING (app_id, priority, size)
         """
 SHIFT: Final = "start + floor(random() * width)::bigint - result_id"
-"""From the place that a new result would have by its id to the place that was drawn for it."""
+"""The difference between a new result's position by its id and the position drawn for it."""
 # Locks results that are not sent. Computers may have got them before the database was restored.
 RENAME_UNSENT: Final = f"""
 UPDATE credit_result SET name = regexp_replace(name, '_r[0-9a-f]{{8}}$', '') || {MARK}
  WHERE server_state = {ServerState.UNSENT}
 """
-# Of an app, of the newest results of all apps: those that were granted credit (how long ago they came, their FLOPs, how
-# long they were out), how far back they reach, and how many came to nothing, with those that timed out. Locks nothing.
+# For an app, from the newest results of all apps: those that were granted credit (how long ago they came, their FLOPs,
+# how long they were out), how far back they reach, and how many came to nothing, including those that timed out. Locks
+# nothing.
 GRANTED_LATELY: Final = f"""
 WITH newest AS MATERIALIZED (
   SELECT id, app_id, workunit_id, outcome, validate_state, sent_at, received_at FROM credit_result
@@ -187,7 +183,8 @@ SELECT (SELECT json_agg(json_build_array(date_part('epoch', %(now)s - n.received
            WHERE r.app_id = %(app)s AND r.outcome = {Outcome.NO_REPLY} AND r.deadline_at BETWEEN since.at AND %(now)s)
   FROM since
 """
-# Of an app: the FLOPs of the waiting results of a priority and above; and a submitter's share, as below. Locks nothing.
+# For an app: the FLOPs of the waiting results of a priority and above; and a submitter's share, as below. Locks
+# nothing.
 WAITING: Final = f"""
 WITH shares AS (
   SELECT sum(coalesce(s.share, 1)) AS total, sum(coalesce(s.share, 1)) FILTER (WHERE b.owner_id = %(owner)s) AS own
@@ -201,8 +198,8 @@ SELECT coalesce((SELECT sum(w.fpops_est) FROM credit_result r JOIN credit_workun
                  ), 0)::float8,
        coalesce((SELECT own / total FROM shares), 1)::float8
 """
-# Of a batch: the FLOPs of its waiting results, and of all up to its last one; its submitter's share among all whose
-# batches of the app are not older than the span; how many wait, for how long the others have been out; its longest
+# For a batch: the FLOPs of its waiting results, and of all up to its last one; its submitter's share among all who
+# submitted batches of the app within the period; how many wait, and how long the others have been out; its longest
 # delay bound. Locks nothing.
 LEFT: Final = f"""
 WITH own AS MATERIALIZED (

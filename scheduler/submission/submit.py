@@ -1,7 +1,7 @@
-"""Submit jobs: a batch of workunits and their first results, in one transaction of a fixed number of statements.
+"""Submits jobs: a batch of workunits and their first results, in one transaction of a fixed number of statements.
 
-A submission with a ``request_id`` may be repeated: the second one finds the batch of the first. An id is its
-submitter's own, and another content under it is refused.
+A submission with a ``request_id`` may be repeated: the second one finds the batch of the first. Ids are separate for
+each submitter, and reusing one for different content is refused.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from portal.languages.messages import Message
 from portal.models import User
 from portal.object_storage.storage import sync
 from scheduler.engine.limits import job_of_output
-from scheduler.engine.submission.fair_queue import QueueOf, Window
+from scheduler.engine.submission.fair_queue import QueueKey, Window
 from scheduler.files.store import removed_on_failure, save_content
 from scheduler.models import ArchivedWorkunit, StickyFile, StoredFile
 from scheduler.programs import containers
@@ -38,7 +38,7 @@ from scheduler.wire.job_fields import InputFile, JobError, KeptContent, RemoteCo
 
 
 class RequestIdUsed(JobError):
-    """The submitter has used this request id, for another submission."""
+    """The submitter has used this request id for a different submission."""
 
     def __init__(self) -> None:
         super().__init__("request_id", Message("request_id_used"))
@@ -70,12 +70,12 @@ def submit(
     into: Batch | None = None,
     now: dt.datetime,
 ) -> tuple[Batch, bool]:
-    """Make a batch of jobs (docs/how-to/jobs.md says what a job is); the batch, and whether it is new.
+    """Create a batch of jobs (docs/how-to/jobs.md describes jobs); return the batch, and whether it is new.
 
-    ``exact_names``: jobs that have a name are called so, and not by app, batch and name. ``into``: a batch that was
-    made before; its row is locked, and names must be exact. ``is_retry``: of failed jobs, whose request ids nobody else
-    may use. Raises JobError, which names the place, and writes nothing then, also if it is more than the owner may
-    submit; RequestIdUsed if the id was used for something else.
+    ``exact_names``: named jobs keep their names, without a prefix of app and batch. ``into``: an existing batch; its
+    row is locked, and names must be exact. ``is_retry``: for failed jobs, whose request ids nobody else may use. Raises
+    JobError, which names the position, and then writes nothing, also if the owner's limits are exceeded; RequestIdUsed
+    if the id was used for something else.
     """
     if request_id.startswith(RETRY) and not is_retry:
         raise JobError("request_id", Message("request_id_reserved", prefix=RETRY))
@@ -101,7 +101,7 @@ def submit(
 def check(
     app: App, defaults: object, jobs: object, most_faults: int = 1, *, owner: User | None
 ) -> tuple[list[SubmittedJob], list[JobError]]:
-    """What `submit` would make of these, and what it would refuse: no more is looked at after this many faults."""
+    """Return what `submit` would create from these, and what it would refuse: reading stops after this many faults."""
     parsed, faults = _read(app, defaults, jobs, most_faults)
     if not faults:
         try:
@@ -130,7 +130,7 @@ def _container_faults(app: App, jobs: list[SubmittedJob]) -> Iterator[JobError]:
 
 
 def _base(app: App) -> dict[str, Any]:
-    """The values of fields that are not given: the table's defaults, and single results where the app allows them."""
+    """Return values for fields that are not given: the table's defaults, and single results if the app allows them."""
     blank = Workunit()
     base = {field: getattr(blank, field) for field in _BASE_FIELDS}
     return base | {"min_quorum": 1} if app.adaptive_replication else base
@@ -146,7 +146,7 @@ def _requested_batch(owner: User | None, request_id: str, digest: bytes, fields:
 
 
 def _filled(into: Batch, njobs: int) -> Batch:
-    """The batch with room for more jobs. JobError if it takes none."""
+    """Return the batch with room for more jobs. JobError if it takes none."""
     batch = Batch.objects.select_for_update(no_key=True, of=("self",)).select_related("app").get(pk=into.pk)
     if batch.cancelled_at is not None or batch.retired_at is not None:
         raise JobError("batch", Message("batch_closed", number=str(batch.pk)))
@@ -156,8 +156,10 @@ def _filled(into: Batch, njobs: int) -> Batch:
 
 
 def _digest(app: App, name: str, *given: object) -> bytes:
-    """Equal for equal submissions. A file that is read only when it is stored counts by its size: drafts and retries,
-    which have such files, are submitted once by other means.
+    """Return a digest that is equal for equal submissions.
+
+    A file that is read only when it is stored counts by its size: drafts and retries, which have such files, are
+    protected from repetition by other means.
     """
     text = json.dumps([app.pk, name, *given], sort_keys=True, default=lambda content: content.nbytes)
     return hashlib.sha256(text.encode()).digest()
@@ -173,7 +175,7 @@ def _write(batch: Batch, jobs: list[SubmittedJob], now: dt.datetime) -> None:
         _write_rows(batch, jobs, _stored(batch, jobs, paths), windows, now)
     if kept := {file.name for job in jobs for file in job.inputs if file.remote is not None and file.is_sticky}:
         rows = (StickyFile(batch=batch, name=name) for name in sorted(kept))
-        # A row that is there is written, too: so the file deleter, which does not see these jobs yet, leaves it alone.
+        # Existing rows are written, too: so the file deleter, which does not see these jobs yet, leaves them alone.
         StickyFile.objects.bulk_create(
             rows, update_conflicts=True, unique_fields=["name", "batch"], update_fields=["name"], batch_size=10_000
         )
@@ -209,7 +211,7 @@ def _write_rows(
     batch: Batch,
     jobs: Sequence[SubmittedJob],
     stored: dict[_Key, StoredFile],
-    windows: Mapping[QueueOf, Window],
+    windows: Mapping[QueueKey, Window],
     now: dt.datetime,
 ) -> None:
     workunits = (
@@ -218,7 +220,7 @@ def _write_rows(
             batch=batch,
             name=job.name if job.is_whole_name else f"{batch.app.name}_{batch.pk}_{job.name}",
             created_at=now,
-            input_files=[_input(wanted, stored) for wanted in job.inputs],
+            input_files=[_input(file, stored) for file in job.inputs],
             **job.fields,
         )
         for job in jobs
@@ -227,24 +229,24 @@ def _write_rows(
         try:
             copy_workunits(cursor, workunits)
         except UniqueViolation as error:
-            # By a submission at the same time, or because somebody named a job as one of this batch would be called.
+            # By a simultaneous submission, or because somebody gave a job a name that this batch would generate.
             used = _USED_NAME.search(error.diag.message_detail or "")
             raise _name_used("jobs", used[1] if used else "?") from error
         cursor.execute(_NEW_WORKUNITS, [batch.pk])
         create_results(cursor, cursor.fetchall(), now, windows)
 
 
-def _input(wanted: InputFile, stored: dict[_Key, StoredFile]) -> dict[str, Any]:
+def _input(input_file: InputFile, stored: dict[_Key, StoredFile]) -> dict[str, Any]:
     file: dict[str, Any]
-    if wanted.remote is not None:
-        file = {"name": wanted.name, "open_name": wanted.open_name, **_remote(wanted.remote)}
+    if input_file.remote is not None:
+        file = {"name": input_file.name, "open_name": input_file.open_name, **_remote(input_file.remote)}
     else:
-        source = stored[_key(wanted)]
-        file = {"name": source.name, "open_name": wanted.open_name, "nbytes": source.nbytes, "md5": source.md5}
-        if wanted.is_gzipped:
-            file["gzipped_nbytes"] = stored[wanted.gzipped_name, None].nbytes
-    flags = {"sticky": wanted.is_sticky, "executable": wanted.is_executable}
-    variant = {"plan_class": wanted.plan_class, "cpu": wanted.cpu}
+        source = stored[_key(input_file)]
+        file = {"name": source.name, "open_name": input_file.open_name, "nbytes": source.nbytes, "md5": source.md5}
+        if input_file.is_gzipped:
+            file["gzipped_nbytes"] = stored[input_file.gzipped_name, None].nbytes
+    flags = {"sticky": input_file.is_sticky, "executable": input_file.is_executable}
+    variant = {"plan_class": input_file.plan_class, "cpu": input_file.cpu}
     return file | {name: value for name, value in {**flags, **variant}.items() if value}
 
 
@@ -263,7 +265,7 @@ def _key(file: InputFile) -> _Key:
 
 
 def _stored_before(jobs: Sequence[SubmittedJob]) -> dict[str, StoredFile]:
-    """The files that jobs name, by name; JobError if one is missing."""
+    """Return the existing files that jobs name, by name; JobError if one is missing."""
     inputs = {file for job in jobs for file in job.inputs if file.content is None and file.remote is None}
     names = {file.name for file in inputs} | {file.gzipped_name for file in inputs if file.is_gzipped}
     stored = {file.name: file for file in StoredFile.objects.raw(sql.NAMED_FILES, [list(names)])} if names else {}
@@ -276,7 +278,7 @@ def _stored_before(jobs: Sequence[SubmittedJob]) -> dict[str, StoredFile]:
 
 
 def _check_sizes(jobs: Sequence[SubmittedJob], stored: Mapping[str, StoredFile]) -> None:
-    """JobError if a job's inputs alone are larger than the disk space that it says it needs; of variants the largest
+    """Raise JobError if a job's inputs alone are larger than the disk space that it declares; of variants the largest
     counts.
     """
     for number, job in enumerate(jobs):
@@ -290,20 +292,20 @@ def _check_sizes(jobs: Sequence[SubmittedJob], stored: Mapping[str, StoredFile])
 
 
 def _stored(batch: Batch, jobs: Sequence[SubmittedJob], paths: list[str]) -> dict[_Key, StoredFile]:
-    """The files of all jobs; contents are stored for this batch, each once, and where is added to ``paths``."""
-    wanted = {_key(file): None for job in jobs for file in job.inputs if file.remote is None}
+    """Return the files of all jobs; contents are stored for this batch, each once, with their paths in ``paths``."""
+    keys = {_key(file): None for job in jobs for file in job.inputs if file.remote is None}
     stored = _stored_before(jobs)
     _check_sizes(jobs, stored)
-    own = _store_contents(batch, len(jobs), (content for _, content in wanted if content is not None), paths)
+    own = _store_contents(batch, len(jobs), (content for _, content in keys if content is not None), paths)
     by_name: dict[_Key, StoredFile] = {(name, None): file for name, file in stored.items()}
-    return by_name | {(name, content): own[content] for name, content in wanted if content is not None}
+    return by_name | {(name, content): own[content] for name, content in keys if content is not None}
 
 
 def _store_contents(
     batch: Batch, njobs: int, contents: Iterable[str | KeptContent], paths: list[str]
 ) -> dict[str | KeptContent, StoredFile]:
-    """In one statement, and without looking for rows of these names, which have the number of the batch in them, and of
-    its earlier jobs.
+    """Store contents in one statement, without checking for rows of these names, which contain the number of the batch
+    and of its earlier jobs.
     """
     nearlier = batch.nworkunits - njobs
     prefix = f"{batch.app.name}_{batch.pk}_in{f'_{nearlier}' if nearlier else ''}"

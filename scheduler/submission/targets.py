@@ -1,4 +1,4 @@
-"""Whom jobs are for: computers, volunteers and teams that exist, versions that computers get, and broadcasts."""
+"""The targets of jobs: computers, volunteers and teams that exist, versions that computers get, and broadcasts."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from scheduler.engine.limits import MAX_JOBS_PER_SUBMISSION
 from scheduler.wire.job_fields import TARGETS, JobError, SubmittedJob
 
 ACTIVE_DAYS: Final = 30
-"""A broadcast reaches the computers that have asked the scheduler within this time."""
+"""A broadcast reaches the computers that have contacted the scheduler within this time."""
 REACHES_ALL: Final = "credit.view_result"
-"""The right of those who may send jobs to anybody's computers: they see everybody's tasks anyway."""
+"""The permission to send jobs to anybody's computers: its holders see everybody's tasks anyway."""
 _KINDS: Final = {
     LaneKind.COMPUTER: Message("target_computer"),
     LaneKind.PERSON: Message("target_person"),
@@ -29,17 +29,17 @@ _KINDS: Final = {
 
 
 def check(app: App, jobs: Sequence[SubmittedJob], owner: User | None) -> None:
-    """Refuse targets and versions that are not there: such jobs would wait for ever. Raises JobError.
+    """Refuse targets and versions that do not exist: such jobs would wait for ever. Raises JobError.
 
-    Who may not see everybody's tasks reaches their own computers, themselves and their team; others' numbers are as if
-    they were not there, so nobody learns of them. One statement for each kind of target that is used, and one for
-    versions; and those of the owner's rights if there are targets.
+    Without permission to see everybody's tasks, owners reach only their own computers, themselves and their team;
+    others' numbers are treated as missing, so that nobody learns of them. One statement for each kind of target that is
+    used, and one for versions; and those of the owner's permissions if there are targets.
     """
-    wanted: defaultdict[LaneKind, dict[int, int]] = defaultdict(dict)
+    requested: defaultdict[LaneKind, dict[int, int]] = defaultdict(dict)
     numbers: dict[int, int] = {}
     for place, job in enumerate(jobs):
         if job.target.kind != LaneKind.SHARED:
-            wanted[job.target.kind].setdefault(job.target.target_id, place)
+            requested[job.target.kind].setdefault(job.target.target_id, place)
         if job.target.kind == LaneKind.PERSON and app.one_result_per_user:
             for name in ("min_quorum", "target_nresults"):
                 if job.fields[name] > 1:
@@ -47,13 +47,15 @@ def check(app: App, jobs: Sequence[SubmittedJob], owner: User | None) -> None:
         _check_size(app, job.fields.get("size_class"), f"jobs[{place}].size_class")
         if job.fields["app_version_num"]:
             numbers.setdefault(job.fields["app_version_num"], place)
-    within = owner if owner is not None and wanted and not owner.has_perm(REACHES_ALL) else None
+    within = owner if owner is not None and requested and not owner.has_perm(REACHES_ALL) else None
     for name, kind in TARGETS.items():
-        missing = set(wanted[kind]) - set(_existing(kind, list(wanted[kind]), within)) if wanted[kind] else set()
+        missing = (
+            set(requested[kind]) - set(_existing(kind, list(requested[kind]), within)) if requested[kind] else set()
+        )
         if missing:
             id_ = min(missing)
             message = Message("no_target", kind=_KINDS[kind], number=str(id_))
-            raise JobError(f"jobs[{wanted[kind][id_]}].{name}", message)
+            raise JobError(f"jobs[{requested[kind][id_]}].{name}", message)
     if numbers:
         versions = AppVersion.objects.filter(app=app, version_num__in=numbers, is_deprecated=False)
         for number in sorted(set(numbers) - set(versions.values_list("version_num", flat=True))):
@@ -70,21 +72,21 @@ def _check_size(app: App, size_class: int | None, where: str) -> None:
 
 
 def gone(lanes: Iterable[int]) -> set[int]:
-    """Which of these lanes are for targets that are not there any more."""
-    wanted: defaultdict[LaneKind, dict[int, int]] = defaultdict(dict)
+    """Return those of these lanes whose targets no longer exist."""
+    requested: defaultdict[LaneKind, dict[int, int]] = defaultdict(dict)
     for number in lanes:
-        wanted[Lane.of(number).kind][Lane.of(number).target_id] = number
+        requested[Lane.of(number).kind][Lane.of(number).target_id] = number
     missing: set[int] = set()
     for kind in TARGETS.values():
-        there = set(_existing(kind, list(wanted[kind]))) if wanted[kind] else set()
-        missing.update(number for id_, number in wanted[kind].items() if id_ not in there)
+        there = set(_existing(kind, list(requested[kind]))) if requested[kind] else set()
+        missing.update(number for id_, number in requested[kind].items() if id_ not in there)
     return missing
 
 
 def _existing(
     kind: LaneKind, ids: list[int], within: User | None = None
 ) -> QuerySet[Host, int] | QuerySet[User, int] | QuerySet[Team, int]:
-    """Those of these numbers that are there; ``within``: only of what is this volunteer's."""
+    """Return the existing targets with these numbers; ``within``: only this volunteer's."""
     match kind:
         case LaneKind.COMPUTER:
             own = Q() if within is None else Q(owner=within)
@@ -98,9 +100,9 @@ def _existing(
 
 
 def one_for_each_computer(jobs: Sequence[SubmittedJob], owner: User | None, now: dt.datetime) -> list[SubmittedJob]:
-    """The jobs, with those that are broadcast made one for each computer that they are for. Raises JobError.
+    """Replace each broadcast job by one for each computer that it is for. Raises JobError.
 
-    Those for the owner's computers are marked (`marked`), as those of a broadcast that is marked as a whole are.
+    Jobs for the owner's computers are marked (`marked`), as are those of a broadcast that is marked as a whole.
     """
     made: list[SubmittedJob] = []
     reached: dict[Lane, list[tuple[int, int]]] = {}
@@ -122,7 +124,7 @@ def one_for_each_computer(jobs: Sequence[SubmittedJob], owner: User | None, now:
 
 
 def marked(jobs: Sequence[SubmittedJob], owner: User | None) -> Sequence[SubmittedJob]:
-    """Mark the jobs for the owner, their computers or their team as such, as they bring no credit; return all jobs.
+    """Mark the jobs for the owner, their computers or their team, because they earn no credit; return all jobs.
 
     Sends one statement for each kind of target used.
     """
@@ -137,7 +139,7 @@ def marked(jobs: Sequence[SubmittedJob], owner: User | None) -> Sequence[Submitt
 
 
 def _computers(target: Lane, now: dt.datetime) -> QuerySet[Host, tuple[int, int]]:
-    """Those that a broadcast reaches, with their owners."""
+    """Return the computers that a broadcast reaches, with their owners."""
     is_meant = {
         LaneKind.COMPUTER: Q(pk=target.target_id),
         LaneKind.PERSON: Q(owner=target.target_id),
@@ -150,6 +152,6 @@ def _computers(target: Lane, now: dt.datetime) -> QuerySet[Host, tuple[int, int]
 
 
 def _for_computer(job: SubmittedJob, number: int, host_id: int, *, is_own: bool) -> SubmittedJob:
-    """Its name does not say which computer it is: who submits it may not know."""
+    """Return a job for one computer. Its name does not say which, because the submitter may not know."""
     fields = {"is_own": is_own, **job.fields, "lane": Lane(LaneKind.COMPUTER, host_id).number}
     return replace(job, name=f"{job.name}_c{number}", fields=fields, is_broadcast=False)

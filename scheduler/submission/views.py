@@ -1,4 +1,4 @@
-"""Pages of those who submit jobs: their batches, one of them, its jobs and outputs; cancel, retry and retire it."""
+"""Pages for submitters of jobs: their batches, one of them, its jobs and outputs; cancel, retry and retire it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SHOWN_JOBS: Final = 100
 
 
 def submitter(request: HttpRequest) -> User:
-    """The visitor, who may submit jobs; for all others these pages do not exist."""
+    """Return the visitor if they may submit jobs; these pages do not exist for others."""
     user = signed_in(request)
     if not batches.may_submit(user):
         raise Http404("no such page")
@@ -49,7 +49,7 @@ def _batch(request: HttpRequest, pk: int) -> Batch:
 
 
 def _own_batch(request: HttpRequest, pk: int) -> Batch:
-    """One that the visitor may change."""
+    """Return a batch that the visitor may change."""
     return get_object_or_404(batches.changeable_batches(_looker(request)), pk=pk)
 
 
@@ -60,7 +60,7 @@ def _may_change(request: HttpRequest, batch: Batch) -> bool:
 @require_safe
 @login_required
 def batch_list(request: HttpRequest) -> HttpResponse:
-    """How far are my batches?"""
+    """List the progress of the visitor's batches."""
     user = _looker(request)
     shown_batches = list(batches.visible_batches(user)[:SHOWN_BATCHES])
     rows = list(zip(shown_batches, batches.read_progress(shown_batches), strict=True))
@@ -71,7 +71,7 @@ def batch_list(request: HttpRequest) -> HttpResponse:
 @require_safe
 @login_required
 def batch_page(request: HttpRequest, pk: int) -> HttpResponse:
-    """The progress and the outputs of a batch; for htmx the progress alone."""
+    """Show the progress and the outputs of a batch; only the progress for htmx."""
     batch = _batch(request, pk)
     context = {"batch": batch, "progress": batches.read_progress([batch])[0], "may_change": _may_change(request, batch)}
     if request.headers.get("HX-Request"):
@@ -89,7 +89,7 @@ def batch_page(request: HttpRequest, pk: int) -> HttpResponse:
 @require_safe
 @login_required
 def batch_jobs(request: HttpRequest, pk: int) -> HttpResponse:
-    """The jobs of a batch, in one state or all."""
+    """List the jobs of a batch, in one state or all."""
     batch = _batch(request, pk)
     state = request.GET.get("state", "")
     after = request.GET.get("after", "0")
@@ -152,7 +152,7 @@ def cancel_jobs(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 @login_required
 def retry_batch(request: HttpRequest, pk: int) -> HttpResponse:
-    """Submit the failed jobs again, as a batch of their own."""
+    """Submit the failed jobs again, as a separate batch."""
     submitter(request)
     batch = _own_batch(request, pk)
     try:
@@ -188,7 +188,7 @@ def retire_batch(request: HttpRequest, pk: int) -> HttpResponse:
 @require_safe
 @login_required
 def output(request: HttpRequest, pk: int, output_id: int) -> HttpResponseBase:
-    """An output file."""
+    """Send an output file."""
     kept_output = get_object_or_404(KeptOutput, batch=_batch(request, pk), pk=output_id)
     return send(
         request,
@@ -202,7 +202,7 @@ def output(request: HttpRequest, pk: int, output_id: int) -> HttpResponseBase:
 @require_safe
 @login_required
 def output_zip(request: HttpRequest, pk: int) -> HttpResponseBase:
-    """All outputs that are kept now, as one archive."""
+    """Send all outputs that are currently kept, as one archive."""
     batch = _batch(request, pk)
     headers = {
         "Content-Disposition": f'attachment; filename="{batch.app.name}_{batch.pk}.zip"',

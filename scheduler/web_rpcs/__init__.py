@@ -1,1 +1,1 @@
-"""What other sites and programs ask of the project by BOINC's addresses (docs/reference/web-rpcs.md)."""
+"""BOINC's web RPCs, for other sites and programs (docs/reference/web-rpcs.md)."""

@@ -1,4 +1,4 @@
-"""What an account manager elsewhere reads and changes of an account here, by its strong key."""
+"""What an account manager elsewhere reads and changes in an account here, by its strong key."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from scheduler.web_rpcs.documents import Markup, markup, reply
 from scheduler.web_rpcs.public import user_cpid
 
 NOT_HERE = ("email_addr", "password_hash", "global_prefs", "project_prefs")
-"""What a key alone must not change, or what this site takes from clients only."""
+"""Fields that a key alone must not change, or that this site takes only from clients."""
 
 
 def get_info(asked: Asked, now: dt.datetime) -> ClientReply:
-    """The account; name, country and url are encoded as in addresses."""
+    """Return the account; name, country and url are URL-encoded."""
     account = owner(asked, "account_key")
     user = account.user
     member = Membership.objects.select_related("team").filter(user=user).first()
@@ -52,7 +52,7 @@ def get_info(asked: Asked, now: dt.datetime) -> ClientReply:
 
 
 def _preferences(user: User) -> Markup | None:
-    """Global preferences; None if there are none, or if what a client sent is no XML."""
+    """Return the global preferences; None if there are none, or if a client sent invalid XML."""
     preferences = UserPreferences.objects.filter(user=user).first()
     return (
         markup(f"<global_preferences>\n{preferences.text}\n</global_preferences>") if preferences is not None else None
@@ -60,9 +60,10 @@ def _preferences(user: User) -> Markup | None:
 
 
 def set_info(asked: Asked, now: dt.datetime) -> ClientReply:
-    """Change name, team and whether computers are shown. What this site does not have is ignored.
+    """Change name, team and whether computers are shown. Fields that this site does not have are ignored.
 
-    Each change is a transaction of its own. What can be refused is looked at first, so all or nothing is changed.
+    Each change is a separate transaction. Everything that can be refused is checked first, so all or nothing is
+    changed.
     """
     user = owner(asked, "account_key").user
     given = asked.given
@@ -92,7 +93,7 @@ def _set_team(user: User, team_id: int) -> None:
 
 
 def set_host_info(asked: Asked, now: dt.datetime) -> ClientReply:
-    """Set the venue of a computer of the account."""
+    """Set the venue of one of the account's computers."""
     user = owner(asked, "account_key").user
     host = Host.objects.filter(pk=asked.number("hostid"), owner=user, merged_into=None).first()
     if host is None:

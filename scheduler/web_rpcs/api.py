@@ -1,4 +1,4 @@
-"""The web RPCs as HTTP messages; each is limited by address, and nothing logs its parameters."""
+"""The web RPCs as HTTP messages; each is rate-limited by address, and parameters are never logged."""
 
 from __future__ import annotations
 
@@ -52,7 +52,10 @@ def result_status(request: ClientRequest) -> Steps[ClientReply]:
 
 
 async def _page_or_answer(use_case: UseCase, request: ClientRequest) -> ClientReply:
-    """XML on request, and for those who have a key; else the page, as in BOINC, of which only the number is told."""
+    """Answer with XML on request, and to anybody with a key.
+
+    Otherwise redirect to the page, as BOINC does, with only the number.
+    """
     asked = Asked(parameters(request), request.address)
     if {"format", "xml", "auth"} & asked.given.keys():
         return await answer(use_case, request)

@@ -1,4 +1,4 @@
-"""The replies: elements of elements, as BOINC's PHP writes them. Pure.
+"""The replies: nested elements, as BOINC's PHP writes them. Pure.
 
 Declared as ISO-8859-1, as there. Characters beyond ASCII are references, so the bytes are valid in whatever encoding a
 reader assumes.
@@ -28,10 +28,10 @@ _NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\u
 
 
 def markup(text: str) -> Markup | None:
-    """The one element that this text is, as it can stand in a reply; None if it is none."""
+    """Return the single element that this text is, for use in a reply; None if it is not one."""
     text = _encoded(_NOT_XML.sub("", text)).decode("ascii")
     try:
-        # Clients wrote it; expat refuses entities that grow beyond measure.
+        # Written by clients; expat refuses entities that grow beyond measure.
         ElementTree.fromstring(text)  # noqa: S314
     except ElementTree.ParseError:
         return None
@@ -39,7 +39,7 @@ def markup(text: str) -> Markup | None:
 
 
 def reply(root: str, elements: Iterable[Element]) -> ClientReply:
-    """True is an empty element, None and False are left out."""
+    """Render a reply. True is an empty element; None and False are left out."""
     text = '<?xml version="1.0" encoding="ISO-8859-1" ?>\n' + "".join(_lines((root, list(elements)), ""))
     return ClientReply(_encoded(text), content_type="text/xml; charset=ISO-8859-1")
 

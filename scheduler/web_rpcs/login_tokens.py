@@ -1,4 +1,4 @@
-"""Log a freshly installed client in by a login token, which is in the name of its installer."""
+"""Logs in a freshly installed client by the login token in its installer's name."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from scheduler.web_rpcs.documents import reply
 
 
 def look_up(asked: Asked, now: dt.datetime) -> ClientReply:
-    """A client key for the token. Raises ClientAuthError; wrong tokens are counted by address."""
+    """Return a client key for the token. Raises ClientAuthError; wrong tokens are counted by address."""
     try:
         throttle.admit_key(asked.address)
     except throttle.Throttled as error:
         message = f"There were too many wrong tokens from your address. Try again after {error.until:%H:%M:%S} UTC."
         raise ClientAuthError(ERR_GENERIC, message) from error
-    # Locks the user's row, as making keys does; then the token.
+    # Locks the user's row, as creating keys does; then the token.
     with transaction.atomic():
         user = User.objects.select_for_update(no_key=True).filter(pk=asked.number("user_id"), is_active=True).first()
         if user is not None and _is_right(user, asked.given.get("token", ""), now):
-            # A refusal takes the use of the token back.
+            # A refusal undoes the use of the token.
             demand_confirmed_address(user.pk)
             key = issue_client_key(user, ClientKey.Origin.ATTACH, source=Source(asked.address))
             tell_of_key(user, asked.address)
@@ -40,7 +40,7 @@ def look_up(asked: Asked, now: dt.datetime) -> ClientReply:
     if user is None:
         throttle.count_wrong_key(asked.address)
         raise ClientAuthError(
-            ERR_BAD_AUTHENTICATOR, "The login token is not valid any more. Log in with e-mail address and password."
+            ERR_BAD_AUTHENTICATOR, "The login token is no longer valid. Log in with e-mail address and password."
         )
     team = team_of(user)
     return reply(

@@ -1,4 +1,4 @@
-"""What everybody may ask: volunteers and computers that are published, apps, versions, teams."""
+"""Public information: volunteers and computers that are published, apps, versions, teams."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ TEAMS_AT_ONCE = 100
 
 
 def user_cpid(user: User) -> str:
-    """The cross-project id under which the account is published."""
+    """Return the cross-project id under which the account is published."""
     return credentials.external_cpid(user.cross_project_id, user.email)
 
 
 def show_user(asked: Asked, now: dt.datetime) -> ClientReply:
-    """A volunteer who is published; with their own key in ``auth``, whoever it is, and their computers."""
+    """Return a published volunteer, or anyone with their own key in ``auth``, and their computers."""
     if asked.given.get("auth", "").strip():
         user = owner(asked, "auth").user
         hosts = Host.objects.filter(owner=user, merged_into=None).order_by("pk")
@@ -57,7 +57,7 @@ def user_elements(user: User, now: dt.datetime) -> list[Element]:
 
 
 def show_host(asked: Asked, now: dt.datetime) -> ClientReply:
-    """A computer that is published."""
+    """Return a published computer."""
     hosts = Host.objects.select_related("owner").filter(
         pk=asked.number("hostid"),
         merged_into=None,
@@ -94,7 +94,7 @@ def _published_cpid(host: Host) -> str:
 
 
 def apps(_asked: Asked, _now: dt.datetime) -> ClientReply:
-    """Apps and their programs for volunteers, in the form of apps.php?xml=1."""
+    """List apps and their programs for volunteers, in the format of apps.php?xml=1."""
     versions = AppVersion.objects.filter(is_deprecated=False, app__is_deprecated=False)
     in_order = versions.order_by("app_id", "platform__name", "plan_class", "-version_num")
     rows = in_order.select_related("app", "platform", "beta_test")
@@ -106,7 +106,7 @@ def apps(_asked: Asked, _now: dt.datetime) -> ClientReply:
 
 
 def _newest(versions: Iterable[AppVersion]) -> Iterable[Element]:
-    """The newest of each platform and plan class; beside it a newer one that only testers get."""
+    """Yield the newest version of each platform and plan class, and a newer one that only testers get."""
     seen = set()
     for version in versions:
         is_tested = hasattr(version, "beta_test")
@@ -129,7 +129,7 @@ def _newest(versions: Iterable[AppVersion]) -> Iterable[Element]:
 
 
 def app_versions(_asked: Asked, now: dt.datetime) -> ClientReply:
-    """All versions with what is known of them, from which a central server averages factors over projects."""
+    """List all versions with their statistics, from which a central server averages factors over projects."""
     rows = AppVersion.objects.select_related("app", "platform").filter(is_deprecated=False).order_by("pk")
     return reply("app_versions", [("app_version", _version(version, now)) for version in rows])
 
@@ -147,7 +147,7 @@ def _version(version: AppVersion, now: dt.datetime) -> list[Element]:
         ("pfc_avg", version.pfc_avg or 0),
         # 0 before there is a factor, as BOINC has it
         ("pfc_scale", version.pfc_scale or 0),
-        # What BOINC's reply has not: anyone who averages factors over projects needs it
+        # Not in BOINC's reply: needed by anyone who averages factors over projects
         ("processor_type", version.processor_type),
         ("sample_threshold", rules_of(version.app).min_version_samples),
         ("pfc_scale_received", version.is_scale_received),
@@ -157,7 +157,7 @@ def _version(version: AppVersion, now: dt.datetime) -> list[Element]:
 
 
 def team_lookup(asked: Asked, now: dt.datetime) -> ClientReply:
-    """A team by number, up to a hundred by their numbers, or those whose names have these words in them."""
+    """Return a team by number, up to a hundred by their numbers, or those whose names contain these words."""
     if "team_ids" in asked.given:
         numbers = [
             int(number) for number in asked.given["team_ids"].split(",") if number.isdecimal() and len(number) <= 18
@@ -174,7 +174,7 @@ def team_lookup(asked: Asked, now: dt.datetime) -> ClientReply:
 
 
 def _teams(matching: Iterable[Team], now: dt.datetime) -> list[Element]:
-    """Teams with their sums. The founder's number is there if they are published."""
+    """Render teams with their sums. The founder's number is included if they are published."""
     rows = list(matching)
     sums = teams.sums(rows)
     founders = ExportConsent.objects.filter(user__in=[team.founder_id for team in rows], exports_statistics=True)

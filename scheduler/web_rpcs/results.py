@@ -1,6 +1,6 @@
-"""What became of tasks, many with one question: result_status.php, which account managers ask.
+"""What became of tasks, many in one request: result_status.php, which account managers use.
 
-The name of a task tells its state and its credit, and nothing else: neither whose it is nor on which computer.
+The name of a task reveals its state and its credit, but neither its volunteer nor its computer.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ MAX_NAMES_CHARS: Final = 20_000
 
 
 def status(asked: Asked, _now: dt.datetime) -> ClientReply:
-    """State and credit of up to a hundred tasks by name, with commas between; one statement."""
+    """Return the state and credit of up to a hundred tasks by name, separated by commas; one statement."""
     names = list(dict.fromkeys(name for part in asked.given.get("names", "").split(",") if (name := part.strip())))
     if not names:
-        raise ClientAuthError(ERR_GENERIC, "Give the names of tasks, with commas between them: names=one,two")
+        raise ClientAuthError(ERR_GENERIC, "Give the names of tasks, separated by commas: names=one,two")
     if len(names) > NAMES_AT_ONCE:
         raise ClientAuthError(ERR_GENERIC, f"Ask about at most {NAMES_AT_ONCE} tasks at once.")
     own_tasks = tasks_by_name(names)

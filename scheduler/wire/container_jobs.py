@@ -1,8 +1,8 @@
-"""What jobs that run in containers may not say, as BOINC's docker_wrapper hands it to a shell of the computer. Pure.
+"""Restrictions on jobs that run in containers, because BOINC's docker_wrapper passes them to a shell. Pure.
 
-The wrapper puts a job's arguments between double quotes of a command line, and reads its own options among them. In its
-job.toml are further arguments of Docker and folders of the computer to be mounted. So a submitter could leave the
-container by either.
+The wrapper puts a job's arguments between double quotes in a command line, and reads its own options among them. Its
+job.toml may add arguments for Docker and folders of the computer to mount. So a submitter could leave the container by
+either.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from portal.languages.messages import Message
 from scheduler.wire.job_fields import InputFile, JobError, SubmittedJob
 
 MAX_COMMAND_NBYTES: Final = 900
-"""The wrapper has them in a buffer of 1,024."""
+"""The wrapper has a buffer of 1,024 bytes for them."""
 MAX_SETTINGS_NBYTES: Final = 2000
 SETTINGS: Final = "job.toml"
 _SHELL: Final = re.compile(r"[\"`$\\!]")
-# The client takes single quotes off before the wrapper sees its arguments.
+# The client removes single quotes before the wrapper sees its arguments.
 _OPTION: Final = re.compile(r"(?:^|[\s'])--(?:config|dockerfile|sporadic)(?=[\s']|$)")
 _WORKDIR: Final = re.compile(r"(?:/[A-Za-z0-9_][A-Za-z0-9_.-]*){1,10}")
 MAX_VERBOSE: Final = 2
 
 
 def check(jobs: list[SubmittedJob], stored: Callable[[str], bytes]) -> Iterator[JobError]:
-    """What is wrong with jobs of an app whose programs run in containers; no more is looked at than is asked for.
+    """Yield the faults of jobs of an app whose programs run in containers; checks no more jobs than are consumed.
 
-    ``stored``: how a stored file begins.
+    ``stored``: returns the beginning of a stored file.
     """
     for number, job in enumerate(jobs):
         yield from _faults(job, f"jobs[{number}]", stored)
@@ -61,12 +61,12 @@ def _text(file: InputFile, stored: Callable[[str], bytes]) -> str:
 
 
 def is_settings(open_name: str) -> bool:
-    """Whether the wrapper reads this file as its settings, also on systems that ignore case."""
+    """Whether the wrapper reads this file as its settings, including on systems that ignore case."""
     return open_name.lower() == SETTINGS
 
 
 def decoded(raw: bytes) -> str:
-    """The text of a job.toml. Raises JobError."""
+    """Return the text of a job.toml. Raises JobError."""
     try:
         return raw.decode()
     except UnicodeDecodeError as error:
@@ -82,7 +82,7 @@ def command_fault(command_line: str) -> Message | None:
 
 
 def read_settings(text: str) -> dict[str, Any]:
-    """Those of a job.toml that stay within the container. Raises JobError, which names the field."""
+    """Return the settings of a job.toml that stay within the container. Raises JobError, which names the field."""
     if len(text) > MAX_SETTINGS_NBYTES:
         raise JobError(SETTINGS, Message("no_text", number=MAX_SETTINGS_NBYTES))
     try:
@@ -104,7 +104,9 @@ def read_settings(text: str) -> dict[str, Any]:
 
 
 def render_settings(settings: dict[str, Any]) -> str:
-    """A job.toml of what was read, so that nothing else is in it, however the wrapper reads TOML."""
+    """Render a job.toml from the settings that were read, so that it contains nothing else, however the wrapper reads
+    TOML.
+    """
     lines = []
     for name, value in settings.items():
         text = str(value).lower() if isinstance(value, bool) else f'"{value}"' if isinstance(value, str) else value

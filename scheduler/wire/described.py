@@ -1,4 +1,4 @@
-"""What a scheduler request says of its computer: processors, versions of apps, and the work that is wanted. Pure."""
+"""A scheduler request's description of its computer: processors, versions of apps, and the requested work. Pure."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from scheduler.wire.request_fields import END, LIMITS, MAX_BYTES, MAX_FLOPS, MAX
 MAX_GPU_TYPES: Final = 16
 MAX_FEATURES: Final = 4096
 MAX_GPU_MODEL: Final = 256
-"""Bytes of the names of a processor's features."""
+"""The length in bytes of the names of a processor's features."""
 MAX_TYPE_NAME: Final = 16
-"""Characters of a processor type, as results keep it."""
+"""The length in characters of a processor type, as stored with results."""
 _HOST: Final = re.compile(
     rb"<(host_cpid|domain_name|os_name|os_version|p_vendor|p_model|p_features|p_vm_extensions_disabled|p_ncpus|p_fpops"
     rb"|m_nbytes|d_free|virtualbox_version)>([^<]*+)</\1>"
@@ -40,7 +40,7 @@ _TYPE_NAMES: Final = {"CUDA": "NVIDIA", "nvidia": "NVIDIA"}
 
 
 def take_work_request(request: SchedulerRequest, values: dict[bytes, bytes | None]) -> None:
-    """What work is wanted of which type, and the coprocessors that say so themselves.
+    """Read how much work is requested of each type, and the coprocessors that include it.
 
     New-style if any of the tags is there, even with 0 (work fetch document, scheduler changes).
     """
@@ -107,13 +107,13 @@ def _gpu(kind: str, count: int, fields: dict[bytes, bytes]) -> Gpu:
 
 @lru_cache(maxsize=256)
 def _features(raw: bytes) -> frozenset[str]:
-    """Kept, as it is a hundred names or more, and the same for all computers with this kind of processor."""
+    """Parse processor features. Cached, because there are a hundred or more names, equal for all such processors."""
     return frozenset(clip(raw, MAX_FEATURES, entities=True).split())
 
 
 def host_of(raw: bytes) -> HostInfo:
     values: dict[bytes, bytes] = {}
-    # A Linux below Windows has a name and a version, too.
+    # A Linux on Windows (WSL) has a name and a version, too.
     for name, text in _HOST.findall(_BELOW_WINDOWS.sub(b"", raw) if b"<wsl>" in raw else raw):
         values.setdefault(name, text)
 

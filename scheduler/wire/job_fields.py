@@ -1,7 +1,7 @@
-"""Checks a submission of jobs: from JSON to typed values. Pure.
+"""Validates a submission of jobs: from JSON to typed values. Pure.
 
-Each job has the batch's defaults where it says nothing itself. Limits are those of the table of workunits, so that a
-mistake is named by its place (``jobs[17].fpops_bound``) before anything is written.
+A job uses the batch's defaults for fields that it does not set. Limits are those of the table of workunits, so that a
+mistake is reported with its position (``jobs[17].fpops_bound``) before anything is written.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ MAX_CONTENT_CHARS: Final = 1_000_000
 _MD5: Final = re.compile(r"[0-9a-f]{32}")
 _REMOTE_FIELDS: Final = ("url", "nbytes", "md5", "gzipped_url", "gzipped_nbytes")
 OUTPUT_FLAGS: Final = ("no_validate", "gzip_when_done", "sticky")
-"""What can be said of an output besides: it is not compared, it is sent packed, computers keep it."""
+"""Flags of an output: it is not compared, it is sent packed, computers keep it."""
 MAX_PLAN_CLASS_CHARS: Final = 64
 MAX_NAME_END_CHARS: Final = 40
-"""Of a name that the app's and the batch's number are put before."""
+"""The length of a name that is prefixed with the app and the batch's number."""
 
-# Whole numbers: their least and greatest values.
+# Whole numbers: their minimum and maximum.
 _COUNTS: Final[dict[str, tuple[int, int]]] = {
     "memory_bound_bytes": (0, 2**50),
     "disk_bound_bytes": (0, 2**50),
@@ -82,7 +82,7 @@ FIELDS: Final = (
 
 
 class JobError(ValueError):
-    """A submission that cannot be taken; ``field`` names the place."""
+    """A submission that is refused; ``field`` names the position."""
 
     def __init__(self, field: str, message: Message) -> None:
         super().__init__(f"{field}: {message}")
@@ -101,9 +101,9 @@ class KeptContent(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RemoteContent:
-    """A file that computers fetch from other servers, from the first address that works, and check.
+    """A file that computers fetch from other servers, from the first address that works, and verify.
 
-    ``gzipped_urls``: where it is packed by gzip, which they prefer, with that size; ``nbytes``, ``md5``: unpacked.
+    ``gzipped_urls``: addresses of a gzipped copy, which they prefer, with its size; ``nbytes``, ``md5``: unpacked.
     """
 
     urls: tuple[str, ...]
@@ -115,10 +115,10 @@ class RemoteContent:
 
 @dataclass(frozen=True, slots=True)
 class InputFile:
-    """A file that is stored already (``name``), its ``content``, or one at another server.
+    """An input: a file that is already stored (``name``), its ``content``, or one on another server.
 
-    ``open_name``: what the program calls it; ``is_sticky``: computers keep it after the job; ``is_gzipped``: they fetch
-    the stored file `gzipped_name` in its stead, and unpack it.
+    ``open_name``: the program's name for it; ``is_sticky``: computers keep it after the job; ``is_gzipped``: they fetch
+    the stored file `gzipped_name` instead, and unpack it.
     """
 
     open_name: str
@@ -127,7 +127,7 @@ class InputFile:
     remote: RemoteContent | None = None
     is_sticky: bool = False
     is_executable: bool = False
-    # Of the variant that it belongs to (`engine.choice.variants`)
+    # The variant that it belongs to (`engine.choice.variants`)
     plan_class: str = ""
     cpu: str = ""
     is_gzipped: bool = False
@@ -138,7 +138,7 @@ class InputFile:
 
     @property
     def nbytes(self) -> int:
-        """The size of the content, here or on another server; 0 for a file that is already stored."""
+        """Return the size of the content, here or on another server; 0 for a file that is already stored."""
         if self.remote is not None:
             return self.remote.nbytes
         if self.content is None:
@@ -148,10 +148,10 @@ class InputFile:
 
 @dataclass(frozen=True, slots=True)
 class SubmittedJob:
-    """A workunit to be made. ``fields``: columns of the table by name.
+    """A workunit to create. ``fields``: columns of the table by name.
 
-    ``name``: all of its name if ``is_whole_name``, else what it ends with. ``is_broadcast``: one is to be made for each
-    computer of the target, or of all.
+    ``name``: the whole name if ``is_whole_name``, else its end. ``is_broadcast``: one is created for each computer of
+    the target, or for all computers.
     """
 
     name: str
@@ -162,7 +162,7 @@ class SubmittedJob:
 
     @property
     def target(self) -> Lane:
-        """Whom alone it is for: a computer, person or team; of the kind SHARED if there is none."""
+        """Return the only target: a computer, person or team; of the kind SHARED if there is none."""
         return Lane.of(self.fields["lane"])
 
 
@@ -175,10 +175,11 @@ def read_jobs(
     exact_names: bool = False,
     remote_hosts: Sequence[str] = (),
 ) -> tuple[list[SubmittedJob], list[JobError]]:
-    """The jobs of a submission, and what is wrong with others: no more is looked at after this many faults.
+    """Return the jobs of a submission, and the faults of others: reading stops after this many faults.
 
-    ``base``: counts (but ``target_nresults``) and ``command_line`` where nobody says. ``exact_names``: the names of
-    jobs are all of their names. ``remote_hosts``: servers from which computers may fetch inputs.
+    ``base``: counts (except ``target_nresults``) and ``command_line`` if neither the job nor the defaults set them.
+    ``exact_names``: jobs' names are used without a prefix. ``remote_hosts``: servers from which computers may fetch
+    inputs.
     """
     if not isinstance(jobs, list) or not 1 <= len(jobs) <= MAX_JOBS_PER_SUBMISSION:
         return [], [JobError("jobs", Message("no_list_of_jobs", number=MAX_JOBS_PER_SUBMISSION))]
@@ -208,7 +209,7 @@ def _job(base: Mapping[str, Any], given: dict[str, Any], where: str, *, is_whole
     target, is_broadcast = _target(given, where)
     fields = {**base, **given}
     if is_broadcast or target.kind in (LaneKind.COMPUTER, LaneKind.PERSON):
-        # There is nobody else to confirm it; that a volunteer may have more than one, an app allows.
+        # There is nobody else to confirm it, unless the app allows a volunteer more than one result.
         fields["min_quorum"] = given.get("min_quorum", 1)
     if is_broadcast or target.kind == LaneKind.COMPUTER:
         for name in ("min_quorum", "target_nresults"):
@@ -223,7 +224,7 @@ def _job(base: Mapping[str, Any], given: dict[str, Any], where: str, *, is_whole
     for name in ("fpops_est", "output_files"):
         if name not in fields:
             raise JobError(f"{where}.{name}", Message("field_missing"))
-    # BOINC's own tools allow a job a hundred times its estimate where nothing is said.
+    # By default BOINC's own tools allow a job a hundred times its estimate.
     fields.setdefault("fpops_bound", max(fields["fpops_est"], min(fields["fpops_est"] * 100, MAX_FLOPS_COUNT / 10)))
     fields.setdefault("target_nresults", fields["min_quorum"])
     for low, high in (
@@ -239,7 +240,7 @@ def _job(base: Mapping[str, Any], given: dict[str, Any], where: str, *, is_whole
 
 
 def _chooses_computers(target: Lane, is_broadcast: bool, fields: Mapping[str, Any]) -> str:
-    """The field that already decides which computers a job is for; empty: none does."""
+    """Return the field that already decides which computers a job is for; empty if none does."""
     for name, kind in TARGETS.items():
         if target.kind == kind:
             return name
@@ -249,7 +250,7 @@ def _chooses_computers(target: Lane, is_broadcast: bool, fields: Mapping[str, An
 
 
 def _target(given: dict[str, Any], where: str) -> tuple[Lane, bool]:
-    """Take from the fields whom the job is for, and whether it is for each of their computers."""
+    """Remove the target from the fields; return it, and whether the job is for each of its computers."""
     targets = [(name, id_) for name in TARGETS if (id_ := given.pop(name, 0))]
     is_broadcast = given.pop("broadcast", False)
     if len(targets) > 1:
@@ -261,7 +262,7 @@ def _target(given: dict[str, Any], where: str) -> tuple[Lane, bool]:
 
 
 def _check_files(job: SubmittedJob, remote_hosts: Sequence[str], where: str) -> None:
-    """What can be seen of a job's files only together, or only on this site."""
+    """Check a job's files against each other, and against what this site allows."""
     inputs = tuple((file.open_name, (file.plan_class, file.cpu)) for file in job.inputs)
     outputs = tuple(file["open_name"] for file in job.fields["output_files"])
     if (fault := _fault_of_names(inputs, outputs)) is not None:
@@ -278,7 +279,7 @@ def _check_files(job: SubmittedJob, remote_hosts: Sequence[str], where: str) -> 
 def _fault_of_names(
     inputs: tuple[tuple[str, tuple[str, str]], ...], outputs: tuple[str, ...]
 ) -> tuple[str, int, Message] | None:
-    """`fault_of_names` of inputs with their variants: takes long for many of them; jobs of a batch share them."""
+    """Cached `fault_of_names` for inputs with variants: it is slow for many of them, and jobs of a batch share them."""
     # A computer gets the files of one variant, and those of none.
     for variant in {variant for _, variant in inputs} or {("", "")}:
         places = [place for place, (_, of) in enumerate(inputs) if of in (("", ""), variant)]
@@ -416,13 +417,16 @@ def _remote(table: Mapping[str, Any], where: str) -> RemoteContent:
 
 
 def _remote_name(remote: RemoteContent, is_executable: bool) -> str:
-    """What computers know the file by. Equal only if all that is said of it is: so no job changes another's file."""
-    said = [remote.md5, remote.nbytes, remote.urls, remote.gzipped_nbytes, remote.gzipped_urls, is_executable]
-    return f"remote_{hashlib.sha256(json.dumps(said).encode()).hexdigest()[:32]}"
+    """Return the file's name on computers.
+
+    Equal only if everything about it is equal: so no job changes another's file.
+    """
+    properties = [remote.md5, remote.nbytes, remote.urls, remote.gzipped_nbytes, remote.gzipped_urls, is_executable]
+    return f"remote_{hashlib.sha256(json.dumps(properties).encode()).hexdigest()[:32]}"
 
 
 def _urls(value: object, where: str) -> tuple[str, ...]:
-    """One address or several of the same file."""
+    """Return one or several addresses of the same file."""
     urls = value if isinstance(value, list) else [value]
     if not 1 <= len(urls) <= MAX_URLS or not all(isinstance(url, str) and is_file_url(url) for url in urls):
         raise JobError(where, Message("no_file_url", number=MAX_URL_CHARS, most=MAX_URLS))
@@ -430,7 +434,7 @@ def _urls(value: object, where: str) -> tuple[str, ...]:
 
 
 def _content(content: Any, where: str) -> str | KeptContent:
-    if callable(getattr(content, "read", None)):  # of an archive; JSON has no such thing
+    if callable(getattr(content, "read", None)):  # from an archive; not possible in JSON
         kept: KeptContent = content
         return kept
     if not isinstance(content, str) or len(content) > MAX_CONTENT_CHARS:
@@ -448,7 +452,7 @@ def _flag(table: Mapping[str, Any], name: str, where: str) -> bool:
 
 
 def _is_text(content: str) -> bool:
-    """JSON can name a surrogate alone, which no file can hold."""
+    """Whether the text can be stored. JSON may contain a lone surrogate, which no file can."""
     try:
         content.encode()
     except UnicodeEncodeError:

@@ -1,10 +1,9 @@
 """Jobs as a table of comma-separated values: a line for each job, a column for each field. Pure.
 
-Columns are the fields of a job (`scheduler.wire.job_fields`), in any order. An empty cell says nothing, so the default
-counts. Files in a cell are divided by blanks: ``open_name=file`` or ``file`` of the inputs, where ``file`` is in the
-archive, was stored before, or is an address; ``open_name:bytes`` or ``open_name:bytes:optional`` of the outputs. What
-else a job says about a file follows with its name: ``in=https://…|nbytes=9|md5=…``, ``map=map.bin|gzip|sticky``,
-``out:1000:gzip_when_done:sticky``.
+Columns are the fields of a job (`scheduler.wire.job_fields`), in any order. An empty cell means the default. Files in a
+cell are separated by blanks: ``open_name=file`` or ``file`` for inputs, where ``file`` is in the archive, was stored
+before, or is an address; ``open_name:bytes`` or ``open_name:bytes:optional`` for outputs. A file's other properties
+follow its name: ``in=https://…|nbytes=9|md5=…``, ``map=map.bin|gzip|sticky``, ``out:1000:gzip_when_done:sticky``.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from scheduler.wire.job_fields import FIELDS, OUTPUT_FLAGS, KeptContent
 
 MAX_TABLE_NBYTES: Final = 16 * 1024 * 1024
 MAX_FAULTS: Final = 100
-"""No more of a table is read after this many."""
+"""Reading of a table stops after this many."""
 _TEXTS: Final = ("name", "command_line")
 _SCHEMES: Final = ("https://", "http://")
 _SIZES: Final = ("nbytes", "gzipped_nbytes")
@@ -34,7 +33,7 @@ _DECIMAL: Final = re.compile(r"[+-]?([0-9]{1,30}\.?[0-9]{0,30}|\.[0-9]{1,30})([e
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What is wrong with a table or an archive. ``place``: a line, or a file; empty: all of it."""
+    """A fault of a table or an archive. ``place``: a line, or a file; empty: all of it."""
 
     place: str | Message
     field: str
@@ -44,7 +43,7 @@ class Fault:
         return str(self.whole())
 
     def whole(self) -> Message:
-        """The message behind its place and field."""
+        """Return the message with its place and field."""
         return at_place(self.place, at_place(self.field, self.message))
 
 
@@ -58,7 +57,7 @@ class JobTable:
 
 
 def read_table(text: str, files: Mapping[str, KeptContent]) -> JobTable:
-    """The jobs of a table. ``files``: what input files may name besides stored ones."""
+    """Return the jobs of a table. ``files``: what input files may name besides stored ones."""
     table = JobTable()
     rows = csv.reader(StringIO(text, newline=""), delimiter=_delimiter(text), strict=True)
     columns: list[str] | None = None
@@ -96,7 +95,7 @@ def _line(number: int) -> Message:
 
 
 def _delimiter(text: str) -> str:
-    """Spreadsheets of some countries write semicolons or tabs: what the first line has most of."""
+    """Guess the delimiter, the most frequent in the first line: some spreadsheets write semicolons or tabs."""
     first = text.lstrip()[:10_000].split("\n", 1)[0]
     return max(",;\t", key=first.count)
 
@@ -115,7 +114,9 @@ def _job(cells: Mapping[str, str], files: Mapping[str, KeptContent]) -> dict[str
 
 
 def field_value(name: str, text: str, files: Mapping[str, KeptContent]) -> Any:
-    """What a text says of a field, as JSON would; what is no number stays a text, and is refused as such."""
+    """Convert a cell's text to the field's value, as in JSON; text that is not a number stays text, and is refused
+    later.
+    """
     if name in _TEXTS:
         return text
     if name in ("input_files", "program_files"):
@@ -124,12 +125,12 @@ def field_value(name: str, text: str, files: Mapping[str, KeptContent]) -> Any:
         return [_output(item) for item in text.split()]
     if _WHOLE.fullmatch(text):
         return int(text)
-    # Infinity is nothing that JSON can say.
+    # JSON has no infinity.
     return float(text) if _DECIMAL.fullmatch(text) and math.isfinite(float(text)) else text
 
 
 def _input(item: str, files: Mapping[str, KeptContent]) -> dict[str, Any]:
-    # No address has a "|" in it.
+    # No address contains "|".
     source, *more = item.split("|")
     open_name, is_named, file = ("", "", source) if source.startswith(_SCHEMES) else source.partition("=")
     if not is_named:
@@ -148,7 +149,7 @@ def _input(item: str, files: Mapping[str, KeptContent]) -> dict[str, Any]:
 
 
 def _several(value: Any) -> list[Any]:
-    """The values given so far as a list. Addresses may be repeated; other repetitions are refused elsewhere."""
+    """Return the values given so far as a list. Addresses may be repeated; other repetitions are refused elsewhere."""
     return value if isinstance(value, list) else [value]
 
 

@@ -1,7 +1,7 @@
 """The scheduler reply as clients read it (BOINC protocol, scheduler reply and job description). Pure: values to bytes.
 
-Clients read line by line and unescape little: names and addresses here have no characters that need it, texts have them
-escaped. An object comes before what refers to it.
+Clients read line by line and unescape little: names and addresses here have no characters that need escaping, and texts
+are escaped. An object comes before what refers to it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from scheduler.engine.outputs import upload_name
 
 SCHEDULER_VERSION: Final = 720
 MAX_MESSAGE: Final = 900
-"""Characters of a message; the client's own buffer has 1,024 bytes."""
+"""The length in characters of a message; the client's own buffer has 1,024 bytes."""
 NTHREADS_OPTION: Final = "--nthreads"
 _STICKY: Final = "<sticky/>\n"
 _EXECUTABLE: Final = "<executable/>\n"
@@ -28,7 +28,7 @@ WRONG_KEY_WAIT_SECS: Final = 60
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """A sentence for the client's log or, as a notice, for its owner's eyes."""
+    """A sentence for the client's log or, as a notice, for its owner."""
 
     text: str
     is_notice: bool = False
@@ -48,7 +48,7 @@ class Person(msgspec.Struct):
 
 
 class HostCard(msgspec.Struct):
-    """The computer. ``id`` is sent only if the client does not have it yet: another id makes it a new computer."""
+    """The computer. ``id`` is sent only if the client does not have it yet: a new id makes it a new computer."""
 
     id: int
     is_new_to_client: bool
@@ -74,10 +74,10 @@ class ClientFile:
 
 @dataclass(frozen=True, slots=True)
 class VersionStart:
-    """How clients start a version; each is left out of the reply where it is empty or false.
+    """How clients start a version; properties that are empty or false are left out of the reply.
 
-    ``is_wrapper``: it starts the program that computes, so it gets a better priority than that. ``needs_network``:
-    it waits while the network is suspended. ``file_prefix``: the folder in which it has its inputs and outputs.
+    ``is_wrapper``: it starts the program that computes, so it gets a better priority than that. ``needs_network``: it
+    waits while the network is suspended. ``file_prefix``: the folder of its inputs and outputs.
     """
 
     api_version: str = ""
@@ -92,7 +92,7 @@ class VersionStart:
 class VersionRefs:
     """The part of <app_version> that is the same for every computer, rendered once (`render_version_refs`).
 
-    ``refs_xml``: how it is started, but for ``cmdline``, its own arguments as XML text; and its <file_ref> elements.
+    ``refs_xml``: how it is started, except ``cmdline``, its own arguments as XML text; and its <file_ref> elements.
     """
 
     refs_xml: str
@@ -144,14 +144,13 @@ class JobCard(msgspec.Struct):
 
 
 class SchedulerReply(msgspec.Struct):
-    """All that one reply says.
+    """The content of a reply.
 
-    ``master_url``: empty if the client is to stay with the address that it has. ``next_rpc_secs``: the client asks
-    again after this long at the latest; 0: when it has a reason. ``preferences``: the elements of newer general
-    preferences; ``project_preferences``: those for this project, in each reply or, if the client is to keep what it
-    has, in none. ``later_deadlines``: of jobs that the client has, by name. ``files_to_delete``: those that clients
-    no longer need to keep. ``resigned_xml``: if the key changes, files that the client may still be fetching, signed
-    with the new one.
+    ``master_url``: empty if the client should keep its address. ``next_rpc_secs``: the client contacts the server again
+    after this time at the latest; 0: when it has a reason. ``preferences``: the elements of newer general preferences;
+    ``project_preferences``: those for this project, in each reply, or None if the client should keep its own.
+    ``later_deadlines``: of jobs that the client has, by name. ``files_to_delete``: those that clients no longer need to
+    keep. ``resigned_xml``: if the key changes, files that the client may still be fetching, signed with the new one.
     """
 
     project_name: str
@@ -228,7 +227,7 @@ def render_reply(reply: SchedulerReply) -> bytes:
     if reply.later_deadlines:
         # So that its next request names the deadlines that it has.
         parts.append("<send_full_workload/>\n")
-    # A client that has the job takes the deadline, and nothing else of it.
+    # A client that has the job takes only the deadline from it.
     parts += [
         f"<result>\n<name>{name}</name>\n<report_deadline>{deadline_at:.0f}</report_deadline>\n</result>\n"
         for name, deadline_at in reply.later_deadlines
@@ -241,7 +240,7 @@ def render_reply(reply: SchedulerReply) -> bytes:
 
 
 def render_refusal(text: str, wait_secs: int = REFUSED_WAIT_SECS) -> bytes:
-    """A reply that does nothing but say why, and when to come again."""
+    """Render a reply that only says why, and when to come again."""
     return (
         f"<scheduler_reply>\n<scheduler_version>{SCHEDULER_VERSION}</scheduler_version>\n"
         f"{_notice(Notice(text, is_notice=True))}<request_delay>{wait_secs}</request_delay>\n</scheduler_reply>\n"
@@ -249,18 +248,18 @@ def render_refusal(text: str, wait_secs: int = REFUSED_WAIT_SECS) -> bytes:
 
 
 def render_code_sign_key(key: str, signature: str = "") -> str:
-    """The project's key, for a client that has another one with that one's signature."""
+    """Render the project's key; for a client that has another one, with that one's signature."""
     signed = f"<code_sign_key_signature>\n{signature.strip()}\n</code_sign_key_signature>\n" if signature else ""
     return f"<code_sign_key>\n{key.strip()}\n</code_sign_key>\n{signed}"
 
 
 def render_unused_types(types: Iterable[str]) -> str:
-    """Kinds of processors that the project has no programs for: clients need not ask for work for them."""
+    """Render the kinds of processors without programs in this project: clients need not ask for work for them."""
     return "".join(f"<no_rsc_apps>{type_}</no_rsc_apps>\n" for type_ in types)
 
 
 def render_gui_urls(urls: Iterable[tuple[str, str, str]]) -> str:
-    """Links that the BOINC Manager shows beside the project: name, purpose, address."""
+    """Render the links that the BOINC Manager shows with the project: name, purpose, address."""
     entries = "".join(
         f"<gui_url>\n<name>{escape(name)}</name>\n<description>{escape(text)}</description>\n<url>{escape(url)}</url>\n"
         "</gui_url>\n"
@@ -277,7 +276,7 @@ def render_app(name: str, user_friendly_name: str, is_non_cpu_intensive: bool) -
 
 
 def render_version_files(files: Iterable[ClientFile], download_url: str) -> str:
-    """The <file_info> elements of a version's files."""
+    """Render the <file_info> elements of a version's files."""
     return "".join(
         f"<file_info>\n<name>{file.name}</name>\n<url>{download_url}{file.name}</url>\n"
         f"{'<executable/>' if file.is_executable else ''}\n"
@@ -288,9 +287,10 @@ def render_version_files(files: Iterable[ClientFile], download_url: str) -> str:
 
 
 def render_version_refs(files: Iterable[ClientFile], start: VersionStart) -> VersionRefs:
-    """Without <api_version> a client makes no shared memory for a program: no CPU time, progress nor checkpoints.
+    """Render the constant part of <app_version>.
 
-    It is left out where empty (BOINC protocol, job description and what a job program must do).
+    Without <api_version> a client creates no shared memory for a program: no CPU time, progress or checkpoints. It is
+    left out if empty (BOINC protocol, job description and what a job program must do).
     """
     texts = {"api_version": start.api_version, "file_prefix": start.file_prefix}
     begun = "".join(f"<{tag}>{text}</{tag}>\n" for tag, text in texts.items() if text)
@@ -332,7 +332,7 @@ def _file_ref(name: str, open_name: str, is_copied: bool, is_main_program: bool 
 
 
 def _urls(file: Mapping[str, Any], download_url: str) -> str:
-    """Where an input is. Clients take the packed one if there is one, and of several addresses the first that works."""
+    """Render an input's addresses. Clients prefer a packed copy, and try several addresses in turn."""
     own_url = download_url + quote(file["name"])
     plain = "".join([f"<url>{url}</url>\n" for url in file.get("urls") or [own_url]])
     if not (nbytes := file.get("gzipped_nbytes")):
@@ -342,10 +342,10 @@ def _urls(file: Mapping[str, Any], download_url: str) -> str:
 
 
 def _add_job(parts: list[str], job: JobCard, reply: SchedulerReply, file_names: set[str]) -> None:
-    """Inputs but for those that the reply has already, workunit, outputs, result.
+    """Add inputs that the reply does not have yet, the workunit, its outputs and the result.
 
-    Files are copied to and from the program's folder: it need not be one that is linked with BOINC's library, which
-    alone could follow a link.
+    Files are copied to and from the program's folder: only a program that is linked with BOINC's library could follow a
+    link.
     """
     parts += [
         f"<file_info>\n<name>{file['name']}</name>\n{_urls(file, reply.download_url)}"

@@ -13,9 +13,9 @@ from scheduler.wire.request_fields import END, MAX_BYTES, MAX_FLOPS, MAX_INT, MA
 
 MAX_FILES: Final = 100
 MAX_MESSAGES: Final = 5000
-"""There is one acknowledgement for all of them, so few clients may really have more."""
+"""There is a single acknowledgement for all of them, so few clients may really have more."""
 MAX_STDERR: Final = 1 << 16
-"""Characters kept of a job's stderr: its end, which says what went wrong."""
+"""The length in characters of a job's stored stderr: its end, which says what went wrong."""
 MAX_TRICKLE: Final = 1 << 16
 _MAX_FLOP_COUNT: Final = 1e25
 _STDERR_WRAPPING: Final = re.compile(r"<core_client_version>[^<]*</core_client_version>|<!\[CDATA\[|\]\]>")
@@ -23,7 +23,7 @@ _STDERR_TAGS: Final = re.compile(r"</?(?:message|stderr_txt)>")
 
 
 def take_result(request: SchedulerRequest, scan: TagScanner, is_cut: bool) -> bool:
-    """Read a <result>, whose stderr may hold anything but its section's closing tag; False if it is not closed."""
+    """Read a <result>, whose stderr may contain anything but its section's closing tag; False if it is not closed."""
     values: dict[bytes, bytes] = {}
     files: list[ReportedFile] = []
     stderr: bytes | None = None
@@ -63,7 +63,7 @@ def take_result(request: SchedulerRequest, scan: TagScanner, is_cut: bool) -> bo
 
 
 def pass_over_result(request: SchedulerRequest, scan: TagScanner, _: bool) -> bool:
-    """Note only the name of a <result>, as tens of thousands may have come together; False if it is not closed."""
+    """Record only the name of a <result>, because tens of thousands may come at once; False if it is not closed."""
     content, is_whole = _section_around(scan, b"result", b"stderr_out")
     named = NAMES.search(content)
     request.unread_results.add(clip(named[1], MAX_NAME) if named else "")
@@ -71,9 +71,9 @@ def pass_over_result(request: SchedulerRequest, scan: TagScanner, _: bool) -> bo
 
 
 def _section_around(scan: TagScanner, name: bytes, inner: bytes) -> tuple[bytes, bool]:
-    """Pass over the section just opened. What is in it but for ``inner``; whether it is closed.
+    """Skip the section just opened. Return its content without ``inner``, and whether it is closed.
 
-    What a program wrote into ``inner`` may hold the section's closing tag too: the end comes behind it.
+    The program's text in ``inner`` may contain the section's closing tag too: the end comes after it.
     """
     start = scan.pos
     content, rest = scan.section(name), b""
@@ -91,7 +91,7 @@ def _section_around(scan: TagScanner, name: bytes, inner: bytes) -> tuple[bytes,
 
 def _noted_int(result: ReportedResult, name: str, raw: bytes, low: int, high: int) -> int:
     try:
-        # Windows clients print exit codes of the system as unsigned.
+        # Windows clients write the system's exit codes as unsigned.
         return as_int(name, raw, low, 2**32 - 1 if high == MAX_INT else high)
     except ProtocolError as error:
         result.faults.append(Message("reported_no_integer", field=error.field, low=low, high=high))
@@ -110,7 +110,7 @@ def _noted(result: ReportedResult, name: str, values: dict[bytes, bytes], high: 
 
 
 def _run_time(secs: float | None) -> float | None:
-    """A run time; one that is too short to be one counts as none."""
+    """Return a run time; one that is too short counts as none."""
     return 0.0 if secs is not None and secs < MIN_ELAPSED_SECS else secs
 
 
@@ -126,7 +126,7 @@ def _file(fields: dict[bytes, bytes]) -> ReportedFile:
 
 
 def _stderr(raw: bytes | None) -> str:
-    """The client's message and the program's stderr as one text, without the tags around them."""
+    """Return the client's message and the program's stderr as one text, without the tags around them."""
     if not raw:
         return ""
     text = clip(raw, len(raw))
@@ -135,7 +135,7 @@ def _stderr(raw: bytes | None) -> str:
 
 
 def take_message(request: SchedulerRequest, scan: TagScanner, is_cut: bool) -> bool:
-    """Read a <msg_from_host>, or pass over it if there are too many; False if it is not closed."""
+    """Read a <msg_from_host>, or skip it if there are too many; False if it is not closed."""
     if len(request.trickles) >= MAX_MESSAGES:
         request.has_unread_trickles = True
         return _section_around(scan, b"msg_from_host", b"text")[1]
@@ -162,9 +162,9 @@ def take_message(request: SchedulerRequest, scan: TagScanner, is_cut: bool) -> b
 
 
 def weigh_messages(request: SchedulerRequest, nbytes: int, nbytes_read: int) -> None:
-    """Decide about the trickle-up messages of a request that was cut off, of which they fill ``nbytes``.
+    """Decide about the trickle-up messages, of ``nbytes`` in total, in a request that was cut off.
 
-    A client sends all of them again, in the same order, until they are acknowledged, which it can only be for all at
+    A client sends all of them again, in the same order, until they are acknowledged, which is only possible for all at
     once. If the results before them fill most of what is read, they wait: the next request has more room. If not, the
     messages beyond would never be read, and the client would send them for ever: they are dropped.
     """

@@ -1,4 +1,4 @@
-"""What all parts of a scheduler request are read with: limits, names, numbers. Pure."""
+"""Shared by all parts of reading a scheduler request: limits, names, numbers. Pure."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def int_or_none(raw: bytes | None, low: int, high: int) -> int | None:
 
 
 def numbers(raw: bytes, high: float) -> dict[str, float]:
-    """The plain numbers of a section by name; -1 is what clients send for "unknown"."""
+    """Return the plain numbers of a section by name; clients send -1 for "unknown"."""
     values = {}
     for name, text in _NUMBERS.findall(raw, 0, 1 << 14):
         number = float_or_none(text, -1, high)
@@ -38,5 +38,5 @@ def numbers(raw: bytes, high: float) -> dict[str, float]:
 
 
 def fraction(number: float | None) -> float:
-    """A fraction of the time; an unknown one counts as 1, and one below 1 % as 1 %."""
+    """Return a fraction of the time; an unknown one counts as 1, and one below 1 % as 1 %."""
     return 1.0 if number is None or number < 0 else min(max(number, 0.01), 1.0)

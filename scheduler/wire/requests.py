@@ -1,8 +1,8 @@
-"""The scheduler request as a client sends it (BOINC protocol, scheduler request), read into `scheduler.engine.request`.
+"""Parses the scheduler request of a client (BOINC protocol, scheduler request) into `scheduler.engine.request`.
 
-Pure: bytes in, dataclasses out. A strange value does not spoil the rest: it becomes the default, or a fault of the
-result that it is about. ProtocolError is for messages beyond the hard limits, those that were cut off, and account keys
-that no client could hold. If an element comes twice, the first counts.
+Pure: bytes in, dataclasses out. A strange value does not spoil the rest: it becomes the default, or a fault of its
+result. ProtocolError is for messages beyond the hard limits, truncated ones, and account keys that no client could
+hold. If an element comes twice, the first counts.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from scheduler.wire.request_fields import (
 )
 
 MAX_RESULTS: Final = 500
-"""Results that are read; the client reports others again at its next request, as they are not acknowledged."""
+"""The number of results that are read; the client reports the others again, because they are not acknowledged."""
 MAX_OTHER_RESULTS: Final = 5000
 MAX_CLIENT_VERSIONS: Final = 200
 MAX_HELD_FILES: Final = 500
-"""Names of files kept after their jobs that are read. Others are looked at when some of these are gone."""
+"""The number of names read of files kept after their jobs. Others are read once some of these are gone."""
 MAX_PLATFORMS: Final = 16
 MAX_BRAND: Final = 64
 MAX_OPAQUE: Final = 1000
 MAX_KEYWORDS: Final = 500
-"""Of a volunteer, of each kind."""
+"""The limit for each of a volunteer's two kinds."""
 
 _ROOT: Final = b"scheduler_request"
 
@@ -63,13 +63,13 @@ _SECTIONS: Final = frozenset(
 _KEYWORDS: Final = re.compile(rb"<(yes|no)>\s*+(\d{1,9})\s*+</\1>")
 _DEADLINE: Final = re.compile(rb"<name>([^<]*+)</name>\s*+<report_deadline>([0-9]{1,12})<")
 _CDATA: Final = re.compile(rb"^\s*+<!\[CDATA\[|\]\]>\s*+$")
-# Numbers of <net_stats> that mean something: the averages hold nonsense on fast networks.
+# Usable numbers of <net_stats>: the averages are nonsense on fast networks.
 _NET_STATS: Final = frozenset({"bwup", "bwdown"})
 _MOD_TIME: Final = re.compile(rb"<mod_time>([^<]*+)<")
-MAX_PREFERENCES: Final = 1 << 16  # bytes of preferences that are handed on to the volunteer's other computers
+MAX_PREFERENCES: Final = 1 << 16  # bytes of preferences passed on to the volunteer's other computers
 _NCPUS_LIMIT: Final = re.compile(rb"<max_ncpus_pct>\s*+([0-9.]{1,16})\s*+<")
 _RAM_LIMIT: Final = re.compile(rb"<ram_max_used_(?:busy|idle)_(?:pct|frac)>([0-9.]{1,16})<")
-# Elements of preferences by which a volunteer keeps types of processors from this project.
+# Preferences by which a volunteer excludes types of processors from this project.
 _REFUSED: Final = re.compile(rb"<(no_gpus|no_cpu|no_cuda|no_ati|no_intel_gpu|no_apple_gpu)(?:\s*/>|>\s*1\s*<)")
 _REFUSED_TYPES: Final = {
     b"no_cpu": (CPU,),
@@ -81,11 +81,11 @@ _REFUSED_TYPES: Final = {
 
 
 def parse_request(body: bytes, *, is_cut: bool = False) -> SchedulerRequest:
-    """Read a <scheduler_request>. Raises ProtocolError naming the field and the limit.
+    """Parse a <scheduler_request>. Raises ProtocolError naming the field and the limit.
 
-    ``is_cut``: this is only the beginning of a message that was too long. It is read up to its last whole result or
-    trickle-up message, and taken as one that wants nothing. The client reports the other results once it has seen these
-    acknowledged. It is different with trickle-up messages, see `reported.weigh_messages`.
+    ``is_cut``: this is only the beginning of a message that was too long. It is read up to its last complete result or
+    trickle-up message, and treated as asking for no work. The client reports the other results once these are
+    acknowledged. For trickle-up messages see `reported.weigh_messages`.
     """
     scan = TagScanner(body, LIMITS)
     if scan.next() != _ROOT:
@@ -102,7 +102,7 @@ def parse_request(body: bytes, *, is_cut: bool = False) -> SchedulerRequest:
         elif tag == b"result":
             read = take_result if len(request.results) < MAX_RESULTS else pass_over_result
             if not read(request, scan, is_cut) and is_cut:
-                break  # nothing in it counts as part of the message: a program may have written it
+                break  # its content is not part of the message: a program may have written it
         elif tag in _SECTIONS:
             fields.setdefault(tag, scan.section(tag))
         elif tag == b"msg_from_host":
@@ -139,16 +139,17 @@ def parse_request(body: bytes, *, is_cut: bool = False) -> SchedulerRequest:
 
 
 def _held_file(raw: bytes) -> list[str]:
-    """The file's name, if it can be one of ours."""
+    """Return the file's name, if it can be one of ours."""
     name = NAMES.search(raw)
     text = clip(name[1], MAX_NAME + 1) if name is not None else ""
     return [text] if is_job_name(text, MAX_NAME) else []
 
 
 def authenticator_of(head: bytes) -> str:
-    """The account key at the beginning of a message, empty if there is none. Raises ProtocolError as `parse_request`.
+    """Return the account key at the beginning of a message, empty if there is none. Raises ProtocolError like
+    `parse_request`.
 
-    So a long message is read only for somebody who is known. Clients write the key first.
+    So a long message is read only for a known account. Clients write the key first.
     """
     scan = TagScanner(head, LIMITS)
     while (tag := scan.next()) is not None:
@@ -212,7 +213,7 @@ def _completed(request: SchedulerRequest, fields: dict[bytes, bytes | None]) -> 
 
 
 def _take_what_is_rare(request: SchedulerRequest, fields: dict[bytes, bytes | None]) -> None:
-    """What recent clients say of themselves, and what the volunteer's account manager had them forward."""
+    """Read what recent clients report about themselves, and what the volunteer's account manager had them forward."""
     refused = (("docker", b"dont_use_docker"), ("wsl", b"dont_use_wsl"))
     request.refused_containers = tuple(name for name, tag in refused if flag(fields.get(tag)))
     request.client_brand = clip(fields.get(b"client_brand") or b"", MAX_BRAND, entities=True)
@@ -224,7 +225,7 @@ def _take_what_is_rare(request: SchedulerRequest, fields: dict[bytes, bytes | No
 
 
 def _take_preferences(request: SchedulerRequest, raw: bytes, email_hash: bytes) -> None:
-    """The client's general preferences and when they were saved, by the site where they were."""
+    """Read the client's general preferences, when they were saved, and on which site."""
     if (match := _MOD_TIME.search(raw)) is not None:
         request.preferences_at = float_or_none(match[1], 0, MAX_SECS) or 0.0
         request.preferences_raw = raw if len(raw) <= MAX_PREFERENCES else b""
@@ -232,7 +233,10 @@ def _take_preferences(request: SchedulerRequest, raw: bytes, email_hash: bytes) 
 
 
 def _refused_types(preferences: bytes, gpu_types: Sequence[str]) -> frozenset[str]:
-    """The processor types that a volunteer's preferences refuse. ``gpu_types``: those that this computer has."""
+    """Return the processor types that a volunteer's preferences exclude.
+
+    ``gpu_types``: those that this computer has.
+    """
     refused: set[str] = set()
     for tag in set(_REFUSED.findall(_without_venues(preferences))):
         refused.update(_REFUSED_TYPES.get(tag, gpu_types))
@@ -240,7 +244,7 @@ def _refused_types(preferences: bytes, gpu_types: Sequence[str]) -> frozenset[st
 
 
 def _without_venues(preferences: bytes) -> bytes:
-    """The preferences that hold in all venues. Those of this computer's own venue are in the working preferences."""
+    """Return the preferences for all venues. Those of this computer's own venue are in the working preferences."""
     pieces, at = [], 0
     while (begin := preferences.find(b"<venue", at)) >= 0 and (end := preferences.find(b"</venue>", begin)) >= 0:
         pieces.append(preferences[at:begin])

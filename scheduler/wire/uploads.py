@@ -15,7 +15,7 @@ MAX_HEAD_NBYTES: Final = 16 * 1024
 _PIECE_NBYTES: Final = 4096
 _DATA: Final = b"<data>\n"
 _LIMITS: Final = Limits(body_bytes=MAX_HEAD_NBYTES, elements=100, text_bytes=4096)
-# Looked into; of all other elements the text is taken.
+# Elements that are parsed; of all others the text is taken.
 _CONTAINERS: Final = frozenset({b"data_server_request", b"file_upload", b"file_info"})
 _MD5: Final = re.compile(r"[0-9a-f]{32}")
 
@@ -26,14 +26,16 @@ REFUSED: Final = -1
 
 @dataclass(frozen=True, slots=True)
 class SizeQuery:
-    """How much of this file is here already?"""
+    """Asks how much of this file is here already."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class FileUpload:
-    """The bytes of a file from ``offset`` to its end follow; ``nbytes`` and ``md5`` are those of the whole file."""
+    """An upload: the bytes of a file from ``offset`` to its end follow; ``nbytes`` and ``md5`` are those of the whole
+    file.
+    """
 
     name: str
     certificate: str
@@ -44,7 +46,10 @@ class FileUpload:
 
 
 class Head(NamedTuple):
-    """``text``: a message's head without its <data> mark; ``nbytes``: with it; ``start``: the bytes read after it."""
+    """The head of a message.
+
+    ``text``: without its <data> mark; ``nbytes``: with it; ``start``: the bytes read after it.
+    """
 
     text: bytes
     nbytes: int
@@ -52,7 +57,7 @@ class Head(NamedTuple):
 
 
 async def read_head() -> Head:
-    """A message without the mark is a head only. Raises ProtocolError when there is none in MAX_HEAD_NBYTES."""
+    """Read the head; a message without the mark is only a head. Raises ProtocolError if it exceeds MAX_HEAD_NBYTES."""
     start = b""
     while len(start) < MAX_HEAD_NBYTES:
         piece = await ReadBody(_PIECE_NBYTES)
@@ -102,7 +107,7 @@ def _name(fields: dict[bytes, bytes], tag: bytes) -> str:
 
 
 def render_reply(status: int, message: str = "", file_size_nbytes: int | None = None) -> str:
-    """``status``: DONE, TRY_AGAIN (the client comes again later) or REFUSED (it gives up)."""
+    """Render a reply. ``status``: DONE, TRY_AGAIN (the client retries later) or REFUSED (it gives up)."""
     lines = ["<data_server_reply>", f"    <status>{status}</status>"]
     if message:
         lines.append(f"    <message>{escape(message)}</message>")

@@ -1,4 +1,4 @@
-"""Folders and keys of one's own for each test of the project server."""
+"""Separate folders and keys for each test of the project server."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A valid result's claim by the formulas of BOINC's server, and its samples for the statistics.
 
-docs/explanation/credit.md, "The rule sets". An undefined ``min_avg_pfc`` or ``pfc_scale`` is None here, 0
-there.
+See docs/explanation/credit.md, "The rule sets". An undefined ``min_avg_pfc`` or ``pfc_scale`` is None here; BOINC's
+server has 0.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from credit.engine.rules import MIN_ELAPSED_SECS, Rules, credit_of
 
 
 def deployed_claim(app: AppFacts, workunit: WorkunitFacts, result: ResultFacts) -> Explanation:
-    """The claim of a valid result before it is cut to the bound; changes nothing."""
+    """Return the claim of a valid result, not yet cut to the bound. Changes nothing."""
     record = result.host_version
     if record is None:
         return default_claim(ClaimRule.NO_VERSION, app, workunit, result)
@@ -91,13 +91,13 @@ def _normalised(app: AppFacts, result: ResultFacts, raw: float, distrusted: bool
 
 
 def _elapsed(result: ResultFacts) -> float:
-    """The run time; where there is none, the CPU time."""
+    """Return the run time, or the CPU time if there is none."""
     elapsed = result.elapsed_secs
     return result.cpu_secs if elapsed < MIN_ELAPSED_SECS else elapsed
 
 
 def effective_peak_flops(result: ResultFacts, rules: Rules) -> tuple[float, bool]:
-    """The speed to compute with, and whether it replaces an unknown one."""
+    """Return the speed to compute with, and whether it replaces an unknown one."""
     peak = result.peak_flops
     if rules.substitute_peak_flops is not None and (not peak > 0 or peak == rules.unknown_peak_flops):
         return rules.substitute_peak_flops, True
@@ -105,9 +105,9 @@ def effective_peak_flops(result: ResultFacts, rules: Rules) -> tuple[float, bool
 
 
 def add_deployed_samples(app: AppFacts, workunit: WorkunitFacts, result: ResultFacts, claim: Explanation) -> None:
-    """Moves the host's averages and collects the version's sample, unless the result counts as an outlier.
+    """Update the host's averages and collect the version's sample, unless the result counts as an outlier.
 
-    A sample of PFC has to be within limits; run time and turnaround have none.
+    Samples of PFC must be within limits; those of run time and turnaround need not.
     """
     record = result.host_version
     if workunit.is_own or record is None or claim.claim_rule in (ClaimRule.LEFT_OUT, ClaimRule.IMPOSSIBLE):
@@ -129,9 +129,9 @@ def add_deployed_samples(app: AppFacts, workunit: WorkunitFacts, result: ResultF
 
 
 def pegged_mean(values: list[float], anchor: float, width: float) -> float:
-    """The mean of values weighted by how near each is to ``anchor``; one value is itself.
+    """Return the mean of values, weighted by how near each is to ``anchor``; a single value is returned as it is.
 
-    ``width`` is relative to the anchor. Raises ValueError for no values.
+    ``width`` is relative to the anchor. Raises ValueError if there are no values.
     """
     if not values:
         raise ValueError("a mean of nothing")
@@ -142,14 +142,14 @@ def pegged_mean(values: list[float], anchor: float, width: float) -> float:
 
 
 MIN_DISTANCE: Final = 1e-300
-"""In place of a distance of 0, which only an anchor of 0 can have."""
+"""Replaces a distance of 0, which is only possible for an anchor of 0."""
 
 
 def deployed_pfc(app: AppFacts, workunit: WorkunitFacts, claims: Sequence[Explanation], width: float) -> float:
-    """The FLOPs granted to a set: claims are cut to the bound, and averaged about the estimate (``pegged_mean``).
+    """Return the FLOPs granted to a set: claims are cut to the bound and averaged about the estimate (``pegged_mean``).
 
-    Two claims or more that are not approximate: these alone. One: it counts twice among the approximate ones. A claim
-    whose credit is above the app's maximum is left out.
+    If two or more claims are not approximate, only these count. If one is, it counts twice among the approximate ones.
+    Claims whose credit exceeds the app's maximum are left out.
     """
     anchor = default_pfc(app, workunit)
     most = app.rules.max_granted_credit

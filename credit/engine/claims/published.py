@@ -26,7 +26,7 @@ _UNSCALED: Final = ClaimRule.UNSCALED
 
 
 def default_pfc(app: AppFacts, workunit: WorkunitFacts) -> float:
-    """The "default PFC" D of a job (credit document, "Sanity check"), in FLOPs; finite whatever is given."""
+    """Return a job's "default PFC" D (credit document, "Sanity check"), in FLOPs; finite for any input."""
     least = app.min_avg_pfc
     pfc = workunit.fpops_est if least is None else least * workunit.fpops_est
     return pfc if 0 <= pfc < inf else 0.0
@@ -40,7 +40,7 @@ def default_claim(
     raw_pfc: float | None = None,
     on_probation: bool = False,
 ) -> Explanation:
-    """The claim of a job whose own numbers are not used; always approximate."""
+    """Return the claim of a job whose own numbers are not used; always approximate."""
     pfc = default_pfc(app, workunit)
     claim = Explanation(rule, raw_pfc, pfc, credit_of(pfc), True, None, None, on_probation)
     claim.min_avg_pfc = app.min_avg_pfc
@@ -55,7 +55,7 @@ def default_claim(
 
 
 def published_claim(app: AppFacts, workunit: WorkunitFacts, result: ResultFacts, now: float) -> Explanation:
-    """The claim of a valid result; changes nothing. The record is as it was before this workunit."""
+    """Return the claim of a valid result. Changes nothing. The record is as it was before this workunit."""
     version = result.version
     record = result.host_version
     if record is None or (version is None and not result.is_anonymous):
@@ -68,7 +68,8 @@ def published_claim(app: AppFacts, workunit: WorkunitFacts, result: ResultFacts,
     raw = elapsed * peak
     if not (0 <= elapsed < inf and 0 < peak < inf):
         return default_claim(ClaimRule.IMPOSSIBLE, app, workunit, result, None, on_probation)
-    # Before the run time is cut: a claim of 1e304 FLOPs gets the default, not the whole time that the job was out.
+    # Before the run time is cut: a claim of 1e304 FLOPs gets the default, not the whole time between sending and
+    # report.
     if raw > workunit.fpops_bound:
         return default_claim(ClaimRule.ABOVE_BOUND, app, workunit, result, raw if raw < inf else None, on_probation)
     if elapsed < MIN_ELAPSED_SECS or not raw:
@@ -103,10 +104,10 @@ def published_claim(app: AppFacts, workunit: WorkunitFacts, result: ResultFacts,
 
 
 def set_apart_far_claims(workunit: WorkunitFacts, claims: Sequence[Explanation]) -> None:
-    """Make claims approximate that exceed a usual job's by more than their records may be ahead.
+    """Mark claims as approximate if they exceed a usual job's by more than their records allow (``lead``).
 
-    Others' claims say what the job is worth. A job that is long for all is still paid: then all claims are approximate,
-    and their mean is granted.
+    Other hosts' claims show what the job is worth. A job that is long for everybody is still paid: then all claims are
+    approximate, and their mean is granted.
     """
     if len(claims) < 2:
         return
@@ -117,16 +118,17 @@ def set_apart_far_claims(workunit: WorkunitFacts, claims: Sequence[Explanation])
 
 
 def _whole_elapsed_secs(app: AppFacts, result: ResultFacts) -> float:
-    """The run time of the whole job: at least what trickle-up messages were credited for, whatever is reported last.
+    """Return the run time of the whole job: at least the time credited by trickle-up messages, whatever is reported
+    last.
 
-    Otherwise a host would be paid for parts, and a tiny run time at the end would raise its factor.
+    Otherwise a host could be paid for parts, and a tiny run time at the end would raise its factor.
     """
     elapsed, credited = result.elapsed_secs, result.partial_elapsed_secs
     return credited if app.rules.samples_cover_parts and 0 <= elapsed < credited else elapsed
 
 
 def add_partial_credit(claim: Explanation, result: ResultFacts) -> None:
-    """Add the partial credit granted already, so that the claim is the whole job's."""
+    """Add the partial credit granted so far, so that the claim covers the whole job."""
     if claim.claim_rule >= ClaimRule.ANONYMOUS_NORMALISED and claim.claimed_pfc is not None:
         claim.claimed_pfc += pfc_of(result.partial_credit)
         claim.claimed_credit = credit_of(claim.claimed_pfc)
@@ -141,7 +143,7 @@ def _normalised(
     ratio: float,
     on_probation: bool,
 ) -> Explanation:
-    """Scaled by version and by host, if enough is known of each. ``pfc_of_host``, ``ratio``: see ``peaks``."""
+    """Scale the claim by version and by host, if enough is known of each. ``pfc_of_host``, ``ratio``: see ``peaks``."""
     rules = app.rules
     host_n, host_avg = pfc_of_host.n, pfc_of_host.avg
     version_n, version_avg = version.pfc.n, version.pfc.avg
@@ -181,11 +183,11 @@ def _normalised(
 
 
 def _most_host_scale(record: HostVersionFacts, ratio: float, average: float, on_probation: bool, rules: Rules) -> float:
-    """The most that the host's factor may be where probation counts; ``average``: the version's, or the app's.
+    """Return the maximum of the host's factor in apps with probation; ``average`` is the version's, or the app's.
 
-    A host that leaves its long jobs to others has a low average. Clean samples bear out a higher factor; a little more
-    is left for chance. The pseudocode would drop the factor on probation; then failing now and then would pay a host
-    that exaggerates.
+    A host that leaves its long jobs to others has a low average. Clean samples justify a higher factor, with a small
+    margin for chance. The document's pseudocode drops the factor during probation; then an occasional failure would pay
+    a host that exaggerates.
     """
     if on_probation:
         return 1.0
@@ -205,7 +207,7 @@ def _anonymous(
     ratio: float,
     on_probation: bool,
 ) -> Explanation:
-    """A host's own program: there is no version, so the app's least average is used instead."""
+    """Return the claim for a host's own program: there is no version, so the app's lowest average is used instead."""
     rules = app.rules
     least, host_avg = app.min_avg_pfc, used.avg
     if least is None or used.n < rules.min_host_samples or not host_avg or on_probation:
@@ -231,11 +233,11 @@ def _capped_at_default(
     claim: Explanation,
     is_other_peak: bool = False,
 ) -> Explanation:
-    """The claim, which is approximate, or the default by this rule if that is less: nothing has normalised it by host.
+    """Cap the claim, which is approximate, at the default: nothing has normalised it by host.
 
-    A run time longer than the job was out gives no sample, so nothing ever would. A host's first jobs are not
-    normalised yet, and whoever exaggerates may leave for a new record after them. The first at another peak claim the
-    default in any case: that is what the host's jobs claimed on average before.
+    A run time longer than the time between sending and report gives no sample, so nothing ever would normalise it. A
+    host's first jobs are not normalised yet, and a host that exaggerates could switch to a new record after them. The
+    first job at another peak always claims the default, which is what the host's jobs claimed on average before.
     """
     claim.is_approximate = True
     if not is_other_peak and not (claim.claimed_pfc or 0.0) > default_pfc(app, workunit):
@@ -247,11 +249,11 @@ def _capped_at_default(
 
 
 def add_published_samples(app: AppFacts, workunit: WorkunitFacts, result: ResultFacts, claim: Explanation) -> None:
-    """Updates the host's averages and collects the version's sample, after the claim: nothing scales itself.
+    """Update the host's averages and collect the version's sample. Follows the claim, so that no job scales itself.
 
-    The sample is of the whole job, partial credit or not. There is none if the numbers are not believed: the sanity
-    check failed, they are impossible or zero, or the run time was cut; nor if the project calls it an outlier, or if it
-    is for its submitter's own computers. A job on devices of unknown speed gives samples of its times only.
+    The sample covers the whole job, including partial credit. There is none if the numbers are not believed (the sanity
+    check failed, they are impossible or zero, or the run time was cut), if the project calls the result an outlier, or
+    if the job is for its submitter's own computers. A job on devices of unknown speed gives only samples of its times.
     """
     if workunit.is_own:
         return

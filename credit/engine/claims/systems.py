@@ -1,7 +1,7 @@
 """A valid result's claim in the other credit systems: benchmark × CPU time, counted FLOPs, run time, set amounts.
 
 Credit document, "The first credit system" and "The second credit system". The statistics of the third system are kept
-whatever the app uses, so that it can change; its sanity check holds for the first two as well.
+whichever system the app uses, so that it can change; the third system's sanity check applies to the first two as well.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from credit.engine.rules import MAX_CREDIT, credit_of, pfc_of
 
 
 def other_claim(app: AppFacts, workunit: WorkunitFacts, result: ResultFacts, claim: Explanation) -> Explanation:
-    """The claim by the app's system; ``claim`` is CreditNew's, which has checked the run time."""
+    """Return the claim by the app's system; ``claim`` is CreditNew's, which has checked the run time."""
     if app.credit_system is CreditSystem.FIXED:
         return _fixed(app, workunit, claim)
     if app.credit_system is CreditSystem.GIVEN:
@@ -39,12 +39,12 @@ def other_claim(app: AppFacts, workunit: WorkunitFacts, result: ResultFacts, cla
 
 
 def _count(app: AppFacts, result: ResultFacts, elapsed_secs: float | None) -> tuple[ClaimRule, float, float | None]:
-    """The rule, the FLOPs and the project's factor on them."""
+    """Return the rule, the FLOPs, and the project's factor on them."""
     if app.credit_system is CreditSystem.RUN_TIME:
         return ClaimRule.RUN_TIME, _run_time_flops(app, result, elapsed_secs), None
     if app.credit_system is CreditSystem.PEAK_FLOPS:
         return ClaimRule.PEAK_FLOPS, _benchmark_flops(result, elapsed_secs), None
-    # A count of zero is what clients send for apps that do not count.
+    # Clients send a count of zero for apps that do not count.
     if result.fpops_cumulative > 0:
         return ClaimRule.FLOPS_COUNTED, result.fpops_cumulative, app.actual_flops_scale
     if result.fpops_per_cpu_sec > 0:
@@ -53,29 +53,29 @@ def _count(app: AppFacts, result: ResultFacts, elapsed_secs: float | None) -> tu
 
 
 def _benchmark_flops(result: ResultFacts, elapsed_secs: float | None) -> float:
-    """Whetstone × CPU time, at most what the devices can do in the run time, which the job was out for at least."""
+    """Return Whetstone × CPU time, at most what the devices can do in the run time (cut to the time out)."""
     flops = result.p_fpops * result.cpu_secs
     out = result.received_at - result.sent_at
     # A run time that is not a number is no limit.
     most = min(out, out if elapsed_secs is None else elapsed_secs) * result.peak_flops
-    return most if 0 <= most < flops < inf else flops  # a speed that is not known is no limit either
+    return most if 0 <= most < flops < inf else flops  # neither is an unknown speed
 
 
 def _run_time_flops(app: AppFacts, result: ResultFacts, elapsed_secs: float | None) -> float:
-    """Run time, up to the app's limit, × peak FLOPS of the devices; 0 if their speed is not known."""
+    """Return the run time, up to the app's limit, × peak FLOPS of the devices; 0 if their speed is unknown."""
     secs = 0.0 if elapsed_secs is None else min(elapsed_secs, app.max_credited_secs or inf)
     return secs * result.peak_flops if result.peak_flops == result.peak_flops else 0.0
 
 
 def _amount(rule: ClaimRule, credit: float, claim: Explanation) -> Explanation:
-    """Credit that the project itself has set; nothing where it has set none."""
+    """Return a claim of the credit that the project set, or of nothing if it set none."""
     credit = credit if 0 <= credit <= MAX_CREDIT else 0.0
     pfc = pfc_of(credit)
     return Explanation(rule, pfc, pfc, credit, False, elapsed_secs=claim.elapsed_secs)
 
 
 def _fixed(app: AppFacts, workunit: WorkunitFacts, claim: Explanation) -> Explanation:
-    """A fixed amount per job, else per FLOP estimated (neither: nothing)."""
+    """Claim a fixed amount per job, else per estimated FLOP; nothing if neither is set."""
     if app.fixed_credit is not None or app.fixed_credit_per_flop is None:
         credit = app.fixed_credit or 0.0
         pfc = pfc_of(credit)

@@ -1,4 +1,4 @@
-"""Check validated credit's invariants: a line per difference, exit code 1 if there is one."""
+"""Check the invariants of credit: prints a line for each difference, and exits with 1 if there is one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from portal.maintenance.report import report_differences
 
 class Command(BaseCommand):
     help = (
-        "Derive the totals of volunteers and computers, the canonical results and all stored claims again, and report"
+        "Recalculate the totals of volunteers and computers, the canonical results and all stored claims, and report"
         " every difference; exit code 1 if there is one."
     )
 

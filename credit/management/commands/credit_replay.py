@@ -1,4 +1,4 @@
-"""`manage.py credit_replay`: replay a trace of BOINC's validator through the engine, and say how close it comes."""
+"""`manage.py credit_replay`: replay a trace of BOINC's validator through the engine and compare the results."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Command(BaseCommand):
             "--rules",
             choices=[rule_set.value for rule_set in RuleSet],
             default=RuleSet.DEPLOYED.value,
-            help="published, letter: only say what these rules would have done differently (default: deployed)",
+            help="published, letter: only report what these rules would have done differently (default: deployed)",
         )
 
     def handle(self, *args: Any, folder: Path, rules: str, **options: Any) -> None:
@@ -34,7 +34,7 @@ class Command(BaseCommand):
         except ModuleNotFoundError as error:
             if not (error.name or "").startswith("tests"):
                 raise
-            raise CommandError("credit_replay needs the folder tests/ of the source code, which is not here") from error
+            raise CommandError("credit_replay needs the folder tests/ of the source code, which is missing") from error
         try:
             trace = read_trace(folder)
         except TraceError as error:

@@ -94,11 +94,11 @@ def test_named_templates_are_those_of_the_app(client: Client, key: str, plain: A
     [
         (
             f"<job><target_host>7</target_host>{INLINE}</job>",
-            "create_work failed: jobs[0].target_host: there is no computer of the number 7",
+            "create_work failed: jobs[0].target_host: there is no computer with the number 7",
         ),
         (
             f"<app_version_num>105</app_version_num><job>{INLINE}</job>",
-            "create_work failed: jobs[0].app_version_num: the app has no version of the number 105",
+            "create_work failed: jobs[0].app_version_num: the app has no version with the number 105",
         ),
         ("<job><input_file><mode>ftp</mode></input_file></job>", "unsupported file mode: ftp"),
         (

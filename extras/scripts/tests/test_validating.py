@@ -198,7 +198,7 @@ def test_a_slow_one_is_not_asked_about_a_workunit_until_the_worker_is_killed(
     run(app, run_secs=0)
     workunit.refresh_from_db()
     assert states(workunit) == [INIT, INIT]
-    assert workunit.validate_fault.endswith("script:by-value says of its results takes too long")
+    assert workunit.validate_fault.endswith("script:by-value takes too long for its results")
     assert workunit.validate_after is not None
 
 

@@ -1,1 +1,1 @@
-"""Which jobs a computer gets, and on which versions of their apps: the rules of a reply to a request for work. Pure."""
+"""The choice of jobs for a computer, and of the versions to run them: the rules of a reply to a work request. Pure."""

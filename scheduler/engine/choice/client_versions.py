@@ -15,7 +15,7 @@ _TEXT: Final = re.compile(r"(\d{1,3})\.(\d{1,2})(?:\.(\d{1,2}))?")
 
 @lru_cache(maxsize=1024)
 def number_of(text: str) -> int:
-    """7.20.5 as 72005, as BOINC's server has it; 0: not a version."""
+    """Return 7.20.5 as 72005, as BOINC's server does; 0 if it is not a version."""
     match = _TEXT.match(text)
     if match is None:
         return 0
@@ -24,14 +24,15 @@ def number_of(text: str) -> int:
 
 
 def text_of(number: int) -> str:
-    """72005 as 7.20.5; empty for 0, which is any version."""
+    """Return 72005 as 7.20.5; empty for 0, which means any version."""
     return f"{number // 10_000}.{number // 100 % 100}.{number % 100}" if number else ""
 
 
 @dataclass(frozen=True, slots=True)
 class ClientLimits:
-    """The least and the greatest version of BOINC that gets work, as numbers; 0: any. ``least_from``: until then older
-    ones still get work, with a notice that says so; None: they never do.
+    """The lowest and the highest version of BOINC that gets work, as numbers; 0: any.
+
+    Until ``least_from``, older ones still get work, with a notice that says so; None: they never do.
     """
 
     least: int = 0
@@ -40,12 +41,12 @@ class ClientLimits:
 
 
 def may_run(number: int, least: int, greatest: int) -> bool:
-    """Whether a client of this number is within the limits; one whose number is not known is."""
+    """Whether a client with this number is within the limits; an unknown number is."""
     return not number or ((not least or number >= least) and (not greatest or number <= greatest))
 
 
 def site_reason(number: int, limits: ClientLimits, now: dt.datetime) -> Reason | None:
-    """Why a client of this version gets no work here; None: it does."""
+    """Return why a client of this version gets no work here; None if it does."""
     if may_run(number, limits.least, limits.greatest):
         return None
     if limits.greatest and number > limits.greatest:
@@ -58,7 +59,7 @@ _KEPT: Final = "Tasks that it has can be finished and reported, and are credited
 
 
 def refused(reason: Reason, client_version: str, limits: ClientLimits, why: str = "") -> str:
-    """What the owner is told, and can do: ``why`` of a block, in the operators' words."""
+    """Tell the owner why, and what to do; ``why`` is the reason of a block, in the operators' words."""
     match reason:
         case Reason.CLIENT_TOO_OLD:
             least = text_of(limits.least)
@@ -69,14 +70,14 @@ def refused(reason: Reason, client_version: str, limits: ClientLimits, why: str 
         case Reason.CLIENT_TOO_NEW:
             greatest = text_of(limits.greatest)
             return (
-                f"BOINC {client_version} is newer than this project can use so far. Use {greatest} or older, or wait "
-                f"until the project has followed. {_KEPT}"
+                f"BOINC {client_version} is newer than this project supports so far. Use {greatest} or older, or wait "
+                f"until the project supports it. {_KEPT}"
             )
     return f"The operators of this project send this computer no new tasks: {why.rstrip('.')}. {_KEPT}"
 
 
 def warning(client_version: str, limits: ClientLimits) -> str:
-    """What the owner of a client is told that gets work only until a day."""
+    """Warn the owner of a client that gets work only until a certain day."""
     day = "" if limits.least_from is None else f"{limits.least_from:%Y-%m-%d}"
     return (
         f"From {day} on this project needs BOINC {text_of(limits.least)} or newer; this computer has {client_version}. "

@@ -1,4 +1,4 @@
-"""Which containers BOINC can use on a computer: Docker, and Linux below Windows (WSL). Pure.
+"""Which containers BOINC can use on a computer: Docker, and Linux on Windows (WSL). Pure.
 
 Source: BOINC's sched/plan_class_spec.
 """
@@ -17,9 +17,9 @@ DOCKER_ON_MAC_SINCE: Final = (8, 2, 6)
 
 
 def usable(containers: Containers, os_name: str, client_version: str, refused: Collection[str]) -> frozenset[str]:
-    """Those of `DOCKER` and `WSL` that can be used. ``refused``: those that BOINC there may not use.
+    """Return those of `DOCKER` and `WSL` that can be used. ``refused``: those that BOINC may not use there.
 
-    On Windows Docker is that of a Linux below it, so without WSL there is none.
+    On Windows, Docker runs in WSL, so without WSL there is none.
     """
     distros = [distro for distro in containers.distros if distro.is_allowed] if WSL not in refused else []
     if "Windows" in os_name:

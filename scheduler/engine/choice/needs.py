@@ -1,7 +1,7 @@
-"""How much work a request still wants, by processor type (work fetch document, "Scheduler changes").
+"""How much work a request still needs, by processor type (work fetch document, "Scheduler changes").
 
-A type is wanted while either seconds or instances of it are: a client that has work enough for its queue may still
-have idle processors, and the other way round.
+A type is needed while either seconds or instances of it are: a client with enough work for its queue may still have
+idle processors, and vice versa.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from scheduler.engine.request import WorkRequest
 
 @dataclass(slots=True)
 class Need:
-    """The work that is still wanted of a type.
+    """The work still needed for a type.
 
-    ``delay_secs``: for how long the jobs that the computer had before keep it busy. ``added_secs``: for how long those
-    that were added since do; a job that goes to an idle instance does not wait for these.
+    ``delay_secs``: how long the computer's previous jobs keep it busy. ``added_secs``: how long the jobs added since
+    do; a job that goes to an idle instance does not wait for these.
     """
 
     secs: float
@@ -28,7 +28,7 @@ class Need:
 
     @property
     def begins_after_secs(self) -> float:
-        """After how long a further job could start."""
+        """Return the time until a further job could start."""
         return self.delay_secs if self.instances > 0 else self.delay_secs + self.added_secs
 
     @property
@@ -37,12 +37,13 @@ class Need:
 
 
 class Needs:
-    """The work that a request wants, reduced by each job that is added to the reply."""
+    """The work that a request needs, reduced by each job that is added to the reply."""
 
     def __init__(self, work_requests: Mapping[str, WorkRequest], computer: Computer) -> None:
         self.computer = computer
         self.by_type = {
-            type_: Need(wanted.secs, wanted.instances, wanted.delay_secs) for type_, wanted in work_requests.items()
+            type_: Need(requested.secs, requested.instances, requested.delay_secs)
+            for type_, requested in work_requests.items()
         }
 
     def wanted(self) -> list[str]:
@@ -53,16 +54,16 @@ class Needs:
         return need is not None and need.is_open
 
     def run_secs(self, job: Job, choice: Choice) -> float:
-        """How long the job will take on this computer, including the time in which the computer may not compute."""
+        """Return how long the job will take on this computer, including times when it may not compute."""
         return job.fpops_est / choice.flops / self.computer.availability(choice.processor_type)
 
     def done_after_secs(self, job: Job, choice: Choice) -> float:
-        """The time from now until the job can be finished: the wait for a free instance, and its own run time."""
+        """Return the time until the job can be finished: the wait for a free instance, and its own run time."""
         need = self.by_type.get(choice.processor_type)
         return (need.begins_after_secs if need else 0.0) + self.run_secs(job, choice)
 
     def take(self, job: Job, choice: Choice) -> None:
-        """A job was added: less is wanted of its type, and a further one would begin later if no instance is idle."""
+        """Count a job that was added: its type needs less, and a further job starts later if no instance is idle."""
         need = self.by_type.setdefault(choice.processor_type, Need(0.0, 0.0, 0.0))
         secs = self.run_secs(job, choice)
         need.secs -= secs * choice.instances
@@ -71,7 +72,7 @@ class Needs:
         need.added_secs += secs * choice.instances / instances
 
     def jobs_for(self, fpops: float, choice: Choice) -> float:
-        """About how many jobs of this size the type wants; 0 if it wants none."""
+        """Return about how many jobs of this size the type needs; 0 if it needs none."""
         need = self.by_type.get(choice.processor_type)
         if need is None or not need.is_open:
             return 0.0

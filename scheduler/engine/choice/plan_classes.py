@@ -1,6 +1,6 @@
-"""What a plan class asks of a computer, and which of it is missing. Pure.
+"""The requirements of a plan class, and which of them a computer does not meet. Pure.
 
-Units are those of BOINC's plan_class_spec.xml, and 0 is no condition.
+Units are those of BOINC's plan_class_spec.xml; 0 means no condition.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MAX_SEARCHED_CHARS: Final = 128
 _ACCELERATION: Final = frozenset({"vmx", "svm"})
 _VERSION: Final = re.compile(r"(\d{1,4})\.(\d{1,2})\.(\d{1,2})(?!\d)")
 MAX_CHOICES: Final = 3
-"""Repeated or optional parts of a pattern, and groups."""
+"""The number of repeated or optional parts in a pattern, and of groups."""
 _ESCAPED: Final = re.compile(r"\\[^0-9]")
 _REPEATED: Final = re.compile(r"[*+?]")
 _GROUP: Final = re.compile(r"\(")
@@ -28,7 +28,7 @@ _NESTED: Final = re.compile(r"\)[*+?{]|\{|\(\?|\[\[:|\\[0-9]")
 
 
 def missing(plan_class: PlanClassRules, platform: str, computer: Computer) -> Reason | None:
-    """What a version of this class for this platform lacks on the computer, apart from a GPU; None: nothing."""
+    """Return what a version of this class for this platform lacks on the computer, GPUs excepted; None if nothing."""
     if lacking := plan_class.needs_containers - computer.containers:
         return Reason.DOCKER if DOCKER in lacking else Reason.WSL
     if not _within(computer.client, plan_class.min_client, plan_class.max_client):
@@ -48,7 +48,7 @@ def missing(plan_class: PlanClassRules, platform: str, computer: Computer) -> Re
 
 def _missing_for_vms(plan_class: PlanClassRules, platform: str, computer: Computer) -> Reason | None:
     if platform != computer.platform:
-        # A program of 32 bits does not find VirtualBox on Windows of 64 bits.
+        # A 32-bit program does not find VirtualBox on 64-bit Windows.
         return Reason.PLAN_CLASS
     if computer.client < LEAST_CLIENT_FOR_VMS:
         return Reason.CLIENT
@@ -66,7 +66,7 @@ def _missing_for_vms(plan_class: PlanClassRules, platform: str, computer: Comput
 
 
 def _has_system(plan_class: PlanClassRules, computer: Computer) -> bool:
-    """Whether its system and C library have the right versions. If versions are asked for, unknown ones are wrong."""
+    """Whether its system and C library have the right versions. If versions are required, unknown ones are wrong."""
     is_asked = plan_class.min_os or plan_class.max_os
     has_version = not is_asked or bool(computer.os_number)
     is_right = has_version and _within(computer.os_number, plan_class.min_os, plan_class.max_os)
@@ -81,7 +81,7 @@ def _lets_too_few(plan_class: PlanClassRules, computer: Computer) -> bool:
 
 
 def ncpus_of(plan_class: PlanClassRules, computer: Computer) -> float:
-    """The processors that a job of this class uses. A virtual machine without acceleration can have but one."""
+    """Return the number of processors that a job of this class uses: one for a virtual machine without acceleration."""
     if plan_class.max_ncpus <= 1:
         return plan_class.avg_ncpus
     if plan_class.needs_virtualbox and not has_acceleration(computer):
@@ -90,9 +90,9 @@ def ncpus_of(plan_class: PlanClassRules, computer: Computer) -> float:
 
 
 def gpu_ncpus(cpu_share: float, cpu_flops: float, gpu_flops: float) -> float:
-    """The processors kept busy beside a GPU by a program that computes this share of its FLOPs on the CPU.
+    """Return the processors that a GPU program keeps busy if it computes this share of its FLOPs on the CPU.
 
-    One part is computed after the other, so that is the part of the time which the CPU's takes.
+    The parts are computed in turn, so this is the share of the time that the CPU's part takes.
     """
     if cpu_flops <= 0 or gpu_flops <= 0:
         return cpu_share
@@ -101,7 +101,7 @@ def gpu_ncpus(cpu_share: float, cpu_flops: float, gpu_flops: float) -> float:
 
 
 def fits_gpu(plan_class: PlanClassRules, gpu: Gpu) -> bool:
-    """Whether its versions run on these GPUs. AMD's drivers of today have no number, so that of none is right."""
+    """Whether its versions run on these GPUs. Current AMD drivers have no number, so a missing one is accepted."""
     has_number = gpu.driver or gpu.type == "NVIDIA"
     return (
         (not has_number or _within(gpu.driver, plan_class.min_driver, plan_class.max_driver))
@@ -120,22 +120,22 @@ def _within(number: float, least: float, most: float) -> bool:
 
 
 def has_acceleration(computer: Computer) -> bool:
-    """Whether its processor helps virtual machines, and the firmware lets it."""
+    """Whether its processor accelerates virtual machines, and the firmware allows it."""
     return computer.allows_vms and bool(_ACCELERATION & computer.features)
 
 
 def virtualbox_number(text: str) -> int:
-    """A version of VirtualBox such as 7.0.12 as 70012; 0 if it is none."""
+    """Return a version of VirtualBox such as 7.0.12 as 70012; 0 if it is not a version."""
     match = _VERSION.match(text)
     return int(match[1]) * 10_000 + int(match[2]) * 100 + int(match[3]) if match else 0
 
 
 def is_pattern(text: str) -> bool:
-    """Whether a regular expression may be used: one that takes long on no text.
+    """Whether a regular expression is safe to use: slow on no text.
 
-    So few parts may be repeated, and no groups; nor is there any of the forms that POSIX and Python read differently.
+    So few parts may be repeated, and no groups; forms that POSIX and Python read differently are excluded, too.
     """
-    # A backslash may be escaped itself, and what follows it is a sign again.
+    # A backslash may itself be escaped; then what follows is special again.
     signs = _ESCAPED.sub("_", text)
     nchoices = max(len(_REPEATED.findall(signs)), len(_GROUP.findall(signs)))
     if len(text) > MAX_PATTERN_CHARS or nchoices > MAX_CHOICES or _NESTED.search(signs):
@@ -149,5 +149,8 @@ def is_pattern(text: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def matches(pattern: str, text: str) -> bool:
-    """Whether the pattern occurs in what a client sent; an empty one does. Computers of a kind send the same texts."""
+    """Whether the pattern occurs in what a client sent; an empty one does.
+
+    Cached, because similar computers send the same texts.
+    """
     return not pattern or re.search(pattern, text[:MAX_SEARCHED_CHARS]) is not None

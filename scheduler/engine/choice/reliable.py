@@ -17,8 +17,8 @@ WAIT_SECS: Final = 3600
 
 
 def is_reliable(record: HostVersionFacts | None, app: AppFacts, most_a_day: int) -> bool:
-    """Whether a computer returns right results soon with a version: more than ten jobs, the last ten of them valid, its
-    whole quota of the day (``most_a_day``) and, on average, within the app's time.
+    """Whether a computer promptly returns correct results with a version: more than ten jobs, the last ten valid, the
+    full daily quota (``most_a_day``) and, on average, within the app's time.
     """
     if record is None or app.reliable_turnaround_secs is None:
         return False

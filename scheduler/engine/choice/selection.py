@@ -1,4 +1,4 @@
-"""Select jobs for a reply: which of the jobs that were found go to this computer, and on which version.
+"""Selects jobs for a reply: which candidates go to this computer, and on which version.
 
 Pure. The limits are those of docs/explanation/scheduler.md. Each refusal has a reason, which the client shows.
 """
@@ -27,7 +27,7 @@ from scheduler.engine.request import CPU
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Jobs at once for each processor and each GPU, and jobs in one reply: of all apps together."""
+    """Jobs at once for each processor and each GPU, and jobs in one reply: for all apps together."""
 
     max_jobs_in_progress: int
     max_gpu_jobs_in_progress: int
@@ -35,9 +35,9 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
-    """A job of the reply. ``must_replicate``: it was meant to be a single one, but this computer is not trusted yet, or
-    is spot-checked. ``binding``: what its workunit is bound to by being sent, if it is.
+class SentJob:
+    """A job of the reply. ``must_replicate``: it should have been a single one, but this computer is not trusted yet,
+    or is spot-checked. ``binding``: what sending it binds its workunit to, if anything.
     """
 
     job: Job
@@ -48,13 +48,13 @@ class Sent:
 
 @dataclass(slots=True)
 class Selection:
-    """The jobs of a reply, while they are selected.
+    """The jobs of a reply, while they are being selected.
 
-    ``in_progress``: how many jobs of an app the computer has or gets, on CPUs (False) and on GPUs (True).
-    ``missing``: how many bytes of memory or disk space the smallest job lacks, of those that do not fit.
-    ``own_limit``: the most jobs at once, of all apps and types, by the volunteer's preferences; None: no such limit.
-    ``explained``: the sentences of reasons that say more than is the same for all.
-    ``choose_among``: the best versions of an app for a job that asks for certain ones, which are then remembered.
+    ``in_progress``: how many jobs of an app the computer has or gets, on CPUs (False) and on GPUs (True). ``missing``:
+    for those that do not fit, how many bytes of memory or disk space the smallest job lacks. ``own_limit``: the most
+    jobs at once, over all apps and types, by the volunteer's preferences; None: unlimited. ``explained``: sentences for
+    reasons with details of this computer. ``choose_among``: returns the best versions of an app for a job that asks for
+    certain ones; the answers are cached.
     """
 
     needs: Needs
@@ -66,7 +66,7 @@ class Selection:
     today: dt.date
     in_progress: Counter[tuple[int, bool]]
     disk_bytes: float | None = None
-    sent: list[Sent] = field(default_factory=list)
+    sent: list[SentJob] = field(default_factory=list)
     reasons: set[Reason] = field(default_factory=set)
     missing: dict[Reason, float] = field(default_factory=dict)
     workunits: set[int] = field(default_factory=set)
@@ -78,7 +78,7 @@ class Selection:
     explained: dict[Reason, str] = field(default_factory=dict)
 
     def room(self, processor_type: str) -> int:
-        """How many more jobs of this type the computer may have now."""
+        """Return how many more jobs of this type the computer may have now."""
         is_gpu = processor_type != CPU
         limits = self.limits
         most = self._instances(is_gpu) * (limits.max_gpu_jobs_in_progress if is_gpu else limits.max_jobs_in_progress)
@@ -90,12 +90,12 @@ class Selection:
 
     @property
     def full(self) -> Reason:
-        """Which limit of jobs in progress it is, where one is reached."""
+        """Return which limit of jobs in progress was reached."""
         is_own = self.own_limit is not None and self.in_progress.total() >= self.own_limit
         return Reason.OWN_LIMIT if is_own else Reason.IN_PROGRESS
 
     def room_of_app(self, app: AppFacts, processor_type: str) -> int:
-        """How many of these may be of this app."""
+        """Return how many of these may be of this app."""
         is_gpu = processor_type != CPU
         room = self.room(processor_type)
         most = app.max_gpu_jobs_in_progress if is_gpu else app.max_jobs_in_progress
@@ -113,14 +113,16 @@ class Selection:
         return sum(gpu.count for gpu in self.computer.gpus.values()) if is_gpu else self.computer.ncpus
 
     def offer(self, job: Job) -> bool:
-        """Add the job to the reply, on the fastest of the versions whose processors still want work; False if not."""
+        """Add the job to the reply, on the fastest version whose processors still need work; return False if there is
+        none.
+        """
         app = self.apps[job.app_id]
         if app.one_result_per_user and job.workunit_id in self.workunits:
             self.reasons.add(Reason.ONE_PER_USER)
             return False
         is_bound = app.redundancy != Redundancy.OFF or app.is_homogeneous_version
         if is_bound and job.workunit_id in self.workunits:
-            # The copy before it decides what this one is bound to.
+            # The previous copy decides what this one is bound to.
             return False
         if app.redundancy != Redundancy.OFF and job.hr_class not in (0, self.computer.hr_class(app.redundancy)):
             return False
@@ -137,8 +139,9 @@ class Selection:
         return False
 
     def choices_for(self, app: AppFacts, requirement: Requirement) -> Choices:
-        """The best versions for jobs that ask for these, by processor type. Where versions do not matter any more, jobs
-        that were bound to one are for all.
+        """Return the best versions, by processor type, for jobs with this requirement.
+
+        If versions no longer matter to the app, jobs that were bound to one may run on any.
         """
         if not app.is_homogeneous_version:
             requirement = Requirement(requirement.version_num)
@@ -167,9 +170,9 @@ class Selection:
         return None
 
     def _files_for(self, inputs: Sequence[Mapping[str, Any]], choice: Choice) -> Sequence[variants.File] | None:
-        """The files that `variants.files_for` finds for this computer."""
+        """Return the files that `variants.files_for` finds for this computer."""
         what = choice.version or choice.client_version
-        assert what is not None  # one or the other
+        assert what is not None  # there is always one
         main = self.computer.platform
         return variants.files_for(inputs, what.plan_class, what.platform or main, main)
 
@@ -183,10 +186,10 @@ class Selection:
         replicate = is_single and self._is_checked(self.records.get(choice.key), app)
         self.count(job, choice)
         self.sent_by_key[choice.key] = self.sent_by_key.get(choice.key, 0) + 1
-        self.sent.append(Sent(job, choice, replicate, self._binding(job, choice, app)))
+        self.sent.append(SentJob(job, choice, replicate, self._binding(job, choice, app)))
 
     def _binding(self, job: Job, choice: Choice, app: AppFacts) -> Binding | None:
-        """What the workunit is bound to from now on; None if it was bound before, or its app binds none."""
+        """Return what the workunit is bound to from now on; None if it is bound already, or its app binds none."""
         hr_class = self.computer.hr_class(app.redundancy)
         version_id = choice.key.version_id if app.is_homogeneous_version else 0
         if (hr_class, version_id) in ((0, 0), (job.hr_class, job.version_id)):
@@ -197,7 +200,7 @@ class Selection:
         return self.draw.random() < probation.replication_chance(record, app.rules)
 
     def count(self, job: Job, choice: Choice) -> None:
-        """A job is in the reply, sent now or again: less is wanted, and less room is left."""
+        """Count a job of the reply, whether new or resent: less is needed, and less room is left."""
         self.needs.take(job, choice)
         self.workunits.add(job.workunit_id)
         self.in_progress[job.app_id, choice.processor_type != CPU] += 1
@@ -206,9 +209,9 @@ class Selection:
 
 
 def jobs_by_app_weight(apps: Sequence[AppFacts], njobs: int, draw: random.Random) -> dict[int, int]:
-    """How many of ``njobs`` each app gets: at random by weight, so that over many replies the weights come out.
+    """Return how many of ``njobs`` each app gets: drawn by weight, so that the weights hold over many replies.
 
-    Paused apps, and those in which no job waits while others have some, get none.
+    Paused apps get none, nor do apps without waiting jobs while others have some.
     """
     usable = [app for app in apps if not app.is_paused]
     usable = [app for app in usable if app.typical_fpops is not None] or usable
@@ -221,18 +224,18 @@ def jobs_by_app_weight(apps: Sequence[AppFacts], njobs: int, draw: random.Random
 
 
 def jobs_wanted(selection: Selection, apps: Iterable[AppFacts]) -> dict[str, int]:
-    """About how many jobs of each processor type the request can be given, by the size of those that wait.
+    """Estimate how many jobs of each processor type the request can be given, by the size of those that wait.
 
-    At least one of each wanted type; GPUs first, because they want fewer.
+    At least one of each needed type; GPUs first, because they need fewer.
     """
-    wanted: dict[str, float] = {}
+    counts: dict[str, float] = {}
     for app in apps:
         for type_, choice in selection.choices.get(app.id, {}).items():
             fpops = app.typical_fpops or choice.flops * 3600
-            wanted[type_] = max(wanted.get(type_, 0.0), selection.needs.jobs_for(fpops, choice))
+            counts[type_] = max(counts.get(type_, 0.0), selection.needs.jobs_for(fpops, choice))
     left = selection.limits.max_jobs_per_rpc - len(selection.sent)
     njobs = {}
-    for type_, count in sorted(wanted.items(), key=lambda item: item[0] == CPU):
+    for type_, count in sorted(counts.items(), key=lambda item: item[0] == CPU):
         njobs[type_] = min(ceil(min(count, left)), selection.room(type_), left)
         left -= njobs[type_]
     return njobs

@@ -1,7 +1,7 @@
 """Size classes: jobs of several sizes, each for the computers whose speed suits it. Pure.
 
-A census sorts the computers of an app by speed into classes with equally many computers; class 0 is the slowest. A job
-may name the class that it is made for. Computers of this class get it first, others when their own class has no jobs.
+A census sorts an app's computers by speed into classes of equal size; class 0 is the slowest. A job may name the class
+that it is made for. Computers of this class get it first, others when their own class has no jobs.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ def take_census(speeds: Collection[float], nclasses: int) -> Census:
 
 
 def class_of(speed: float, limits: Sequence[float]) -> int:
-    """The class of a computer with this speed: its average FLOPS, with the time that it is off counted in."""
+    """Return the class of a computer with this speed: its average FLOPS, including the time that it is off."""
     return bisect_right(limits, speed)
 
 
 def in_order(own: int, lanes: Collection[int], limits: Sequence[float]) -> list[int]:
-    """The lanes of size classes in the order in which a computer of class ``own`` gets their jobs.
+    """Return the lanes of size classes in the order in which a computer of class ``own`` gets their jobs.
 
-    ``lanes``: those in which jobs wait. Its own lane comes first, then those of smaller jobs, which only cost a fast
+    ``lanes``: those with waiting jobs. Its own lane comes first, then those of smaller jobs, which only cost a fast
     computer a few more requests, and last those of larger jobs, which a slow computer may return late. The fastest
-    computers also stand for the classes above theirs, since nobody else does: such jobs exist if the number of
-    classes was lowered, or raised since the last census.
+    computers also serve the classes above theirs, since nobody else does: such jobs exist if the number of classes was
+    lowered, or raised since the last census.
     """
     of_jobs = {Lane.of(lane).size_class or 0 for lane in lanes}
     if limits and own == len(limits):

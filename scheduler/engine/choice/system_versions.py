@@ -13,7 +13,7 @@ _LIBC: Final = re.compile(r"\|libc (\d{1,3})\.(\d{1,2})(?!\d)")
 
 @lru_cache(maxsize=4096)
 def os_number(os_name: str, os_version: str) -> int:
-    """The version of an operating system as a number; 0: not known.
+    """Return the version of an operating system as a number; 0 if unknown.
 
     Darwin 22.6.0 is 220600, Windows 10.00.19045.00 is 1001904500. For Linux and Android the kernel counts: 5.15.0 is
     51500.
@@ -35,6 +35,6 @@ def os_number(os_name: str, os_version: str) -> int:
 
 @lru_cache(maxsize=4096)
 def libc_number(os_version: str) -> int:
-    """The version of the C library, which Linux clients report, as a number: 2.31 is 231; 0: not known."""
+    """Return the version of the C library, which Linux clients report, as a number: 2.31 is 231; 0 if unknown."""
     match = _LIBC.search(os_version)
     return int(match[1]) * 100 + int(match[2]) if match else 0

@@ -1,7 +1,7 @@
-"""Ties between those who hold or ask for copies of a workunit: what two accounts share that may be one person's. Pure.
+"""Ties between holders of a workunit's copies and a requester: shared traits that suggest the same person. Pure.
 
-A tie is a number that both have. An account's own number is one; the others are negative, and digests under a secret of
-the site, so that what is stored names neither a network nor a machine.
+A tie is a number that both have. An account's own number is one; the others are negative digests under a secret of the
+site, so that the database identifies neither a network nor a machine.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from ipaddress import ip_address, ip_network
 from typing import Final
 
 NEW_KEY_SECS: Final = 86_400.0
-"""For this long after a client key was made nothing is known of who uses it: two such keys may be one person's."""
+"""A client key is brand-new for this long. Nothing is known of its user yet: two such keys may be one person's."""
 NEW_KEY: Final = -1
 _IPV4_BITS: Final = 24
 _IPV6_BITS: Final = 56
 
 
 class Separation(StrEnum):
-    """Whether copies of a workunit go to those who have ties with a holder of another one."""
+    """Whether copies of a workunit go to volunteers with ties to a holder of another one."""
 
     STRICT = "strict"
     PREFER = "prefer"
@@ -28,7 +28,9 @@ class Separation(StrEnum):
 
 
 def ties_of(user_id: int, address: str, host_cpid: str, key_age_secs: float, secret: str) -> list[int]:
-    """The ties of a computer that asks: its account, its network, the machine, and its key if that is brand-new."""
+    """Return the ties of a requesting computer: its account, its network, the machine, and its key if that is
+    brand-new.
+    """
     ties = [user_id]
     if network := network_of(address):
         ties.append(_digest(f"network {network}", secret))
@@ -40,8 +42,9 @@ def ties_of(user_id: int, address: str, host_cpid: str, key_age_secs: float, sec
 
 
 def network_of(address: str) -> str:
-    """The block that one provider's customer has: IPv4 /24, IPv6 /56. Empty for an address that says nothing: a private
-    one, this machine's own, or none.
+    """Return the block of addresses that a provider assigns to one customer: IPv4 /24, IPv6 /56.
+
+    Empty if the address is missing, private or this machine's own.
     """
     try:
         ip = ip_address(address)
@@ -55,7 +58,7 @@ def network_of(address: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _digest(text: str, secret: str) -> int:
-    """Never above -2, and of 62 bits."""
+    """Return a digest of 62 bits that is never above -2."""
     key = hashlib.sha256(secret.encode()).digest()
     digest = hashlib.blake2b(text.encode(), digest_size=8, key=key, person=b"ties")
     return -2 - (int.from_bytes(digest.digest()) >> 2)

@@ -1,4 +1,4 @@
-"""Which version of an app a computer runs best, for each processor type that work is wanted of.
+"""Which version of an app runs best on a computer, for each processor type that needs work.
 
 Sources: credit document, "App plan functions", "Anonymous platform" and runtime estimate; work fetch document,
 scheduler changes (``get_app_version``).
@@ -25,13 +25,15 @@ from scheduler.engine.request import CPU, ClientVersion
 Choices = dict[str, Choice]
 """The best version by processor type."""
 TRIED_AT_FIRST: Final = 4
-"""One request in this many tries a slower version that this computer has no run times of."""
+"""One request in this many tries a slower version that this computer has no run times for."""
 
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """A version that the computer can run. ``nsamples``: run times of it on this computer; ``is_measured``: its speed
-    is known from run times, here or elsewhere.
+    """A version that the computer can run.
+
+    ``nsamples``: run times of it on this computer; ``is_measured``: its speed is known from run times, here or
+    elsewhere.
     """
 
     choice: Choice
@@ -42,10 +44,10 @@ class Contender:
 def usage_of(
     version: Version, plan_class: PlanClassRules | None, computer: Computer, ceilings: Ceilings
 ) -> Usage | None:
-    """The devices that a job of this version gets on this computer; None if it cannot run there.
+    """Return the devices that a job of this version gets on this computer; None if it cannot run there.
 
-    A plan class says what its versions use; with more than one processor at most, a job takes as many as BOINC may use.
-    A version without one, or with one that nobody declared, says so itself.
+    A plan class defines what its versions use; if it allows more than one processor, a job takes as many as BOINC may
+    use. A version without a plan class, or with an undeclared one, defines it itself.
     """
     ncpus, ngpus, min_ram = version.avg_ncpus, version.gpu_usage, version.min_gpu_ram_bytes
     if plan_class is not None:
@@ -69,20 +71,20 @@ def usage_of(
 
 
 def may_have(version: Version, user_id: int) -> bool:
-    """Whether computers of this user are sent the version now: it is not withdrawn, and tested by them if at all."""
+    """Whether this user's computers may get the version now: it is not withdrawn, and not limited to other testers."""
     return not version.is_deprecated and (version.testers is None or user_id in version.testers)
 
 
 @dataclass(frozen=True, slots=True)
 class Requester:
-    """What decides on versions in a request: the client's platforms, its number (0: unknown), and its owner."""
+    """The client's platforms, its version number (0: unknown), and its owner, which decide on versions in a request."""
 
     platforms: Sequence[str]
     client: int
     user_id: int
 
     def can_run(self, version: Version) -> bool:
-        """Whether the client, be it of the right version or not, runs such programs, and may have this one."""
+        """Whether the client runs such programs, whatever its version, and may have this one."""
         return version.platform in self.platforms and may_have(version, self.user_id)
 
     def fits(self, version: Version) -> bool:
@@ -90,9 +92,9 @@ class Requester:
 
 
 def newest(versions: Iterable[Version], requester: Requester, requirement: Requirement = ANY_VERSION) -> list[Version]:
-    """The highest version number of each platform and plan class that the client can run and its owner may have.
+    """Return the highest version number of each platform and plan class that the client can run and its owner may have.
 
-    With a ``requirement`` only of the versions that a job asks for, or is bound to.
+    With a ``requirement``, only versions that a job asks for, or is bound to.
     """
     number, id_ = requirement
     best: dict[tuple[str, str], Version] = {}
@@ -108,8 +110,8 @@ def newest(versions: Iterable[Version], requester: Requester, requirement: Requi
 def inherit(records: Records, version: Version, versions: Iterable[Version]) -> int:
     """Give a version that is new to the computer the record of the newest older one of its platform and plan class.
 
-    Its run times will be much the same, and so will be what the computer makes of it (credit document, deployed
-    server: "new version released"). The id of that older version; 0 if there is none, or the record is there already.
+    Its run times will be much the same, and so will its results on the computer (credit document, deployed server: "new
+    version released"). Returns the id of that older version; 0 if there is none, or the record exists already.
     """
     key = RecordKey(version.app_id, version.id, version.processor_type)
     if key in records:
@@ -129,7 +131,7 @@ def inherit(records: Records, version: Version, versions: Iterable[Version]) -> 
 
 
 def newer(records: Records, key: RecordKey, versions: Collection[Version]) -> list[RecordKey]:
-    """The records of newer versions that took over the statistics of this one's."""
+    """Return the records of newer versions that took over the statistics of this one's."""
     own = next((version for version in versions if version.id == key.version_id), None)
     if own is None:
         return []
@@ -152,11 +154,11 @@ def choose(
     ceilings: Ceilings,
     seed: str,
 ) -> tuple[Choices, set[Reason]]:
-    """The fastest version for each wanted processor type, now and then another one (`pick`), and why others were left
-    out.
+    """Return the fastest version for each needed processor type, occasionally another one (`pick`), and why others were
+    left out.
 
-    ``versions``: of this app, as ``newest`` picks them. A version whose quota of the day is used up is left out, so the
-    next best may be taken. ``seed``: the same for the same request.
+    ``versions``: of this app, as ``newest`` picks them. A version whose daily quota is used up is left out, so the next
+    best may be taken. ``seed``: the same for the same request.
     """
     contenders: dict[str, list[Contender]] = {}
     reasons: set[Reason] = set()
@@ -188,11 +190,12 @@ def choose(
 
 
 def pick(contenders: Sequence[Contender], seed: str) -> Contender:
-    """The fastest; of equally fast ones that with the fewest run times here, then the newest. But now and then another.
+    """Return the fastest version, among equals the one with the fewest run times here, then the newest; occasionally
+    another.
 
-    Which one wins is otherwise never seen: it may be faster here than where it was measured, or than was assumed. One
-    of the others, at random, is tried in one of ``TRIED_AT_FIRST`` + its run times here requests. If it was measured,
-    that is times its speed as part of the fastest one's, so that what is known to be slow costs little.
+    Otherwise a slower version is never tried, though it may be faster here than where it was measured, or than assumed.
+    One of the others, at random, is tried in one of ``TRIED_AT_FIRST`` + its run times here requests. If it was
+    measured, that rate is multiplied by its speed relative to the fastest, so that trying slow ones costs little.
     """
     best = max(contenders, key=lambda one: (one.choice.flops, -one.nsamples, one.choice.key.version_id))
     others = [one for one in contenders if one is not best]
@@ -215,8 +218,8 @@ def choose_own(
     ceilings: Ceilings,
     version_num: int = 0,
 ) -> tuple[Choices, set[Reason]]:
-    """The same among the client's own versions of the app (anonymous platform): their speed is what it says itself,
-    until enough run times of its jobs are known. ``version_num``: only those that say they are of this number.
+    """Choose among the client's own versions of the app (anonymous platform): they state their own speed, which counts
+    until enough run times of their jobs are known. ``version_num``: only those that claim this number.
     """
     choices: Choices = {}
     reasons: set[Reason] = set()
@@ -250,7 +253,7 @@ def choose_own(
 def jobs_left(
     app: AppFacts, record: HostVersionFacts | None, computer: Computer, processor_type: str, today: dt.date
 ) -> int:
-    """How many more jobs the record's version may get today; one that never ran has the app's first quota."""
+    """Return how many more jobs the record's version may get today; one that never ran has the app's initial quota."""
     most = most_a_day(app, computer, processor_type)
     return probation.jobs_left_today(record, most, today) if record else most
 

@@ -1,1 +1,1 @@
-"""Submissions: what a submitter may do, where the jobs lie in the queue, and when they will be done. Pure."""
+"""Submissions: a submitter's limits, the jobs' positions in the queue, and when they will be done. Pure."""

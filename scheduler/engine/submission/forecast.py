@@ -1,9 +1,9 @@
-"""When a batch will be done: a range, from what was granted lately and from what the queue has before its last job.
+"""When a batch will be done: a range, from recent grants and from the work ahead of its last job in the queue.
 
 Its work is sent when the queue has moved on to its last job, and done when the slowest of the last jobs has come back.
-The queue moves at the pace of lately; the range has how unsteady that was, and what the batch's submitter gets for sure
-if the others submit more. It knows nothing of what has not happened yet: jobs of a higher priority, or a day on which
-half of the computers are switched off.
+The queue moves at its recent pace; the range reflects how unsteady that was, and what the batch's submitter is
+guaranteed if the others submit more. It cannot foresee changes: jobs of a higher priority, or a day on which half of
+the computers are switched off.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from typing import Final, NamedTuple
 MIN_GRANTED: Final = 20
 """With fewer granted results there is no forecast."""
 NSLICES: Final = 8
-"""Parts of the time that was looked at, whose paces are compared."""
+"""The number of slices of the period whose paces are compared."""
 NDEVIATIONS: Final = 2.0
 LEAST_PACE: Final = 0.25
-"""The pace is never believed to fall below this part of what it was."""
+"""The pace is never assumed to fall below this fraction of what it was."""
 OFTEN: Final = 0.05
-"""Lost jobs are allowed for if at least this part of such batches loses one."""
+"""Lost jobs are allowed for if at least this share of such batches loses one."""
 
 
-class Granted(NamedTuple):
-    """A result that was granted credit lately: how long ago it came, its estimated FLOPs, how long it was out."""
+class GrantedResult(NamedTuple):
+    """A recently granted result: how long ago it came, its estimated FLOPs, how long it was out."""
 
     ago_secs: float
     fpops: float
@@ -36,19 +36,19 @@ class Granted(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RecentResults:
-    """What was granted to an app in the last ``span_secs``; ``nlost``: results that were sent and came to nothing."""
+    """What an app was granted in the last ``span_secs``; ``nlost``: results that were sent and came to nothing."""
 
-    granted: Sequence[Granted]
+    granted: Sequence[GrantedResult]
     span_secs: float
     nlost: int
 
 
 @dataclass(frozen=True, slots=True)
-class Open:
-    """What is left of a batch. Estimated FLOPs of waiting results: its own, and all up to its last one.
+class OpenWork:
+    """What is left of a batch: estimated FLOPs of waiting results, its own and all up to its last one.
 
-    ``part``: its submitter's share among all who have submitted lately. ``out_secs``: for how long each that was sent
-    has been out.
+    ``part``: its submitter's share among all recent submitters. ``out_secs``: how long each result in progress has been
+    out.
     """
 
     fpops: float
@@ -60,27 +60,27 @@ class Open:
 
 
 class Forecast(NamedTuple):
-    """Seconds from now between which the batch will be done, in most cases."""
+    """Seconds from now between which the batch will most likely be done."""
 
     earliest_secs: float
     latest_secs: float
 
 
-def forecast(lately: RecentResults, left: Open) -> Forecast | None:
-    """None: too little was granted lately to say."""
+def forecast(lately: RecentResults, left: OpenWork) -> Forecast | None:
+    """Forecast when the batch will be done; None if too little was granted recently."""
     njobs = left.nunsent + len(left.out_secs)
     if len(lately.granted) < MIN_GRANTED or lately.span_secs <= 0 or not njobs:
         return None
-    turnarounds = sorted(each.turnaround_secs for each in lately.granted)
+    turnarounds = sorted(result.turnaround_secs for result in lately.granted)
     fast, slow = _paces(lately, left.fpops_ahead)
     sent_early = left.fpops_ahead / fast
     sent_late = max(left.fpops_ahead, left.fpops / left.part) / slow
-    # Of these the slowest is the last: those that are out, or will be, when the last one is sent.
+    # The slowest of these is the last: those that are out, or will be, when the last one is sent.
     nlast = min(njobs, max(1, ceil(njobs * turnarounds[len(turnarounds) // 2] / max(sent_early, 1.0))))
     has_been_out = 0.0 if left.nunsent else min(left.out_secs)
     earliest = sent_early + max(0.0, _slowest(turnarounds, nlast, 0.05) - has_been_out)
     latest = sent_late + max(0.0, _slowest(turnarounds, njobs, 0.95) - has_been_out)
-    # A job that nobody reports is sent again at its deadline, and at that of the next, if it is lost, too.
+    # A job that nobody reports is sent again at its deadline, and again at the next if that one is lost, too.
     lost_share, nlost = _losses(turnarounds, lately.nlost, left)
     while nlost > OFTEN:
         sent_late += left.delay_bound_secs
@@ -89,8 +89,8 @@ def forecast(lately: RecentResults, left: Open) -> Forecast | None:
     return Forecast(earliest, max(earliest, latest))
 
 
-def _losses(turnarounds: Sequence[float], nlost: int, left: Open) -> tuple[float, float]:
-    """The share of jobs that come to nothing, and how many of these: those that are out for long are likelier to."""
+def _losses(turnarounds: Sequence[float], nlost: int, left: OpenWork) -> tuple[float, float]:
+    """Return the share of jobs that come to nothing, and how many open ones will: the longer out, the likelier."""
     lost_share = nlost / (nlost + len(turnarounds))
     expected = left.nunsent * lost_share
     for secs in left.out_secs if nlost else ():
@@ -100,12 +100,12 @@ def _losses(turnarounds: Sequence[float], nlost: int, left: Open) -> tuple[float
 
 
 def _paces(lately: RecentResults, fpops: float) -> tuple[float, float]:
-    """FLOPS of the queue at best and at worst, as long as it needs for so much: over a long time they even out."""
+    """Return the FLOPS of the queue at best and at worst while it works off ``fpops``: over time they even out."""
     slice_secs = lately.span_secs / NSLICES
     sums = [0.0] * NSLICES
-    for each in lately.granted:
-        sums[min(int(each.ago_secs / slice_secs), NSLICES - 1)] += each.fpops
-    paces = [its / slice_secs for its in sums]
+    for result in lately.granted:
+        sums[min(int(result.ago_secs / slice_secs), NSLICES - 1)] += result.fpops
+    paces = [total / slice_secs for total in sums]
     mean = statistics.fmean(paces)
     nslices = max(fpops / mean / slice_secs, 1.0)
     deviation = NDEVIATIONS * statistics.stdev(paces) * sqrt(1 / NSLICES + 1 / nslices)
@@ -113,5 +113,5 @@ def _paces(lately: RecentResults, fpops: float) -> tuple[float, float]:
 
 
 def _slowest(turnarounds: Sequence[float], njobs: int, chance: float) -> float:
-    """The time within which all ``njobs`` come back with this chance."""
+    """Return the time within which all ``njobs`` come back with this chance."""
     return turnarounds[min(int(chance ** (1 / njobs) * len(turnarounds)), len(turnarounds) - 1)]

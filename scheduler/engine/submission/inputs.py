@@ -1,4 +1,4 @@
-"""Rules for the input files of jobs: from which servers, and under which names programs find them. Pure."""
+"""Rules for the input files of jobs: their servers, and the names under which programs find them. Pure."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Final
 from portal.languages.messages import Message
 
 MAX_URLS: Final = 8
-"""Addresses of one file: a client tries them one after the other."""
+"""The number of addresses of one file; a client tries them in turn."""
 MAX_URL_CHARS: Final = 500
-# No user and no backslash before the host: programs disagree on what that means.
+# No user and no backslash before the host: programs disagree on their meaning.
 _URL: Final = re.compile(
     r"https?://([A-Za-z0-9][A-Za-z0-9.-]*)(?::[0-9]{1,5})?(?:/[^\s<>&\"'\\\x00-\x20\x7f-\U0010ffff]*)?"
 )
@@ -26,13 +26,13 @@ def is_file_url(text: str) -> bool:
 
 
 def host_of(url: str) -> str:
-    """The host of an `is_file_url`."""
+    """Return the host of an `is_file_url`."""
     match = _URL.fullmatch(url)
     return match[1].lower().rstrip(".") if match else ""
 
 
 def is_host_allowed(host: str, allowed: Iterable[str]) -> bool:
-    """``allowed``: hosts; ``*.example.org`` stands for all below example.org, ``*`` for all."""
+    """Whether ``allowed`` contains the host; ``*.example.org`` stands for all below example.org, ``*`` for all."""
     return any(
         entry in ("*", host) or (entry.startswith("*.") and host.endswith(entry[1:]))
         for entry in map(str.lower, allowed)
@@ -40,9 +40,10 @@ def is_host_allowed(host: str, allowed: Iterable[str]) -> bool:
 
 
 def fault_of_names(inputs: Iterable[str], outputs: Iterable[str]) -> tuple[str, int, Message] | None:
-    """Why a program cannot find all its files under these names: "input_files" or "output_files", place, reason.
+    """Return why a program cannot find all its files under these names: "input_files" or "output_files", position,
+    reason.
 
-    Case counts as on Windows and macOS: not at all.
+    Case is ignored, as on Windows and macOS.
     """
     files: dict[str, str] = {}
     folders: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""What a submitter may do: priorities, deadlines, apps, and how much may be under way at a time."""
+"""A submitter's limits: priorities, deadlines, apps, and how much may be unfinished at a time."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from typing import Final, NamedTuple
 from portal.languages.messages import Message
 
 LEAST_DEADLINE_SECS: Final = 3_600
-"""Clients ask for work at times, not at once; what is sent and not back by its deadline is computed twice."""
+"""Clients ask for work now and then, not at once; what is not back by its deadline is computed twice."""
 FAST_FLOPS: Final = 20e9
 """A job with less time than a processor of this speed needs is hardly ever in time."""
 
 
 @dataclass(frozen=True, slots=True)
 class SubmitterLimits:
-    """``app_names`` empty: all apps. None: no limit. ``max_jobs`` and ``max_fpops``: of workunits that are not decided,
-    the FLOPs of all their copies.
+    """A submitter's limits. ``app_names`` empty: all apps.
+
+    None: unlimited. ``max_jobs`` and ``max_fpops``: of undecided workunits, the FLOPs of all their copies.
     """
 
     max_priority: int
@@ -33,7 +34,7 @@ class UnderWay(NamedTuple):
     fpops: float
 
 
-class WantedJob(NamedTuple):
+class RequestedJob(NamedTuple):
     """A job of a submission; ``fpops``: of one copy."""
 
     fpops: float
@@ -43,19 +44,19 @@ class WantedJob(NamedTuple):
 
 
 class Excess(NamedTuple):
-    """What is too much: the field's place, and why."""
+    """A limit that is exceeded: the field's position, and why."""
 
     field: str
     message: Message
 
 
 def least_deadline_secs(fpops: float) -> int:
-    """The least delay bound of a job."""
+    """Return the shortest delay bound of a job."""
     return max(LEAST_DEADLINE_SECS, int(fpops / FAST_FLOPS) + 1)
 
 
-def excess(limits: SubmitterLimits, app_name: str, jobs: Sequence[WantedJob], before: UnderWay) -> Excess | None:
-    """The first thing in which a submission exceeds them, if any. ``before``: what is under way without it."""
+def excess(limits: SubmitterLimits, app_name: str, jobs: Sequence[RequestedJob], before: UnderWay) -> Excess | None:
+    """Return the first limit that a submission exceeds, if any. ``before``: what is unfinished without it."""
     if limits.app_names and app_name not in limits.app_names:
         return Excess("app", Message("app_not_yours", app=app_name))
     for number, job in enumerate(jobs):

@@ -15,7 +15,7 @@ from pathlib import Path
 
 
 def steps_of(number: int, lengths: list[int]) -> int:
-    """Steps from number down to one; known[n] has those of the first numbers."""
+    """Count the steps from number down to one; lengths[n] has those of the first numbers."""
     steps = 0
     while number >= len(lengths):
         number = number >> 1 if number % 2 == 0 else 3 * number + 1

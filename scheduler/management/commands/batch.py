@@ -1,4 +1,4 @@
-"""Follow a batch of jobs, fetch its outputs, cancel or retire it."""
+"""Show a batch of jobs, fetch its outputs, cancel or retire it."""
 
 from __future__ import annotations
 
@@ -16,12 +16,14 @@ from scheduler.submission import batches
 
 
 class Command(BaseCommand):
-    help = "Say how far a batch of jobs is. Exit code 0 also while it is not finished."
+    help = "Show the progress of a batch of jobs. The exit code is 0 even while it is unfinished."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("batch", type=int)
         parser.add_argument("--fetch", type=Path, metavar="FOLDER", help="copy the outputs there: WORKUNIT/FILE")
-        parser.add_argument("--cancel", action="store_true", help="end it: nothing more is sent, what runs is aborted")
+        parser.add_argument(
+            "--cancel", action="store_true", help="end it: nothing more is sent, and running jobs are aborted"
+        )
         parser.add_argument("--retire", action="store_true", help="delete the outputs of a finished batch")
 
     def handle(self, *args: Any, batch: int, fetch: Path | None, **options: Any) -> None:
@@ -52,7 +54,9 @@ class Command(BaseCommand):
 
 
 def _fetch(batch: Batch, folder: Path) -> tuple[int, list[str]]:
-    """Copy the files that are not there yet; their number, and a line for each that the storage has lost or damaged."""
+    """Copy the files that are not there yet; return their number, and a line for each that is lost or damaged in the
+    storage.
+    """
     count = after = 0
     faults = []
     while page := batches.read_outputs(batch, after=after, limit=1000):

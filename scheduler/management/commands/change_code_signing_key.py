@@ -14,15 +14,15 @@ from scheduler.programs.key_change import KeyChangeError, SigningList
 
 class Command(BaseCommand):
     help = (
-        "Make a new code-signing key, sign it with the old one and all programs with it, and let clients change over:"
-        " all at once where the private key is on this machine, else in the steps of docs/how-to/jobs.md, “Change the"
+        "Make a new code-signing key, sign it with the old one and all programs with it, and let clients switch to it:"
+        " in one step if the private key is on this machine, else in the steps of docs/how-to/jobs.md, “Change the"
         " key”. The old key is kept."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
         steps = parser.add_mutually_exclusive_group()
         steps.add_argument(
-            "--list", action="store_true", help="1, on the site: print the key in force and what is to be signed"
+            "--list", action="store_true", help="1, on the site: print the key in force and what has to be signed"
         )
         steps.add_argument(
             "--sign",
@@ -36,7 +36,7 @@ class Command(BaseCommand):
             "--adopt",
             type=Path,
             metavar="LIST",
-            help="4, where the private key is: sign with the new key from now on, as a list made after 3 has it",
+            help="4, where the private key is: sign with the new key from now on, given a list made after 3",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -49,7 +49,7 @@ class Command(BaseCommand):
                 self._say(key_change.take(key_change.read(options["take"]), timezone.now()))
             elif options["adopt"]:
                 key_change.adopt(_read_list(options["adopt"]))
-                self.stdout.write("The new key is in place; the old one lies beside it. Keep both.")
+                self.stdout.write("The new key is in place, and the old one is next to it. Keep both.")
             else:
                 self._say(key_change.change_here(timezone.now()))
         except (KeyChangeError, OSError, ValueError) as error:
@@ -58,10 +58,12 @@ class Command(BaseCommand):
     def _sign(self, list_: Path, folder: Path) -> None:
         new = key_change.sign(_read_list(list_))
         key_change.write(new, folder)
-        self.stdout.write(f"The new key and {len(new.programs)} signatures are in {folder}. Carry them to the site.")
+        self.stdout.write(f"The new key and {len(new.programs)} signatures are in {folder}. Copy them to the site.")
 
     def _say(self, count: int) -> None:
-        self.stdout.write(f"The key is changed; programs signed with it: {count}. Clients follow as they ask.")
+        self.stdout.write(
+            f"The key is changed; programs signed with it: {count}. Clients follow with their next request."
+        )
 
 
 def _read_list(path: Path) -> SigningList:

@@ -20,8 +20,8 @@ S3: Final = "s3"
 
 class Command(BaseCommand):
     help = (
-        "Copy all files that the database names to the other storage, and compare them there with their MD5. May be"
-        " interrupted and repeated: what is there already is not sent again. Exit code 1 if a file could not be copied."
+        "Copy all files that the database names to the other storage, and check their MD5 there. May be"
+        " interrupted and repeated: files already there are not sent again. Exit code 1 if one could not be copied."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -29,7 +29,7 @@ class Command(BaseCommand):
             "--to", choices=[FOLDER, S3], required=True, help="where the files go: FILES_DIR, or FILES_S3_BUCKET"
         )
         parser.add_argument(
-            "--delete", action="store_true", help="delete each file where it was, when the other storage has it"
+            "--delete", action="store_true", help="delete each file from the old storage once the other has it"
         )
 
     def handle(self, *args: Any, **options: Any) -> None:

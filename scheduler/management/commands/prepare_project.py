@@ -14,7 +14,7 @@ from scheduler.programs import code_signing
 
 class Command(BaseCommand):
     help = (
-        "Make the code-signing key if it is missing and, where the site runs on its own embedded database, release the"
+        "Make the code-signing key if it is missing and, if the site runs on its own embedded database, release the"
         " example apps. `manage.py prepare` calls it. Safe to repeat."
     )
 

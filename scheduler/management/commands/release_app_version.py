@@ -26,7 +26,7 @@ class Command(BaseCommand):
         parser.add_argument(
             "--print-unsigned",
             action="store_true",
-            help="print name, MD5 and path of the files that have to be signed, and stop",
+            help="print the name, MD5 and path of the files that have to be signed, and stop",
         )
         parser.add_argument(
             "--write-signatures",
@@ -51,7 +51,7 @@ class Command(BaseCommand):
             version, is_new = release.release_version(release_read, signed)
         except ReleaseError as error:
             raise CommandError(str(error)) from error
-        self.stdout.write(f"{version} {'is released' if is_new else 'was released before: nothing to do'}.")
+        self.stdout.write(f"{version} {'is released' if is_new else 'was already released: nothing to do'}.")
 
     def _print(self, release: Release) -> None:
         for file in release.files:

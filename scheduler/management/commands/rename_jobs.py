@@ -1,4 +1,4 @@
-"""After the database was restored: give jobs names that none had that was lost."""
+"""After a restore of the database: give jobs names that no lost job had."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from scheduler.submission.generations import NAMES
 
 class Command(BaseCommand):
     help = (
-        "Give all jobs that are not sent yet new names, and new batches numbers far from those in use. Computers may"
-        " still have jobs that a restored database does not know, or takes for not sent. finish_restore does this, too."
+        "Give all unsent jobs new names, and new batches numbers far from those in use. Computers may still have"
+        " jobs that a restored database does not know, or believes to be unsent. finish_restore does this, too."
     )
 
     def handle(self, *args: Any, **options: Any) -> None:

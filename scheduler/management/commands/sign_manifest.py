@@ -1,4 +1,4 @@
-"""Sign the manifest of a version that is prepared in the browser, on the machine that has the private key."""
+"""Sign the manifest of a version that is prepared in the browser, on the machine with the private key."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from scheduler.releases.manifests import sign_manifest
 
 class Command(BaseCommand):
     help = (
-        "Sign a manifest that was downloaded from the page of a new version, and print the signatures, to be pasted"
-        " there. Only files of the folder are signed, and none if the site has another one under a name."
+        "Sign a manifest that was downloaded from the page of a new version, and print the signatures to paste"
+        " there. Only files of the folder are signed, and none if the site has a different one under a name."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:

@@ -16,8 +16,8 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("path", type=Path)
-        parser.add_argument("--name", help="what jobs call it; default: its own name")
-        parser.add_argument("--gzip", action="store_true", help="store it packed, too, as NAME.gz")
+        parser.add_argument("--name", help="the name that jobs use; default: its own name")
+        parser.add_argument("--gzip", action="store_true", help="also store it packed, as NAME.gz")
 
     def handle(self, *args: Any, path: Path, name: str | None, gzip: bool, **options: Any) -> None:
         try:

@@ -20,17 +20,17 @@ MAX_COPIES: Final = 1_000_000
 
 class Command(BaseCommand):
     help = (
-        "Submit a batch of jobs of an app; docs/how-to/jobs.md says what a job is. With --request-id the same command"
+        "Submit a batch of jobs of an app; docs/how-to/jobs.md describes jobs. With --request-id the same command"
         " may be repeated: it submits once."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("app", help="short name of the app")
         parser.add_argument("file", help='JSON: {"defaults": {…}, "jobs": [{…}, …]}; "-" reads standard input')
-        parser.add_argument("--name", default="", help="of the batch")
+        parser.add_argument("--name", default="", help="name of the batch")
         parser.add_argument("--request-id", default="", help="makes a repeated submission harmless")
-        parser.add_argument("--owner", metavar="E-MAIL", help="whose batch it is")
-        parser.add_argument("--copies", type=int, default=1, help="take the list of jobs this many times; {n} counts")
+        parser.add_argument("--owner", metavar="E-MAIL", help="owner of the batch")
+        parser.add_argument("--copies", type=int, default=1, help="submit the list of jobs this many times; {n} counts")
 
     def handle(self, *args: Any, app: str, file: str, **options: Any) -> None:
         try:
@@ -38,7 +38,7 @@ class Command(BaseCommand):
         except (OSError, ValueError) as error:
             raise CommandError(f"{file}: {error}") from error
         if not isinstance(document, dict) or not set(document) <= {"defaults", "jobs"}:
-            raise CommandError(f'{file}: wanted is {{"defaults": {{…}}, "jobs": [{{…}}, …]}}.')
+            raise CommandError(f'{file}: expected {{"defaults": {{…}}, "jobs": [{{…}}, …]}}.')
         try:
             batch, is_new = submit(
                 self._app(app),
@@ -69,12 +69,12 @@ class Command(BaseCommand):
 
 
 def _copies(jobs: Any, copies: int) -> Any:
-    """The jobs, this many times over; ``{n}`` in a command line is the job's number."""
+    """Repeat the jobs this many times; ``{n}`` in a command line is the job's number."""
     if not isinstance(jobs, list) or copies == 1:
         return jobs
     if not 1 <= copies * len(jobs) <= MAX_COPIES:
         raise CommandError(
-            f"--copies: at least 1, and at most {MAX_COPIES:,} jobs in all; this list has {len(jobs):,}."
+            f"--copies: at least 1, and at most {MAX_COPIES:,} jobs in total; this list has {len(jobs):,}."
         )
     made = []
     for number in range(copies * len(jobs)):

@@ -18,12 +18,12 @@ from scheduler.programs.catalogue import Catalogue
 from scheduler.rpc.choice.computer import ceilings
 
 CHOSEN_SCORE: Final = 10_000
-"""More than any app has keywords."""
+"""Exceeds any app's number of keywords."""
 
 
 @dataclass(slots=True)
 class VersionChooser:
-    """Chooses versions for a request that wants work of the ``wanted_types``.
+    """Chooses versions for a work request for the ``wanted_types``.
 
     ``requester``: user 0, who tests nothing, if the volunteer wants no tests. ``inherited``: for each record that the
     computer lacks, the version whose statistics it takes over. ``scores``: how much the volunteer likes each app.
@@ -40,7 +40,10 @@ class VersionChooser:
     scores: dict[int, int] = field(default_factory=dict)
 
     def choose_all(self) -> dict[int, Choices]:
-        """Choose the best versions of each app, by app and processor type. Notes why there are none, and the scores."""
+        """Choose the best versions of each app, by app and processor type.
+
+        Records why there are none, and the scores.
+        """
         chosen: dict[int, Choices] = {}
         any_version = any_paused = False
         for app in self.catalogue.apps.values():
@@ -58,7 +61,7 @@ class VersionChooser:
                 self.selection.reasons |= reasons
                 if choices:
                     chosen[app.id] = choices
-                    # A choice made for this project outweighs what is liked in general.
+                    # A choice made for this project outweighs general interests.
                     self.scores[app.id] = (score or 0) + CHOSEN_SCORE * self.preferences.wants_app(app.id)
         if not any_version:
             lacking = Reason.NO_CLIENT_VERSION if self.request.is_anonymous else Reason.NO_APP
@@ -78,7 +81,7 @@ class VersionChooser:
     def _choose(
         self, app: AppFacts, usable: list[Version], requirement: Requirement = ANY_VERSION
     ) -> tuple[Choices, set[Reason]]:
-        """Choose the best versions of the app for each wanted type; also say why others were left out."""
+        """Choose the best versions of the app for each needed type; also return why others were left out."""
         selection, request = self.selection, self.request
         common = selection.computer, self.wanted_types, selection.records, selection.today, ceilings()
         if request.is_anonymous:
@@ -91,7 +94,7 @@ class VersionChooser:
         return versions.choose(app, usable, self.catalogue.plan_classes, *common, seed)
 
     def _usable(self, app: AppFacts, requirement: Requirement = ANY_VERSION) -> list[Version]:
-        """The project's versions that the client can run; none where it has its own (anonymous platform)."""
+        """Return the project's versions that the client can run; none if it has its own (anonymous platform)."""
         if self.request.is_anonymous:
             return []
         return versions.newest(self.catalogue.versions_by_app.get(app.id, ()), self.requester, requirement)
@@ -101,12 +104,12 @@ class VersionChooser:
         return self.request.is_anonymous and any(own.app_name == app.name for own in self.request.client_versions)
 
     def _needs_other_client(self, app: AppFacts) -> bool:
-        """Whether there are versions for the computer, though all of them for other versions of BOINC."""
+        """Whether there are versions for the computer, but only for other versions of BOINC."""
         app_versions = self.catalogue.versions_by_app.get(app.id, ())
         return not self.request.is_anonymous and any(self.requester.can_run(version) for version in app_versions)
 
     def _barrier(self, app: AppFacts, score: int | None, *, has_version: bool) -> Reason | None:
-        """Why the computer gets no jobs of the app, whatever its versions need. ``score``: `keywords.score`."""
+        """Return why the computer gets no jobs of the app, whatever its versions need. ``score``: `keywords.score`."""
         if not self.preferences.may_have_app(app.id):
             return Reason.NOT_CHOSEN
         if score is None:

@@ -18,7 +18,7 @@ from scheduler.engine.request import GPU_TYPES, SchedulerRequest
 
 
 def computer_of(request: SchedulerRequest, preferences: ProjectPreferences = NOTHING_CHOSEN) -> Computer:
-    """The computer as its client describes it at this request, as far as its owner lets this project use it."""
+    """Build the computer from this request's description, as far as its owner lets this project use it."""
     ncpus = min(request.usable_ncpus, settings.AM_MAX_NCPUS)
     host = request.host
     on, active, gpu_active = request.available_fractions
@@ -53,13 +53,13 @@ def computer_of(request: SchedulerRequest, preferences: ProjectPreferences = NOT
 
 @cached_setting
 def ceilings() -> Ceilings:
-    """The most that a computer may claim to have: the same as for the account manager."""
+    """Return the most that a computer may claim to have: the same as for the account manager."""
     return Ceilings(settings.AM_MAX_NCPUS, settings.AM_MAX_CPU_FLOPS, settings.AM_MAX_GPUS, settings.AM_MAX_GPU_FLOPS)
 
 
 @cached_setting
 def client_limits() -> ClientLimits:
-    """Which versions of BOINC's client get work here at all."""
+    """Return which versions of BOINC's client get work here at all."""
     return ClientLimits(
         number_of(settings.MIN_CLIENT_VERSION),
         number_of(settings.MAX_CLIENT_VERSION),
@@ -69,5 +69,5 @@ def client_limits() -> ClientLimits:
 
 @cached_setting
 def job_limits() -> Limits:
-    """How many jobs a computer may have at once, and get in a reply."""
+    """Return how many jobs a computer may have at once, and get in a reply."""
     return Limits(settings.MAX_JOBS_IN_PROGRESS, settings.MAX_GPU_JOBS_IN_PROGRESS, settings.MAX_JOBS_PER_RPC)

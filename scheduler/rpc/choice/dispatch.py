@@ -1,4 +1,4 @@
-"""Begins to answer a request for work: what it may be sent, and which lost jobs go out again."""
+"""Begins to answer a work request: what may be sent, and which lost jobs are sent again."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from scheduler.rpc.store import Account
 
 @dataclass(slots=True)
 class Dispatch:
-    """A request for work while it is answered: the versions for the computer, and the jobs selected so far.
+    """A work request while it is answered: the versions for the computer, and the jobs selected so far.
 
-    ``lost``: jobs to give up; ``again``: jobs to send again. ``ties``: what the computer shares with others that may be
-    the same person's (`engine.choice.ties`). ``lanes``: for each app, those for this computer in which jobs wait
+    ``lost``: jobs to give up; ``again``: jobs to send again. ``ties``: what the computer shares with others that may
+    belong to the same person (`engine.choice.ties`). ``lanes``: for each app, those for this computer with waiting jobs
     (`engine.lanes`). ``sizes``: for each app with such jobs, the lanes of size classes in the order that suits it
     (`engine.choice.sizes`). ``held_files``: what it keeps of earlier jobs.
     """
@@ -50,19 +50,19 @@ class Dispatch:
     sizes: dict[int, list[int]] = field(default_factory=dict)
 
     def speed(self, app_id: int) -> float:
-        """The average FLOPS of the computer with the app's fastest version, with the time that it is off counted in."""
+        """Return the computer's average FLOPS with the app's fastest version, including the time that it is off."""
         choices = self.selection.choices[app_id].values()
         return max(choice.flops * self.computer.availability(choice.processor_type) for choice in choices)
 
     def app(self, app_id: int) -> AppFacts:
-        """The app, with the size of those of its jobs that this computer gets first."""
+        """Return the app, with the size of those of its jobs that this computer gets first."""
         app = self.catalogue.apps[app_id]
         waiting = self.catalogue.lanes[app_id].sizes if app_id in self.sizes else {}
         typical = next((waiting[lane] for lane in self.sizes.get(app_id, ()) if lane in waiting), None)
         return app if typical is None else replace(app, typical_fpops=typical)
 
     def continue_with(self, records: Records) -> None:
-        """Go on with the computer's records as they were when they were locked."""
+        """Continue with the computer's records as they were when they were locked."""
         self.selection.records = records
         self.selection.restricted.clear()
         self.chooser.inherited.clear()
@@ -80,7 +80,7 @@ def begin(
     now: dt.datetime,
     draw: random.Random,
 ) -> Dispatch:
-    """Choose the versions for the wanted work. ``in_progress``: jobs that stay on the computer."""
+    """Choose the versions for the requested work. ``in_progress``: jobs that stay on the computer."""
     preferences = account.project_preferences or NOTHING_CHOSEN
     computer = computer_of(request, preferences)
     refused = refusal(request, account, catalogue, now)
@@ -118,7 +118,7 @@ def begin(
 
 
 def _find_lanes(dispatch: Dispatch, account: Account) -> None:
-    """Note for each app the lanes in which jobs wait: those for this computer, and those of size classes."""
+    """Store for each app the lanes with waiting jobs: those for this computer, and those of size classes."""
     if not dispatch.catalogue.lanes:
         return
     targets = {
@@ -150,7 +150,7 @@ def _lanes(dispatch: Dispatch, app_id: int, targets: Mapping[LaneKind, int]) -> 
 
 
 def _sizes(dispatch: Dispatch, app_id: int) -> list[int]:
-    """The lanes of the app's size classes, if jobs wait in any, in the order that suits this computer."""
+    """Return the lanes of the app's size classes, if jobs wait in any, in the order that suits this computer."""
     index = dispatch.catalogue.lanes.get(app_id)
     if index is None or not index.sizes:
         return []
@@ -163,8 +163,8 @@ def sort_lost(
 ) -> None:
     """Sort lost jobs into those to send again as they were and those to give up.
 
-    A job is sent again only to the same installation, in time for its deadline, and with the version that it was sent
-    for, if the computer may still get that version and its owner still wants such jobs.
+    A job is sent again only to the same installation, in time for its deadline, and with the same version, if the
+    computer may still get that version and its owner still wants such jobs.
     """
     platforms = request.platforms
     for result in lost:
@@ -195,7 +195,7 @@ def sort_lost(
 
 
 def _is_wanted(dispatch: Dispatch, request: SchedulerRequest, result: KnownResult) -> bool:
-    """Whether its owner, who may have chosen otherwise since it was sent, lets the computer have the job."""
+    """Whether the owner, whose preferences may have changed since it was sent, still lets the computer have the job."""
     preferences, limit = dispatch.chooser.preferences, dispatch.selection.own_limit
     return (
         preferences.may_have_app(result.app_id)
@@ -205,5 +205,5 @@ def _is_wanted(dispatch: Dispatch, request: SchedulerRequest, result: KnownResul
 
 
 def told_deadline(deadline_at: float) -> float:
-    """The deadline that the client is given for a job: the project waits a while longer."""
+    """Return the deadline that the client is given for a job: the project waits a little longer."""
     return deadline_at - settings.REPORT_GRACE_SECS

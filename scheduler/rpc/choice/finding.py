@@ -1,4 +1,4 @@
-"""Finds jobs that may be sent: ready ones or, if these are too few, from the queues."""
+"""Finds jobs that may be sent: ready ones or, if these are too few, jobs from the queues."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from scheduler.ready_jobs.job_cache import TakenJobs
 from scheduler.rpc import queue, writes
 from scheduler.rpc.choice.dispatch import Dispatch
 from scheduler.rpc.choice.job_queries import from_random_place, queries_of_other_apps
-from scheduler.rpc.rows import Waiting
+from scheduler.rpc.rows import WaitingCounts
 
 
 class FoundJobs(NamedTuple):
     """Jobs that may be sent. ``waiting`` counts the jobs in the queues, if these were searched."""
 
     jobs: list[Job]
-    waiting: Waiting | None
+    waiting: WaitingCounts | None
 
 
 async def ready_jobs(
@@ -43,7 +43,7 @@ async def pick(
 ) -> FoundJobs:
     """Lock jobs from the heads of the queues and, if those have too few, from elsewhere, with counts of waiting jobs.
 
-    Copies that are kept for others come last: if nothing else suits, nobody has to go without.
+    Copies reserved for others come last: if nothing else suits, nobody has to go without.
     """
     catalogue = dispatch.catalogue
     jobs, heads = await queue.pick(user_id, queries)

@@ -1,4 +1,4 @@
-"""Says which jobs are looked for: how many of each app, and what they may need."""
+"""Builds the searches for jobs: how many of each app, and what they may need."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NO_LIMIT: Final = 1e300
 
 
 def job_queries(dispatch: Dispatch, draw: random.Random) -> list[JobQuery]:
-    """Make the queries for the heads of the queues: for each processor type, those of the apps that can use it."""
+    """Build the queries for the heads of the queues: for each processor type, those of the apps that can use it."""
     selection = dispatch.selection
     apps = [dispatch.app(app_id) for app_id in selection.choices]
     njobs_by_type = jobs_wanted(selection, apps)
@@ -34,7 +34,7 @@ def job_queries(dispatch: Dispatch, draw: random.Random) -> list[JobQuery]:
         if not all(rooms.values()):
             selection.reasons.add(selection.full)
         with_room = [app for app in apps if rooms.get(app.id)]
-        # Jobs that wait for this computer, its owner or their team go first, whatever else is liked.
+        # Jobs that wait for this computer, its owner or their team go first, whatever else the volunteer likes.
         targeted = [app for app in with_room if has_targeted(dispatch.lanes.get(app.id, ()))]
         liked = targeted or keywords.most_liked(with_room, dispatch.chooser.scores)
         drawn = jobs_by_app_weight(liked, njobs, draw)
@@ -43,7 +43,7 @@ def job_queries(dispatch: Dispatch, draw: random.Random) -> list[JobQuery]:
 
 
 def queries_of_other_apps(dispatch: Dispatch, drawn: Iterable[JobQuery], most: int) -> list[JobQuery]:
-    """Make the queries for the heads of the other apps' queues, as the drawn apps have too few jobs."""
+    """Build the queries for the heads of the other apps' queues, because the drawn apps have too few jobs."""
     of_drawn = {query.app_id for query in drawn}
     selection = dispatch.selection
     others = [dispatch.catalogue.apps[app_id] for app_id in selection.choices if app_id not in of_drawn]
@@ -74,17 +74,18 @@ def _query(dispatch: Dispatch, app_id: int, most: int) -> JobQuery:
 
 
 def from_random_place(query: JobQuery, left: int, app: AppFacts, draw: random.Random) -> JobQuery:
-    """Make the query for the jobs still missing, starting at a random place in the app's queue."""
+    """Build the query for the jobs still missing, starting at a random position in the app's queue."""
     rank, begin = _place(app, query.rank if app.first_rank is None else max(query.rank, app.first_rank), draw)
     return msgspec.structs.replace(query, most=left, rank=rank, begin=begin)
 
 
 def _place(app: AppFacts, rank: int, draw: random.Random) -> tuple[int, int]:
-    """Draw a place in the queue (`ready_queue.Place`).
+    """Draw a position in the queue (`ready_queue.Place`).
 
-    Half of the time it is among the most urgent jobs, else behind them, as these may suit no computer like this one.
+    Half of the time it is among the most urgent jobs, else behind them, because the urgent ones may suit no computer
+    like this one.
     """
     if app.last_rank is not None and app.last_rank > rank and draw.random() < 0.5:
-        # Their places may all be lower than those of the urgent ones.
+        # Their positions may all be lower than those of the urgent ones.
         return draw.randint(rank + 1, app.last_rank), draw.choice((0, draw.randint(0, app.last_place)))
     return rank, draw.randint(app.first_place, app.last_place) if app.first_place < app.last_place else app.first_place

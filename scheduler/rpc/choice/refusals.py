@@ -1,4 +1,4 @@
-"""Finds out why a computer is sent no jobs, and puts it into sentences that its client shows."""
+"""Finds out why a computer is sent no jobs, and explains it in sentences that its client shows."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from scheduler.engine.reasons import OF_PLAN_CLASSES, Reason, sentence
 from scheduler.engine.request import SchedulerRequest
 from scheduler.programs.catalogue import Catalogue
 from scheduler.rpc.choice.computer import client_limits
-from scheduler.rpc.rows import Waiting
+from scheduler.rpc.rows import WaitingCounts
 from scheduler.rpc.store import Account
 
 
 class Refusal(NamedTuple):
-    """Why a request gets no jobs, whatever waits; ``text``: its sentence, where that is not the same for all."""
+    """Why a request gets no jobs, whatever waits; ``text``: its sentence, if it has details of this computer."""
 
     reason: Reason
     text: str = ""
 
 
 def refusal(request: SchedulerRequest, account: Account, catalogue: Catalogue, now: dt.datetime) -> Refusal | None:
-    """Find out why this request gets no jobs, whatever waits; None: it wants none, or may get some."""
+    """Return why this request gets no jobs, whatever waits; None if it asks for none, or may get some."""
     if request.sends_no_work:
         return Refusal(Reason.NOT_WANTED)
     if not request.wants_work:
@@ -39,7 +39,7 @@ def refusal(request: SchedulerRequest, account: Account, catalogue: Catalogue, n
 
 
 def _block(account: Account, catalogue: Catalogue) -> str:
-    """Why operators block this computer, in their words; empty: they do not."""
+    """Return why operators block this computer, in their words; empty if they do not."""
     of_host = catalogue.blocked_hosts.get(account.host.id, "") if account.host is not None else ""
     return of_host or catalogue.blocked_users.get(account.user_id, "")
 
@@ -52,11 +52,11 @@ def asks_too_soon(request: SchedulerRequest, account: Account, now: dt.datetime)
 
 
 def is_urgent(selection: Selection) -> bool:
-    """Whether the owner has to know the reason why nothing is sent."""
+    """Whether the owner has to know why nothing is sent."""
     return not selection.reasons.isdisjoint((Reason.BLOCKED, Reason.CLIENT_TOO_OLD, Reason.CLIENT_TOO_NEW))
 
 
-def messages(selection: Selection, waiting: Waiting | None) -> list[str]:
+def messages(selection: Selection, waiting: WaitingCounts | None) -> list[str]:
     """Say why nothing was sent, the most useful reason first. ``waiting``: counts of jobs in the searched queues."""
     if Reason.NOT_WANTED in selection.reasons:
         return []
@@ -64,7 +64,7 @@ def messages(selection: Selection, waiting: Waiting | None) -> list[str]:
         _add_reasons_of(waiting, selection)
     reasons = set(selection.reasons)
     if selection.choices:
-        # Some version could have been used, so it does not matter what others lack.
+        # Some version was usable, so it does not matter what others lack.
         reasons -= {Reason.NO_APP, Reason.NO_TYPE, Reason.OTHER_CLIENT, Reason.UNKNOWN_CLASS, *OF_PLAN_CLASSES}
     usable = {Reason.MEMORY: selection.computer.ram_bytes, Reason.DISK: selection.disk_bytes}
     return [
@@ -75,7 +75,7 @@ def messages(selection: Selection, waiting: Waiting | None) -> list[str]:
     ]
 
 
-def _add_reasons_of(waiting: Waiting, selection: Selection) -> None:
+def _add_reasons_of(waiting: WaitingCounts, selection: Selection) -> None:
     if not waiting.njobs:
         selection.reasons.add(Reason.NO_JOBS)
         return

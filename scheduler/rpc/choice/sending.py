@@ -1,4 +1,4 @@
-"""Selects the jobs of a reply, and says what to store about them and the computer's (host, version) records."""
+"""Selects the jobs of a reply, and what to store about them and the computer's (host, version) records."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from credit.engine import probation
 from credit.engine.facts import HostVersionFacts
 from credit.engine.flops import believed_benchmark
 from scheduler.engine.choice import versions
-from scheduler.engine.choice.selection import Sent
+from scheduler.engine.choice.selection import SentJob
 from scheduler.engine.facts import Job, RecordKey
 from scheduler.engine.lanes import is_for_one_person
 from scheduler.rpc import writes
@@ -23,7 +23,7 @@ from scheduler.rpc.writes import RecordChanges
 
 
 class Sending(NamedTuple):
-    """The rows of the jobs that are sent, and the records that begin a spell of probation or get a quota."""
+    """The rows of the jobs to send, and the records that begin a spell of probation or get a quota."""
 
     rows: list[dict[str, Any]]
     begun: set[RecordKey]
@@ -44,7 +44,7 @@ def send(dispatch: Dispatch, jobs: Iterable[Job], jobs_of_day: JobsOfDay, now: d
     return Sending([_row(dispatch, sent, p_fpops, now) for sent in selection.sent], begun)
 
 
-def _count(dispatch: Dispatch, sent: Sent, jobs_of_day: JobsOfDay, now: dt.datetime) -> bool:
+def _count(dispatch: Dispatch, sent: SentJob, jobs_of_day: JobsOfDay, now: dt.datetime) -> bool:
     """Count the job; return whether its record begins a spell of probation, or gets its first quota."""
     selection, key = dispatch.selection, sent.choice.key
     record = selection.records.get(key) or selection.records.setdefault(key, HostVersionFacts())
@@ -58,7 +58,7 @@ def _count(dispatch: Dispatch, sent: Sent, jobs_of_day: JobsOfDay, now: dt.datet
     return is_first or record.host_scale_time != since
 
 
-def _row(dispatch: Dispatch, sent: Sent, p_fpops: float, now: dt.datetime) -> dict[str, Any]:
+def _row(dispatch: Dispatch, sent: SentJob, p_fpops: float, now: dt.datetime) -> dict[str, Any]:
     job = sent.job
     app = dispatch.selection.apps[job.app_id]
     return writes.job_row(
@@ -76,7 +76,9 @@ def _row(dispatch: Dispatch, sent: Sent, p_fpops: float, now: dt.datetime) -> di
 def record_changes(
     dispatch: Dispatch, ids: dict[RecordKey, int], judged: set[RecordKey], begun: set[RecordKey]
 ) -> RecordChanges:
-    """The rows of the records that reports (``judged``) or jobs (``begun``) changed; ``ids``: of existing records."""
+    """Return the rows of the records that reports (``judged``) or jobs (``begun``) changed; ``ids``: of existing
+    records.
+    """
     selection, changes = dispatch.selection, RecordChanges()
     new = {sent.choice.key for sent in selection.sent if sent.choice.key not in ids}
     # In the order in which everybody locks them.

@@ -1,4 +1,4 @@
-"""The statements of a scheduler RPC; their files say what they lock.
+"""SQL of a scheduler RPC; the files say what they lock.
 
 Locks are taken in this order, by every part of the project server: computer, workunits by id, results, (host, version)
 records, sums of credit.
@@ -17,8 +17,9 @@ from portal.computers.host_columns import HOST_COLUMNS
 from scheduler.engine.lanes import FIRST_OF_SIZES, FIRST_OF_TEAMS, FIRST_TARGETED
 
 WINDOW: Final = 200
-"""How many waiting jobs of an app are looked at: at the head of its queue, at that of each size class's queue and, if
-that is not enough, from a random place. A request that nothing suits must not read the whole queue."""
+"""How many waiting jobs of an app are examined: at the head of its queue, at that of each size class's queue and, if
+that is not enough, from a random position. A request that nothing suits must not read the whole queue.
+"""
 
 LANE_WINDOW: Final = 50
 """The same for each lane that is for the computer."""
@@ -39,14 +40,16 @@ LOCK: Final = Statement("SELECT id FROM portal_host WHERE id = %(host_id)s::bigi
 @cache
 def read(*parts: str) -> Statement:
     """Read what a request needs, and these parts: "reported", "held_files", "trickle_downs"."""
-    wanted = {part.upper(): part in parts for part in ("reported", "held_files", "trickle_downs")}
-    return statement(__file__, "read", **wanted, **_STATES)
+    included = {part.upper(): part in parts for part in ("reported", "held_files", "trickle_downs")}
+    return statement(__file__, "read", **included, **_STATES)
 
 
 LOCK_WORKUNITS: Final = Statement("""
 SELECT id FROM credit_workunit WHERE id = ANY (%(workunits)s::bigint[]) ORDER BY id FOR NO KEY UPDATE
 """)
-"""Before a report claims results that a restored database has forgotten, so that it sees what others have just got."""
+"""Used before a report claims results that a restored database has forgotten, so that it sees which ones others have
+just got.
+"""
 REPORT: Final = statement(__file__, "report", **_STATES)
 
 _WINDOWS: Final = {
@@ -59,7 +62,7 @@ _WINDOWS: Final = {
 
 @cache
 def pick(*, of_one_app: bool, has_lanes: bool) -> Statement:
-    """Pick jobs at the heads of queues; only with lanes these have to be sorted, so others go without."""
+    """Pick jobs at the heads of queues; lanes require sorting, so the statement without them leaves it out."""
     parts = {"ONE": of_one_app, "ELSEWHERE": False, "LANES": has_lanes}
     return statement(__file__, "pick", **parts, **_WINDOWS, **_STATES)
 
@@ -93,10 +96,10 @@ _PARTS: Final = (
 
 @cache
 def write(*parts: str) -> Statement:
-    """Write these parts, for computers and jobs that are locked; the records and the computers always."""
-    wanted = {part.upper(): part in parts for part in _PARTS}
+    """Write these parts, for locked computers and jobs; the records and the computers always."""
+    included = {part.upper(): part in parts for part in _PARTS}
     return statement(
-        __file__, "write", HOST_COLUMNS=HOST_COLUMNS, MAX_RESULTS=MAX_RESULTS_PER_WORKUNIT, **_STATES, **wanted
+        __file__, "write", HOST_COLUMNS=HOST_COLUMNS, MAX_RESULTS=MAX_RESULTS_PER_WORKUNIT, **_STATES, **included
     )
 
 
@@ -108,4 +111,4 @@ SELECT id, %(mod_time)s, %(text)s FROM portal_user WHERE id = %(user_id)s
     ON CONFLICT (user_id) DO UPDATE SET mod_time = excluded.mod_time, text = excluded.text
  WHERE p.mod_time < excluded.mod_time
 """
-"""Locks the row of the volunteer's preferences, and keeps the newer ones."""
+"""Locks the row of the volunteer's preferences, and stores newer ones."""

@@ -1,9 +1,9 @@
--- Makes the jobs that a copy reports as done the copy's, in one transaction. Afterwards the original is no longer trusted,
--- or a trusted computer could hand in made-up outputs as a copy. For the failing share of its (host, version) records
--- each job counts as lost, but for those that counted when they timed out or were given up.
+-- Assigns to a copy the jobs that it reports as done, in one transaction. Afterwards the original is no longer trusted:
+-- otherwise a trusted computer could hand in made-up outputs as a copy. For the failing share of its (host, version)
+-- records each job counts as lost, except those that counted when they timed out or were given up.
 --
--- Locks the original's computer, which it also writes, so that requests that have read its jobs are answered again; then
--- the workunits of the jobs that are named, by id, these jobs, and the original's (host, version) records by id.
+-- Locks the original's computer, which it also writes, so that requests that have read its jobs are answered again;
+-- then the workunits of the named jobs, by id, these jobs, and the original's (host, version) records by id.
 UPDATE portal_host SET last_contact_at = last_contact_at WHERE id = %(original)s;
 
 SELECT FROM credit_workunit w

@@ -1,7 +1,8 @@
--- Jobs at the heads of apps' queues that suit, and where each of these queues begins now. The locks: see suitable.sql.
+-- Picks suitable jobs at the heads of apps' queues, and returns where each of these queues now begins. For the locks
+-- see suitable.sql.
 --
--- Of one app (ONE) the parameters are those of its query: the planner makes constants of them, a fifth less work than
--- with a list. "+ 0": as in read.sql.
+-- For one app (ONE) the parameters are those of its query: the planner treats them as constants, a fifth less work than
+-- a list. "+ 0": as in read.sql.
 SELECT json_agg(json_build_object('rank', f.rank, 'place', f.place, 'job',
 \ir job.sql
   ))::text

@@ -1,5 +1,5 @@
--- If the heads of the queues have too few jobs: those that suit from a random place in a queue on, and what waits, from
--- which the client is told why if it gets nothing. The locks: see suitable.sql.
+-- Used if the heads of the queues have too few jobs: picks suitable jobs from a random position in a queue, and counts
+-- what waits, to tell the client why if it gets nothing. For the locks see suitable.sql.
 SELECT json_build_object('jobs', (
   SELECT json_agg(
 \ir job.sql

@@ -1,16 +1,16 @@
--- What is read for each of several requests: the account of the key, the computer and what the scheduler knows of it,
--- its (host, version) records, and the results that it has, reports or names. Locks nothing.
+-- Reads for each of several requests: the account of the key, the computer and its scheduler record, its (host,
+-- version) records, and the results that it has, reports or names. Locks nothing.
 --
 -- The key is the account's, or in its weak form the account's number with a digest that only this site can make
--- (portal/wire/credentials.py), or as one from before the project moved here, by its hash.
--- Each row is a JSON object, which scheduler/rpc/rows.py reads by the names of its fields. Times are Unix seconds.
+-- (portal/wire/credentials.py), or one from before the project moved here, by its hash. Each row is a JSON object,
+-- which scheduler/rpc/rows.py reads by the names of its fields. Times are Unix seconds.
 --
--- Joins by "= ANY (ARRAY[key])" look each row up by its key when it is wanted. With "=" small tables would be hashed as
--- a whole. "+ 0" is always true, and makes the planner expect one row where it would expect a hundred of a list, and
--- makes it look a computer up by its number, not through all of its owner's.
--- There are no more joins than needed, each by a key, as most of a statement's cost lies in starting and ending it. So
--- the parts for reported results (REPORTED), files that computers keep (HELD_FILES) and messages to running jobs
--- (TRICKLE_DOWNS) are included only if there are any.
+-- Joins by "= ANY (ARRAY[key])" look up each row by its key when needed. With "=" small tables would be hashed
+-- completely. "+ 0" changes nothing, but makes the planner expect one row where it would expect a hundred from a list,
+-- and look up a computer by its number, not among all of its owner's. There are no more joins than needed, each by a
+-- key, because most of a statement's cost is in starting and ending it. So the parts for reported results (REPORTED),
+-- files that computers keep (HELD_FILES) and messages to running jobs (TRICKLE_DOWNS) are included only if there are
+-- any.
 SELECT row_to_json(reading)::text
   FROM (
     SELECT q.n, u.id AS user_id, u.name AS user_name, u.email, u.cross_project_id,
@@ -53,7 +53,7 @@ SELECT row_to_json(reading)::text
                        AS uploads
 \endif
                 FROM credit_result r JOIN credit_workunit w ON w.id = ANY (ARRAY[r.workunit_id])
-               -- As one array, so that each part is looked up in its own index, whatever statistics say.
+               -- As one array, so that each part is looked up in its own index, whatever the statistics are.
                WHERE r.id = ANY (ARRAY(
                        SELECT i.id FROM credit_result i
                         WHERE i.host_id = q.host_id AND i.server_state = :IN_PROGRESS

@@ -1,8 +1,8 @@
--- Store what became of results, wake their workunits, and return which of them counted: those that were open or late.
--- With some, the computer's (host, version) records are returned, too.
+-- Stores what became of results, wakes their workunits, and returns which of them counted: those that were open or
+-- late. If there are any, also returns the computer's (host, version) records.
 --
--- The computer is locked before. Locks the workunits by id, then the results, those by id that get another deadline, and
--- the records last, as all others do.
+-- The computer is already locked. Locks the workunits by id, then the results, those that get another deadline by id,
+-- and the records last, as everywhere.
 WITH n AS (
   SELECT * FROM jsonb_to_recordset(%(rows)s::jsonb) AS n(id bigint, workunit_id bigint, outcome smallint,
          received_at timestamptz, client_state smallint, exit_status integer, elapsed_secs float8, cpu_secs float8,
@@ -22,7 +22,7 @@ done AS (
          peak_disk_bytes = n.peak_disk_bytes, stderr_text = n.stderr_text, report_faults = n.report_faults,
          outputs = n.outputs, output_digest = decode(n.output_digest, 'hex'),
          host_id = %(host_id)s::bigint,
-         -- No longer than it has run, nor longer than the workunit is there.
+         -- No longer than it has run, nor longer than the workunit has existed.
          sent_at = CASE WHEN r.sent_at IS NULL
                         THEN greatest(n.received_at - make_interval(secs => n.elapsed_secs),
                                       (SELECT created_at FROM credit_workunit WHERE id = r.workunit_id))
@@ -32,11 +32,11 @@ done AS (
          p_fpops = CASE WHEN r.sent_at IS NULL THEN (SELECT p_fpops FROM own) ELSE r.p_fpops END
     FROM n
    WHERE r.id = ANY (ARRAY[n.id]) AND (SELECT count(*) FROM locked) > 0
-     -- Its own, or one that a restored database has forgotten to have sent, and whose outputs have come.
+     -- Its own, or one that a restored database has forgotten, and whose outputs have come.
      AND (r.host_id = %(host_id)s::bigint
           OR (r.host_id IS NULL AND r.sent_at IS NULL AND NOT EXISTS (
               SELECT FROM credit_result o WHERE o.workunit_id = r.workunit_id AND o.user_id = (SELECT owner_id FROM own))
-              -- Of the copies of a workunit that one report has, the first.
+              -- The first of a workunit's copies in one report.
               AND NOT EXISTS (SELECT FROM n m JOIN credit_result o ON o.id = m.id
                                WHERE o.workunit_id = r.workunit_id AND o.id < r.id)))
      AND (r.server_state = :IN_PROGRESS
@@ -51,7 +51,7 @@ extended AS MATERIALIZED (
    WHERE id = ANY (%(extended)s::bigint[]) AND host_id = %(host_id)s::bigint AND (SELECT count(*) FROM done) > 0
    ORDER BY id FOR NO KEY UPDATE),
 v AS MATERIALIZED (
-  -- Locked last, as they are by all others.
+  -- Locked last, as everywhere.
   SELECT * FROM credit_hostappversion
    WHERE host_id = %(host_id)s::bigint AND (SELECT count(*) FROM done) > 0 AND (SELECT count(*) FROM extended) >= 0
    ORDER BY id FOR NO KEY UPDATE)

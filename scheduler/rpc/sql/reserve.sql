@@ -1,8 +1,8 @@
--- Lock the computer of each request, the jobs to send to it, and their workunits, and return the computers whose
+-- Locks the computer of each request, the jobs to send to it, and their workunits, and returns the computers whose
 -- requests got all of theirs: nobody else has locked any of these rows, and all of the jobs wait and are for everybody
 -- (lane 0, or the lane of a size class). Never waits.
 --
--- A computer is locked if its row is as it was read (version), and before its jobs. "+ 0": as in read.sql.
+-- A computer is locked, before its jobs, if its row is unchanged since it was read (version). "+ 0": as in read.sql.
 WITH computers AS MATERIALIZED (
   SELECT q.host_id, q.jobs
     FROM jsonb_to_recordset(%(requests)s::jsonb) AS q(host_id bigint, version xid, jobs bigint[])

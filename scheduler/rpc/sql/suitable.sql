@@ -1,10 +1,10 @@
--- Part of pick.sql and pick_elsewhere.sql: an app's waiting jobs that suit a query (a), from a place in its queue (f)
--- on. At most WINDOW jobs are looked at. Locks the workunits and then the jobs, and skips those that others have locked:
--- a workunit's copies are locked by whoever has the workunit, as binding it moves those that wait (write.sql).
+-- Part of pick.sql and pick_elsewhere.sql: an app's waiting jobs that suit a query (a), from a position in its queue
+-- (f) on. At most WINDOW jobs are examined. Locks the workunits and then the jobs, and skips those that others have
+-- locked: a workunit's copies belong to the holder of its lock, because binding it moves those that wait (write.sql).
 --
--- Of the copies of a workunit from that place on, only the first is looked at, as one person gets one. Who has which
--- copies is asked for as an array, so that a workunit's results are looked at and never all of a person's, whatever the
--- statistics say.
+-- Only the first of a workunit's copies from that position on is examined, because one person gets one. The holders of
+-- copies are selected as an array, so that a workunit's results are read and never all of a person's, whatever the
+-- statistics are.
 --
 -- With LANES, also jobs in lanes that are for this computer (scheduler/engine/lanes.py), from the beginning of each lane:
 -- first those for the computer itself, its owner or their team, then all others in the queue's order. Jobs of size
@@ -15,7 +15,7 @@ SELECT r.id, w.id AS workunit_id, r.name, w.name AS workunit_name, w.fpops_est, 
        w.input_files, w.output_files
 \if :LANES
        , w.hr_class, w.app_version_num, w.bound_version_id, c.lane
-  -- Sorted before anything is joined, so that no more is looked at than is wanted.
+  -- Sorted before anything is joined, so that no more is read than needed.
   FROM (SELECT u.*, u.lane < :FIRST_TARGETED AS is_shared FROM (
         SELECT l.*, key.step
           FROM (SELECT lane, 0 AS step, :LANE_WINDOW AS most FROM unnest(a.lanes) AS key(lane)
@@ -60,7 +60,7 @@ SELECT r.id, w.id AS workunit_id, r.name, w.name AS workunit_name, w.fpops_est, 
 \endif
                    THEN %(user_id)s::bigint
 \if :LANES
-                   -- Nobody else may have what is for one person: they get it again if it failed.
+                   -- Nobody else may have a job for one person: they get it again if it failed.
                    WHEN w.min_quorum = 1 AND c.lane >= :FIRST_TARGETED AND c.lane < :FIRST_OF_TEAMS THEN 0
 \endif
                    WHEN a.one_per_user THEN coalesce(o.user_id, 0) ELSE 0 END

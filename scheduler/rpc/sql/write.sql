@@ -1,12 +1,12 @@
--- Writes what several requests change: the parts that are needed, as one with nothing to do costs as much as one that
--- has something. Each part is given its rows, of all the requests. Returns JSON of `scheduler.rpc.rows.WrittenRow` for
--- each computer.
+-- Writes the changes of several requests: only the parts that are needed, because one with nothing to do costs as much
+-- as one with something. Each part gets the rows of all the requests. Returns JSON of `scheduler.rpc.rows.WrittenRow`
+-- for each computer.
 --
--- The computers and the jobs are locked already. Locks what else it writes: the jobs' workunits, if copies are added or
--- they are bound to a class or version, these workunits' waiting results, results that get another deadline, then (host,
--- version) records, messages, the computers' records.
+-- The computers and the jobs are already locked. Locks everything else that it writes: the jobs' workunits, if copies
+-- are added or they are bound to a class or version, these workunits' waiting results, results that get another
+-- deadline, then (host, version) records, messages, the computers' records.
 --
--- "+ 0": as in read.sql. The rows are not jsonb, which makes numerics of all numbers first.
+-- "+ 0": as in read.sql. The rows are not jsonb, which would first convert all numbers to numerics.
 WITH
 \if :SENT
 sent AS (
@@ -23,10 +23,10 @@ sent AS (
                       bound_lane bigint)
            WHERE n.host_id = n.host_id + 0) n
    WHERE r.id = ANY (ARRAY[n.id]) AND r.server_state = :UNSENT
-     -- Between the picking's snapshot and its lock another computer of this person may have got a copy.
+     -- Between the snapshot and the lock of the picking, another computer of this person may have got a copy.
      AND NOT (n.one_per_user AND n.user_id = ANY (ARRAY(
               SELECT coalesce(o.user_id, 0) FROM credit_result o WHERE o.workunit_id = r.workunit_id)))
-     -- Or somebody with a tie to this one.
+     -- Or somebody with a tie to this person.
      AND NOT (n.is_strict AND EXISTS (
               SELECT FROM credit_result o JOIN credit_workunit w ON w.id = o.workunit_id
                WHERE o.workunit_id = r.workunit_id AND (o.ties && n.ties OR o.user_id = n.user_id)
@@ -48,7 +48,7 @@ replicated AS (
 \endif
 \if :BOUND
 -- The first result of a workunit whose results all go to one class of computers, or one version: those that still wait
--- move into its lane. Nobody else has them locked, as schedulers lock the workunit first.
+-- move into its lane. Nobody else has them locked, because schedulers lock the workunit first.
 bound AS (
   UPDATE credit_workunit w
      SET hr_class = sent.hr_class, bound_version_id = sent.bound_version_id, lane = sent.bound_lane
@@ -61,7 +61,7 @@ moved AS (
      AND o.server_state = :UNSENT),
 \endif
 \if :EXTENDED
--- Later deadlines of jobs on the computer. Before the records, as all others lock them.
+-- Later deadlines of jobs on the computer. Before the records, in the order of locks everywhere.
 extended AS (
   UPDATE credit_result r SET deadline_at = greatest(r.deadline_at, n.deadline_at)
     FROM (SELECT * FROM json_to_recordset(%(extended)s::json)
@@ -122,7 +122,7 @@ added AS (
   ON CONFLICT DO NOTHING),
 \endif
 \if :TRICKLES
--- New messages, and whether those before them fill what a job may send in a day: one is always taken. What is over is
+-- New messages, and whether earlier ones fill a job's daily limit: one is always accepted. Those above the limit are
 -- dropped.
 weighed AS (
   SELECT n.*, n.most_nbytes <= coalesce((

@@ -1,4 +1,4 @@
-"""What a change did: the grants on both sides of it, measured from results."""
+"""The effects of a change: the grants before and after it, measured from results."""
 
 from __future__ import annotations
 
@@ -123,9 +123,9 @@ def test_what_was_measured_is_kept_and_shown_once_results_are_gone(
     assert effects.measure_recent(NOON + 8 * DAY) == 1
     assert effects.measure_recent(NOON + 30 * DAY) == 0
     version.app.workunits.all().delete()
-    kept = CreditChange.objects.get(change=change).effects
-    assert kept is not None
-    assert effects.Effects.of_json(kept).as_json() == kept
+    stored = CreditChange.objects.get(change=change).effects
+    assert stored is not None
+    assert effects.Effects.of_json(stored).as_json() == stored
     client.force_login(User.objects.create_superuser("boss@example.org", "a long password"))
     page = client.get(f"/admin/portal/change/{change.pk}/change/").content.decode()
     assert "up by 50 %" in page

@@ -1,4 +1,4 @@
-"""A reset of statistics meets a pass of a validator with a record that came meanwhile: two real connections."""
+"""A reset of statistics meets a validator's pass with a record that was created meanwhile: two real connections."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Statistics of a version start again, with its computers' records of it; a snapshot is kept and can be put back."""
+"""A version's statistics and its computers' records are reset; a snapshot is kept and can be restored."""
 
 from __future__ import annotations
 
@@ -140,13 +140,13 @@ def test_a_reset_has_a_preview(desk: Client, version: AppVersion) -> None:
 
 def test_the_undo_of_a_reset_has_a_preview_of_its_own(desk: Client, version: AppVersion) -> None:
     save(desk, reset(desk, version))
-    kept = StatisticsSnapshot.objects.get()
+    snapshot = StatisticsSnapshot.objects.get()
     step = str(desk.post(f"/admin/portal/change/{last_change().pk}/undo/")["Location"])
     assert desk.post(step, {"do": "preview"}).status_code == 302
     preview = Preview.objects.get()
-    assert preview.changes == {"app": {}, "versions": {}, "reset": [], "restore": [kept.pk]}
+    assert preview.changes == {"app": {}, "versions": {}, "reset": [], "restore": [snapshot.pk]}
     page = desk.get(f"/admin/credit/preview/{preview.pk}/result/").content.decode()
-    assert f"as before {kept.taken_at:%Y-%m-%d}" in page
+    assert f"as before {snapshot.taken_at:%Y-%m-%d}" in page
 
 
 def test_the_step_of_an_undo_says_why_it_has_no_preview(desk: Client, version: AppVersion) -> None:

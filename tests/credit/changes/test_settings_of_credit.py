@@ -189,13 +189,13 @@ def test_markers_name_changes_of_credit_of_the_app_and_its_versions_only(desk: C
     change_settings(desk, version, is_deprecated="on")
     change_settings(desk, other, host_scale_check="on")
     post_form(desk, app, weight="3")
-    found = markers(app.pk, began, timezone.now())
-    assert [marker.label for marker in found] == [
+    marked = markers(app.pk, began, timezone.now())
+    assert [marker.label for marker in marked] == [
         "Alpine: Apply host-scale probation (host_scale_check): no → yes",
         f"{version}: Withdrawn: no → yes",
     ]
-    assert found[0].at == change.timestamp
-    assert desk.get(found[0].link).status_code == 200
+    assert marked[0].at == change.timestamp
+    assert desk.get(marked[0].link).status_code == 200
     assert markers(app.pk, began - dt.timedelta(days=2), began) == []
     assert [marker.label for marker in markers(None, began, timezone.now())][
         -1

@@ -71,10 +71,10 @@ class Twins:
         for one in self.versions:
             add_samples(self.app, one, one.pfc)
             one.samples.clear()
-        wanted = self.project.validate(est, bound, quorum, delay, reports, self.now)
+        expected = self.project.validate(est, bound, quorum, delay, reports, self.now)
         if rng.random() < 0.05:
             self.fail(delay)
-        return made.workunits[0][2], wanted
+        return made.workunits[0][2], expected
 
     def fail(self, delay: float) -> None:
         """A job of some computer ends with an error."""

@@ -1,4 +1,4 @@
-"""The central server's averages, with the sums by hand."""
+"""The central server's averages, with the sums calculated by hand."""
 
 from __future__ import annotations
 

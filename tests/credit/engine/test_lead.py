@@ -1,4 +1,4 @@
-"""What a record's claims may bring beyond usual jobs in all: run times that change are paid no further."""
+"""How far a record's claims may exceed those of usual jobs in total: run times that change are paid no further."""
 
 from __future__ import annotations
 

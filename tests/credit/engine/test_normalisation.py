@@ -28,10 +28,10 @@ def gpu(id: int, n: int, avg: float | None, **fields: Any) -> VersionFacts:
 
 
 def test_x_of_cpu_versions_is_their_mean_weighted_by_samples() -> None:
-    found = normalise([cpu(1, 100, 2.0), cpu(2, 300, 4.0)], RULES)
+    normalised = normalise([cpu(1, 100, 2.0), cpu(2, 300, 4.0)], RULES)
     # (100 × 2 + 300 × 4) / 400 = 3.5; scales 3.5 / 2 and 3.5 / 4
-    assert found.min_avg_pfc == 3.5
-    assert found.scales == {1: 1.75, 2: 0.875}
+    assert normalised.min_avg_pfc == 3.5
+    assert normalised.scales == {1: 1.75, 2: 0.875}
 
 
 def test_x_of_gpu_versions_is_their_mean_too() -> None:
@@ -48,17 +48,17 @@ def test_a_new_cpu_version_does_not_change_gpu_versions_with_a_factor_from_outsi
 
 @pytest.mark.parametrize(("gpu_avg", "expected"), [(20.0, 3.0), (1.5, 1.5)])
 def test_x_of_both_kinds_is_the_smaller_mean(gpu_avg: float, expected: float) -> None:
-    found = normalise([cpu(1, 100, 2.0), cpu(2, 100, 4.0), gpu(3, 100, gpu_avg)], RULES)
-    assert found.min_avg_pfc == expected
-    assert found.scales[3] == about(expected / gpu_avg)
+    normalised = normalise([cpu(1, 100, 2.0), cpu(2, 100, 4.0), gpu(3, 100, gpu_avg)], RULES)
+    assert normalised.min_avg_pfc == expected
+    assert normalised.scales[3] == about(expected / gpu_avg)
 
 
 @pytest.mark.parametrize(("n", "is_counted"), [(99, False), (100, True), (101, True)])
 def test_a_version_counts_from_a_hundred_samples_on(n: int, is_counted: bool) -> None:
     for rules in (RULES, LETTER):
-        found = normalise([cpu(1, n, 2.0), cpu(2, 1000, 4.0)], rules)
-        assert (found.scales.get(1) is not None) is is_counted
-        assert (found.min_avg_pfc != 4.0) is is_counted
+        normalised = normalise([cpu(1, n, 2.0), cpu(2, 1000, 4.0)], rules)
+        assert (normalised.scales.get(1) is not None) is is_counted
+        assert (normalised.min_avg_pfc != 4.0) is is_counted
 
 
 def test_a_single_version_has_scale_one_and_its_average_is_the_least() -> None:

@@ -45,12 +45,12 @@ def test_pairs_that_meet_as_chance_has_them_are_not_listed() -> None:
 
 
 def test_those_that_meet_more_often_are_listed_with_the_odds_the_least_likely_first() -> None:
-    found = suspicions([meeting((1, 2), 9, 100, 100), meeting((3, 4), 40, 40, 40)], 10_000, 100)
-    assert [each.meeting.pair for each in found] == [(3, 4), (1, 2)]
+    pairs = suspicions([meeting((1, 2), 9, 100, 100), meeting((3, 4), 40, 40, 40)], 10_000, 100)
+    assert [each.meeting.pair for each in pairs] == [(3, 4), (1, 2)]
     # Of 40 results, 40 / 9,960 are with the other by chance: (40 / 9,960)^40 × 4,950 pairs.
-    assert found[0].expected == pytest.approx(0.1606, rel=1e-3)
-    assert log10(found[0].chance) == pytest.approx(40 * log10(40 / 9960) + log10(4950), rel=1e-9)
-    assert found[1].chance == pytest.approx(binomial_tail(9, 100, 100 / 9900) * 4950)
+    assert pairs[0].expected == pytest.approx(0.1606, rel=1e-3)
+    assert log10(pairs[0].chance) == pytest.approx(40 * log10(40 / 9960) + log10(4950), rel=1e-9)
+    assert pairs[1].chance == pytest.approx(binomial_tail(9, 100, 100 / 9900) * 4950)
 
 
 @pytest.mark.parametrize(("together", "nlisted"), [(8, 0), (9, 1)])

@@ -1,4 +1,4 @@
-"""A computer whose reported peak speed changes: what its averages were made of no longer holds."""
+"""A computer whose reported peak speed changes: its averages no longer hold."""
 
 from __future__ import annotations
 

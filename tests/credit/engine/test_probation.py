@@ -1,4 +1,4 @@
-"""What successes and failures do to a host's record: probation, error rate, jobs per day."""
+"""The effect of successes and failures on a host's record: probation, error rate, jobs per day."""
 
 from __future__ import annotations
 

@@ -65,6 +65,6 @@ def test_deployed_the_limit_is_used_while_next_to_nothing_is_lost() -> None:
 @given(st.floats(0, 1e15), st.floats(0, 1e10), st.floats(0, 1e15))
 def test_the_average_stays_between_decay_and_decay_with_all_at_once(avg: float, secs: float, credit: float) -> None:
     average, _ = add_credit(avg, NOW - secs, NOW, credit, NOW, RULES)
-    kept = decayed(avg, NOW - secs, NOW, RULES)
+    remaining = decayed(avg, NOW - secs, NOW, RULES)
     assert isfinite(average)
-    assert kept * (1 - 1e-9) <= average <= (kept + credit * log(2) / 7) * (1 + 1e-9)
+    assert remaining * (1 - 1e-9) <= average <= (remaining + credit * log(2) / 7) * (1 + 1e-9)

@@ -1,4 +1,4 @@
-"""The statistics export: what is in it, in the form that the strictest reader takes, and what is not."""
+"""The statistics export: what it contains, in the form that the strictest reader accepts, and what it does not."""
 
 from __future__ import annotations
 
@@ -431,14 +431,14 @@ def test_an_export_that_was_interrupted_is_not_one_that_was_published(
 
 def test_operators_see_how_far_it_is(credited: User, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
-    tell = run._tell
+    report = run._report_progress
 
-    def told(made: StatisticsExport, nrecords: int) -> None:
-        tell(made, nrecords)
+    def report_and_read(made: StatisticsExport, nrecords: int) -> None:
+        report(made, nrecords)
         seen.append(StatisticsExport.objects.get(finished_at=None).nrecords)
 
     monkeypatch.setattr(run, "_PROGRESS_ROWS", 1)
-    monkeypatch.setattr(run, "_tell", told)
+    monkeypatch.setattr(run, "_report_progress", report_and_read)
     export_statistics()
     # A volunteer, and the end of volunteers and of teams; a computer, and the ends of computers and of those deleted.
     assert seen == [1, 1, 1, 2, 2, 2, 2]

@@ -1,4 +1,4 @@
-"""The admin of apps and versions: settings explained and checked, state only to be read and never overwritten."""
+"""The admin of apps and versions: settings are explained and checked; state is read-only and never overwritten."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The database has the last word on settings and statistics: what is out of range is refused, whoever writes it."""
+"""The database's constraints on settings and statistics: values out of range are refused, whoever writes them."""
 
 from __future__ import annotations
 

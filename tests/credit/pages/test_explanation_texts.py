@@ -1,4 +1,4 @@
-"""Explanations: the claim can be worked out again from them, and every rule has its words."""
+"""Explanations: the claim can be recalculated from them, and every rule has its words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A volunteer's tasks, the page of one, workunits and apps: what they say, and to whom."""
+"""A volunteer's tasks, the page of one, workunits and apps: what they show, and to whom."""
 
 from __future__ import annotations
 

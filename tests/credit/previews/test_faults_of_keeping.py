@@ -1,4 +1,4 @@
-"""What is kept for previews is a help: a fault in keeping it stops neither credit nor the feeder."""
+"""The log for previews is optional: a fault in writing it stops neither credit nor the feeder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Logged passes whose statistics are not those that the pass before left: passes overlap, and others change records."""
+"""Logged passes whose statistics differ from those that the previous one left: passes overlap, and others change
+records.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A preview is asked for, queued and carried out; its page says where it stands, what would change, and how exact."""
+"""A preview is requested, queued and carried out; its page shows its progress, the changes, and how exact it is."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_the_page_says_what_a_cap_would_do(
     assert sum(result["spread"]) == 4
     assert texts.summary(result)[0].startswith("Most recent 12 granted workunits: 96.4 % less credit")
     client.force_login(boss)
-    shown = page(client, preview)
+    content = page(client, preview)
     for words in (
         "Maximum credit for one job none 1",
         "reproduces the granted credit exactly for all 12 workunits",
@@ -109,7 +109,7 @@ def test_the_page_says_what_a_cap_would_do(
         "computer " + str(hosts[0].pk),
         "CPUs only",
     ):
-        assert words in shown
+        assert words in content
 
 
 def test_withdrawing_a_gpu_version_that_would_make_equal_jobs_unequal_is_warned_of(
@@ -153,9 +153,9 @@ def test_the_page_says_the_place_in_the_queue_then_the_progress(app: App, boss: 
     assert "number 2 in the queue" in page(client, second)
     RequestedWork.objects.filter(subject=second.pk).update(started_at=timezone.now())
     Preview.objects.filter(pk=second.pk).update(progress=0.41)
-    shown = page(client, second, **{"HX-Request": "true"})
-    assert "41 % replayed" in shown
-    assert "<html" not in shown
+    content = page(client, second, **{"HX-Request": "true"})
+    assert "41 % replayed" in content
+    assert "<html" not in content
 
 
 def test_the_progress_moves_with_the_passes(
@@ -182,9 +182,9 @@ def test_a_preview_of_an_app_whose_facts_are_not_kept_says_so(app: App, boss: Us
     preview = ask(boss, app, CHECK, timezone.now())
     assert queue.carry_out_next()
     client.force_login(boss)
-    shown = page(client, preview)
-    assert "The preview failed." in shown
-    assert "Nothing can be replayed yet" in shown
+    content = page(client, preview)
+    assert "The preview failed." in content
+    assert "Nothing can be replayed yet" in content
 
 
 def test_a_failure_says_why_and_is_tried_again(
@@ -201,9 +201,9 @@ def test_a_failure_says_why_and_is_tried_again(
     for _ in range(queue.MAX_TRIES):
         with pytest.raises(ValueError, match="luck"):
             queue.carry_out_next()
-    shown = page(client, preview)
-    assert "ValueError: no such luck" in shown
-    assert "try again" not in shown
+    content = page(client, preview)
+    assert "ValueError: no such luck" in content
+    assert "try again" not in content
     monkeypatch.undo()
     # A second request makes a new one.
     assert ask(boss, app, CAP, timezone.now()) != preview
@@ -234,9 +234,9 @@ def test_tasks_and_computers_that_are_gone_have_no_link_and_no_name(
     app.workunits.all().delete()
     hosts[0].delete()
     assert b'href="/tasks/' not in client.get(path).content
-    shown = page(client, preview)
-    assert shown.count("it is no longer kept") == 4
-    assert shown.count("a computer that was removed") == 1
+    content = page(client, preview)
+    assert content.count("it is no longer kept") == 4
+    assert content.count("a computer that was removed") == 1
 
 
 def test_past_previews_are_listed_and_lead_to_their_pages(app: App, boss: User, client: Client) -> None:

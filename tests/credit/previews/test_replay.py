@@ -1,4 +1,4 @@
-"""A replay grants what the validator granted; under other settings, what it grants where they are set."""
+"""A replay grants what the validator granted or, under other settings, what it would grant with them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a preview says is what the validator grants: the same reports, in a second database with the new settings."""
+"""A preview predicts what the validator grants: the same reports, in a second database with the new settings."""
 
 from __future__ import annotations
 
@@ -88,13 +88,13 @@ def test_the_preview_of_a_factor_from_other_projects_set_or_taken_back_is_what_i
     try:
         for version, before, after in ((first, 0.2, None), (second, None, 0.1)):
             pairs = {"cross_project_scale": [before, after]}
-            found = totals(site, boss, {"versions": {str(version.pk): pairs}})
+            predicted = totals(site, boss, {"versions": {str(version.pk): pairs}})
             with in_database(START):
                 copy_database(SECOND)
             with in_database(SECOND):
                 carry_out(Proposal(model=AppVersion._meta.label, pk=version.pk, changes=pairs), boss, "a test")
                 again = sum(site.work())
-            assert same(found["before"], granted) and same(found["after"], again) and not same(again, granted)
+            assert same(predicted["before"], granted) and same(predicted["after"], again) and not same(again, granted)
     finally:
         drop_database(SECOND)
         drop_database(START)
@@ -120,11 +120,11 @@ def test_the_preview_of_an_undone_reset_is_what_is_granted_without_the_reset(whe
         else:
             reset_at(gpu, boss, NOON)
             granted = sum(site.work())
-        found = totals(site, boss, {"restore": [StatisticsSnapshot.objects.get().pk]})
+        predicted = totals(site, boss, {"restore": [StatisticsSnapshot.objects.get().pk]})
         with in_database(SECOND):
             without = sum(site.work())
     finally:
         drop_database(SECOND)
-    assert same(found["before"], granted)
-    assert same(found["after"], without)
+    assert same(predicted["before"], granted)
+    assert same(predicted["after"], without)
     assert not same(granted, without)

@@ -1,4 +1,4 @@
-"""The words of a preview are made of its figures when it is shown, in the reader's language."""
+"""The words of a preview are generated from its figures when it is shown, in the reader's language."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from credit.engine.facts import HostVersionFacts
 from credit.engine.rules import Rules
 from credit.previews import texts
 from credit.previews.figures import side
-from credit.previews.run import Decided
+from credit.previews.run import ReplayedDecision
 from tests.support.credit_engine_facts import app, decide, record, result, version
 
 RESULT = {
@@ -40,9 +40,9 @@ def told(host: HostVersionFacts, run_time: float = 1000.0, *, check: bool, max_h
     """What a preview says of a job of this computer under these settings, and nothing of one that would wait."""
     facts = app(Rules.published().with_limits(max_host_scale=max_host_scale), host_scale_check=check)
     decision = decide(facts, result(host, version(500, 30.0, 0.5), run_time))
-    decided = Decided(1.0, decision.grant.credit, decision.grant.code, decision.claims[0], facts)
+    decided = ReplayedDecision(1.0, decision.grant.credit, decision.grant.code, decision.claims[0], facts)
     task = {"fpops_est": 1e12, "partial_credit": 0.0, "elapsed_secs": run_time}
-    now, changed = texts.steps({"task": task, "sides": [side(decided), side(Decided())]})
+    now, changed = texts.steps({"task": task, "sides": [side(decided), side(ReplayedDecision())]})
     assert [step.sentence for step in changed] == ["It would wait for a second result to confirm it."]
     return " ".join(step.sentence for step in now)
 

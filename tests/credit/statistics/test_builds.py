@@ -1,4 +1,4 @@
-"""Which build of an app is the fastest on which hardware, as operators see it."""
+"""Which build of an app is fastest on which hardware, as shown to operators."""
 
 from __future__ import annotations
 

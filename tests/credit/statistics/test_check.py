@@ -50,13 +50,13 @@ def test_what_the_validator_leaves_is_consistent(app: App) -> None:
         (Result, {"validate_state": 2}, "result {pk}: it was granted credit, but is not valid"),
         (Result, {"raw_pfc": F("raw_pfc") * 1.001}, "result {pk}: claimed 12000000000000.0 FLOPs, but its numbers"),
         (Result, {"claimed_credit": 1}, "result {pk}: claimed"),
-        (Result, {"user_id": 2**40}, "result {pk}: there is no volunteer 1099511627776"),
-        (Result, {"host_id": 2**40}, "result {pk}: there is no computer 1099511627776"),
-        (Result, {"app_version_id": 2**40}, "result {pk}: there is no version 1099511627776"),
+        (Result, {"user_id": 2**40}, "result {pk}: its volunteer 1099511627776 does not exist"),
+        (Result, {"host_id": 2**40}, "result {pk}: its computer 1099511627776 does not exist"),
+        (Result, {"app_version_id": 2**40}, "result {pk}: its version 1099511627776 does not exist"),
         (Workunit, {"canonical_credit": 3}, "workunit {pk}: its canonical result was granted other credit"),
         (Workunit, {"canonical_result": None, "assimilate_state": 0, "canonical_credit": None}, "it is valid, but"),
         (AppVersion, {"total_credit": F("total_credit") * 1.001}, "version {pk}: has"),
-        (AppVersion, {"ngranted": 3}, "for 3 results, but its results make"),
+        (AppVersion, {"ngranted": 3}, "for 3 results, but its results add up to"),
     ],
 )
 def test_a_planted_difference_is_found(app: App, model: type[Model], change: dict[str, object], found: str) -> None:

@@ -1,4 +1,4 @@
-"""The feeder in the database: scales, least averages, snapshots, one run at a time."""
+"""The feeder in the database: scales, lowest averages, snapshots, one run at a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The list of pairs who confirm each other, and what a validator makes of it."""
+"""The list of pairs who confirm each other, and its effect on the validator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arrays that are kept with a pass: the same bits come back, and a column of one value takes the room of one."""
+"""Arrays that are stored with a pass: the same bits come back, and a column of one value takes the space of one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Teams: who is in one, whose it is, what it was granted."""
+"""Teams: their members, their founder, and their credit."""
 
 from __future__ import annotations
 
@@ -112,12 +112,12 @@ def test_a_founder_learns_nothing_of_members_who_are_not_published(
     address = f"/project/teams/{peaks.pk}/"
     assert "Bob" not in signed_in.get(address).content.decode()
     stranger = User.objects.create_user("carol@example.org", name="Carol")
-    said = []
+    answers = []
     for number in (bob.pk, stranger.pk):
         with pytest.raises(TeamRefused) as refused:
             hand_on(alice, number)
-        said.append(str(refused.value))
-    assert said[0] == said[1]
+        answers.append(str(refused.value))
+    assert answers[0] == answers[1]
     publish(bob)
     assert "Bob" in signed_in.get(address).content.decode()
 
@@ -168,10 +168,10 @@ def after_leaving(act: Callable[[], object]) -> Callable[..., Any]:
     """Has something done when a membership has just ended, within the transaction that changes the team."""
 
     def wrapper(execute: Execute, statement: str, params: Any, many: bool, context: dict[str, Any]) -> Any:
-        found = execute(statement, params, many, context)
+        result = execute(statement, params, many, context)
         if "DELETE FROM credit_membership" in statement:
             act()
-        return found
+        return result
 
     return wrapper
 

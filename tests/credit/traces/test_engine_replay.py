@@ -311,7 +311,7 @@ def test_the_command_starts_no_server(short: Path, tmp_path: Path) -> None:
 
 def test_the_command_says_so_where_the_tests_were_left_out(short: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "tests.support.boinc_traces.replay", None)
-    with pytest.raises(CommandError, match="needs the folder tests/ of the source code, which is not here"):
+    with pytest.raises(CommandError, match="needs the folder tests/ of the source code, which is missing"):
         output(str(short))
 
 

@@ -1,4 +1,4 @@
-"""Columns between NumPy and PostgreSQL in its binary format."""
+"""Exchange of columns between NumPy and PostgreSQL in its binary format."""
 
 from __future__ import annotations
 

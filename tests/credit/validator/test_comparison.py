@@ -1,4 +1,4 @@
-"""Comparisons of outputs: to the bit, within a tolerance, by a function of the project's."""
+"""Comparisons of outputs: bit by bit, within a tolerance, by a project's function."""
 
 from __future__ import annotations
 

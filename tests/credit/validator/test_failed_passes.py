@@ -1,4 +1,4 @@
-"""One workunit whose data or comparison makes a pass fail: it waits in the retry queue, and all others go on."""
+"""A workunit whose data or comparison makes a pass fail waits in the retry queue, and all others continue."""
 
 from __future__ import annotations
 

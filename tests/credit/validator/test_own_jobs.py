@@ -1,4 +1,4 @@
-"""Jobs for their submitter's own computers: nobody else can confirm them, so they bring no credit."""
+"""Jobs for their submitter's own computers: nobody else can confirm them, so they earn no credit."""
 
 from __future__ import annotations
 

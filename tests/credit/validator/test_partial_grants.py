@@ -262,7 +262,7 @@ def test_each_part_is_kept_with_what_it_was_made_of(app: App, version: AppVersio
     assert differences() == []
     ResultPart.objects.filter(from_secs=1000).delete()
     [fault] = differences()
-    assert f"result {result.pk}: its parts make" in fault
+    assert f"result {result.pk}: its parts add up to" in fault
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The end of a wait in which nobody confirmed a single result, or what two of a pair agree on."""
+"""The end of a wait in which nobody confirmed a single result, or the results of a pair."""
 
 from __future__ import annotations
 

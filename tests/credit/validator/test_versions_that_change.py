@@ -1,4 +1,4 @@
-"""What a job is granted while versions of its app are withdrawn and released: feeder and validator in the database."""
+"""Grants while versions of an app are withdrawn and released: feeder and validator in the database."""
 
 from __future__ import annotations
 

@@ -105,5 +105,5 @@ def test_an_operator_starts_a_check_and_the_page_shows_what_it_found(
     # The page renews itself every ten seconds.
     expect(credit.get_by_text("1 difference", exact=True)).to_be_visible(timeout=60_000)
     expect(credit.get_by_role("listitem")).to_have_text(
-        f"user {operator.pk}: has 5.0 credits in all, but its results make 0"
+        f"user {operator.pk}: has 5.0 credits in total, but its results add up to 0"
     )

@@ -193,7 +193,7 @@ def test_a_release_to_all_waits_and_is_of_the_files_that_were_confirmed() -> Non
     assert "Another operator has to confirm this" in store(browser, draft, "release")
     assert not StoredFile.objects.exists()
     add_file(browser, draft, "more.txt", b"# one more\n")
-    assert "The version was changed since this was asked for." in decide(second)
+    assert "The version has changed since this was requested." in decide(second)
     browser.post(f"{BASE}{draft.pk}/sign/")
     assert "Another operator has to confirm this" in store(browser, draft, "release")
     assert "Confirmed" in decide(second)

@@ -64,7 +64,7 @@ def test_what_a_check_finds_is_on_the_page_and_on_the_dashboard(desk: Client, me
     assert "all is well" in start(desk, "check_credit", messages)
     UserCredit.objects.create(user=alice, total_credit=5)
     page = start(desk, "check_credit", messages)
-    assert "1 difference<" in page and f"user {alice.pk}: has 5.0 credits in all" in page
+    assert "1 difference<" in page and f"user {alice.pk}: has 5.0 credits in total" in page
     record.take_all(timezone.now())
     assert "A check found differences, or failed: Validated credit." in desk.get("/admin/").content.decode()
     UserCredit.objects.all().delete()

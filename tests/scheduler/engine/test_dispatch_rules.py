@@ -1,4 +1,4 @@
-"""The rules of sending, as tables: amounts wanted, plan classes, choice of version, limits, weights of apps."""
+"""The rules of sending, as tables: requested amounts, plan classes, choice of version, limits, weights of apps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where in a queue submissions lie, and what submitters get of a queue that is worked off from its head."""
+"""Where submissions lie in a queue, and what submitters get of a queue that is processed from its head."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from scheduler.engine.submission.fair_queue import (
     places,
     window,
 )
-from scheduler.engine.submission.submitter_limits import SubmitterLimits, UnderWay, WantedJob, excess
+from scheduler.engine.submission.submitter_limits import RequestedJob, SubmitterLimits, UnderWay, excess
 
 UNIT = FPOPS_PER_PLACE
 
@@ -132,7 +132,7 @@ def test_a_job_takes_places_for_its_flops(fpops: float, expected: float) -> None
 
 
 HOUR = 3600
-SMALL = WantedJob(1e12, 2, 0, HOUR)
+SMALL = RequestedJob(1e12, 2, 0, HOUR)
 LIMITS = SubmitterLimits(max_priority=5, max_jobs=10, max_fpops=5e13, app_names=["alpine"])
 
 
@@ -152,13 +152,13 @@ LIMITS = SubmitterLimits(max_priority=5, max_jobs=10, max_fpops=5e13, app_names=
     ],
 )
 def test_a_submission_is_within_its_submitters_limits(
-    jobs: list[WantedJob], before: UnderWay, field: str | None
+    jobs: list[RequestedJob], before: UnderWay, field: str | None
 ) -> None:
-    found = excess(LIMITS, "alpine", jobs, before)
-    assert (found and found.field) == field
+    fault = excess(LIMITS, "alpine", jobs, before)
+    assert (fault and fault.field) == field
 
 
 def test_a_submitter_may_be_bound_to_apps() -> None:
-    found = excess(LIMITS, "primes", [SMALL], UnderWay(0, 0))
-    assert found is not None and found.field == "app"
+    fault = excess(LIMITS, "primes", [SMALL], UnderWay(0, 0))
+    assert fault is not None and fault.field == "app"
     assert excess(SubmitterLimits(0), "primes", [SMALL] * 1000, UnderWay(10**9, 1e30)) is None

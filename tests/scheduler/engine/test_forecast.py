@@ -1,4 +1,4 @@
-"""When batches are said to be done, against when they then were, in a project that is simulated job by job."""
+"""Forecasts of batches, compared with when they are done in a project that is simulated job by job."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from scheduler.engine.submission.fair_queue import Queue, window
-from scheduler.engine.submission.forecast import MIN_GRANTED, Forecast, Granted, Open, RecentResults, forecast
+from scheduler.engine.submission.forecast import MIN_GRANTED, Forecast, GrantedResult, OpenWork, RecentResults, forecast
 
 HOUR, DAY = 3600.0, 86_400.0
 DEADLINE = 3 * DAY
@@ -114,13 +114,13 @@ class Project:
         ahead = sum(its.fpops for rank, place, _, its in self.queue if own and (rank, place) <= max(own))
         since = self.now - SPAN
         lately = RecentResults(
-            [Granted(self.now - at, fpops, secs) for at, fpops, secs in self.granted if at > since],
+            [GrantedResult(self.now - at, fpops, secs) for at, fpops, secs in self.granted if at > since],
             SPAN,
             sum(at > since for at in self.lost),
         )
         part = 1 / len({each.owner for each in self.batches})
         out = [self.now - sent_at for sent_at in batch.out]
-        left = Open(len(own) * batch.fpops, ahead, part, len(own), out, DEADLINE)
+        left = OpenWork(len(own) * batch.fpops, ahead, part, len(own), out, DEADLINE)
         if told := forecast(lately, left):
             batch.told.append((self.now, told))
 
@@ -147,28 +147,28 @@ def simulated(seed: int) -> list[Batch]:
 
 
 def test_batches_are_done_within_the_range_that_was_told() -> None:
-    told = [
+    forecasts = [
         (its.earliest_secs, batch.done_at - at, its.latest_secs)
         for seed in range(6)
         for batch in simulated(seed)
         for at, its in batch.told
         if batch.done_at is not None
     ]
-    assert len(told) > 6 * 20
-    assert sum(earliest <= after <= latest for earliest, after, latest in told) >= 0.9 * len(told)
+    assert len(forecasts) > 6 * 20
+    assert sum(earliest <= after <= latest for earliest, after, latest in forecasts) >= 0.9 * len(forecasts)
     # And the ranges say something: half of them are narrower than one and a half times what was left.
-    assert statistics.median((latest - earliest) / after for earliest, after, latest in told) < 1.5
+    assert statistics.median((latest - earliest) / after for earliest, after, latest in forecasts) < 1.5
 
 
-STEADY = RecentResults([Granted(n * 60.0, 1e13, 1000.0 + n) for n in range(1000)], 60_000.0, 0)
-WAITING = Open(1e14, 1e15, 1.0, 10, (), 2 * DAY)
+STEADY = RecentResults([GrantedResult(n * 60.0, 1e13, 1000.0 + n) for n in range(1000)], 60_000.0, 0)
+WAITING = OpenWork(1e14, 1e15, 1.0, 10, (), 2 * DAY)
 
 
 def test_a_steady_project_has_a_narrow_range() -> None:
     # 1e13 FLOPs a minute: 1e15 are sent in 6,000 s, and the last of ten is out for 1,000 to 2,000 s.
-    told = forecast(STEADY, WAITING)
-    assert told is not None
-    assert told == pytest.approx((7300, 8000), abs=400)
+    prediction = forecast(STEADY, WAITING)
+    assert prediction is not None
+    assert prediction == pytest.approx((7300, 8000), abs=400)
 
 
 @pytest.mark.parametrize(
@@ -179,7 +179,7 @@ def test_a_steady_project_has_a_narrow_range() -> None:
         (replace(WAITING, nunsent=0, fpops=0.0, fpops_ahead=0.0, out_secs=(500.0,)), False),
     ],
 )
-def test_the_range_follows_what_is_left(left: Open, is_later: bool) -> None:
+def test_the_range_follows_what_is_left(left: OpenWork, is_later: bool) -> None:
     told, before = forecast(STEADY, left), forecast(STEADY, WAITING)
     assert told is not None and before is not None
     assert (told.latest_secs > before.latest_secs) == is_later
@@ -187,9 +187,9 @@ def test_the_range_follows_what_is_left(left: Open, is_later: bool) -> None:
 
 def test_what_is_out_for_too_long_comes_after_its_deadline() -> None:
     left = replace(WAITING, nunsent=0, fpops=0.0, fpops_ahead=0.0, out_secs=(DAY,))
-    told = forecast(replace(STEADY, nlost=5), left)
+    prediction = forecast(replace(STEADY, nlost=5), left)
     # It was sent a day ago, has another day, and is then sent again for some 2,000 s.
-    assert told is not None and told.latest_secs == pytest.approx(DAY + 2000, abs=100)
+    assert prediction is not None and prediction.latest_secs == pytest.approx(DAY + 2000, abs=100)
 
 
 @pytest.mark.parametrize(
@@ -199,5 +199,5 @@ def test_what_is_out_for_too_long_comes_after_its_deadline() -> None:
         (STEADY, replace(WAITING, nunsent=0)),
     ],
 )
-def test_without_results_or_without_jobs_there_is_no_forecast(lately: RecentResults, left: Open) -> None:
+def test_without_results_or_without_jobs_there_is_no_forecast(lately: RecentResults, left: OpenWork) -> None:
     assert forecast(lately, left) is None

@@ -1,4 +1,4 @@
-"""Lanes: whom a job is for, what its workunit is bound to, and which classes of computers there are."""
+"""Lanes: whom a job is for, what its workunit is bound to, and the classes of computers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What plan classes ask of GPUs, and which patterns may be asked of texts."""
+"""The requirements of plan classes on GPUs, and the patterns they may use."""
 
 from __future__ import annotations
 

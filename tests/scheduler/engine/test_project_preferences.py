@@ -1,4 +1,4 @@
-"""Preferences for the project: their limits, how they are stored, and what clients are told."""
+"""Preferences for the project: their limits, how they are stored, and what clients get."""
 
 from __future__ import annotations
 

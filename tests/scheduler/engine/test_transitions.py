@@ -1,4 +1,4 @@
-"""The rules of a workunit's life: what is decided on every mix of results that there can be."""
+"""The rules of a workunit's life: the decision on every possible mix of results."""
 
 from __future__ import annotations
 

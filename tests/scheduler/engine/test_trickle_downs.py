@@ -1,4 +1,4 @@
-"""Messages to running jobs go out until their computer names the deadline that came with them."""
+"""Messages to running jobs are sent until their computer names the deadline that came with them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from scheduler.engine.trickle_downs import (
     element,
     extended,
     is_acceptable,
-    tell,
+    plan_messages,
 )
 
 DAY = 86_400.0
@@ -27,11 +27,11 @@ def job(deadline: float = 1000.4, named: float | None = 1000, *, has_begun: bool
 
 
 def test_the_first_reply_with_a_message_moves_the_deadline_by_a_second() -> None:
-    telling = tell([job()], [message()])
-    assert telling.messages == [("job", message())]
-    assert telling.deadlines == {1: 1001.4}
-    assert telling.later == [("job", 1001.4)]
-    assert telling.first_told == [message()] and telling.acknowledged == []
+    plan = plan_messages([job()], [message()])
+    assert plan.messages == [("job", message())]
+    assert plan.deadlines == {1: 1001.4}
+    assert plan.later == [("job", 1001.4)]
+    assert plan.first_told == [message()] and plan.acknowledged == []
 
 
 @pytest.mark.parametrize(
@@ -40,38 +40,38 @@ def test_the_first_reply_with_a_message_moves_the_deadline_by_a_second() -> None
     [(1000, False), (None, False), (1001, True), (5000, True)],
 )
 def test_a_message_goes_out_again_until_the_client_has_its_deadline(named: float | None, is_acknowledged: bool) -> None:
-    telling = tell([job(1001.4, named)], [message(1001.4)])
-    assert bool(telling.messages) != is_acknowledged
-    assert telling.acknowledged == [5] * is_acknowledged
+    plan = plan_messages([job(1001.4, named)], [message(1001.4)])
+    assert bool(plan.messages) != is_acknowledged
+    assert plan.acknowledged == [5] * is_acknowledged
     # Nothing moves a second time.
-    assert telling.deadlines == {} and telling.first_told == []
+    assert plan.deadlines == {} and plan.first_told == []
 
 
 def test_a_second_message_is_acknowledged_by_a_deadline_of_its_own() -> None:
-    telling = tell([job(1001.4, 1000)], [message(1001.4), message(None, 6)])
-    assert [each.id for _, each in telling.messages] == [5, 6]
-    assert telling.deadlines == {1: 1002.4}
-    telling = tell([job(1002.4, 1001)], [message(1001.4), message(1002.4, 6)])
-    assert (telling.acknowledged, [each.id for _, each in telling.messages]) == ([5], [6])
+    plan = plan_messages([job(1001.4, 1000)], [message(1001.4), message(None, 6)])
+    assert [each.id for _, each in plan.messages] == [5, 6]
+    assert plan.deadlines == {1: 1002.4}
+    plan = plan_messages([job(1002.4, 1001)], [message(1001.4), message(1002.4, 6)])
+    assert (plan.acknowledged, [each.id for _, each in plan.messages]) == ([5], [6])
 
 
 def test_a_message_waits_until_its_job_has_begun() -> None:
     unheard = message(has_begun=False)
-    assert tell([job()], [unheard]).messages == []
-    assert tell([job(has_begun=True)], [unheard]).messages == [("job", unheard)]
+    assert plan_messages([job()], [unheard]).messages == []
+    assert plan_messages([job(has_begun=True)], [unheard]).messages == [("job", unheard)]
 
 
 def test_a_reply_has_few_messages_and_the_rest_come_with_the_next() -> None:
-    telling = tell([job()], [message(None, number) for number in range(MAX_PER_REPLY + 5)])
-    assert len(telling.messages) == len(telling.first_told) == MAX_PER_REPLY
+    plan = plan_messages([job()], [message(None, number) for number in range(MAX_PER_REPLY + 5)])
+    assert len(plan.messages) == len(plan.first_told) == MAX_PER_REPLY
 
 
 def test_a_deadline_that_the_client_has_not_yet_is_told_again() -> None:
-    assert tell([job(5000, 1000)], []).later == [("job", 5000)]
-    assert tell([job(1000.4, 1000)], []).later == []
+    assert plan_messages([job(5000, 1000)], []).later == [("job", 5000)]
+    assert plan_messages([job(1000.4, 1000)], []).later == []
     # Only what is new is told a client that names none.
-    assert tell([job(5000, None)], []).later == []
-    assert tell([job(1001.4, None)], [message(1001.4)]).later == [("job", 1001.4)]
+    assert plan_messages([job(5000, None)], []).later == []
+    assert plan_messages([job(1001.4, None)], [message(1001.4)]).later == [("job", 1001.4)]
 
 
 @pytest.mark.parametrize(
@@ -90,8 +90,8 @@ def test_a_deadline_that_the_client_has_not_yet_is_told_again() -> None:
 def test_progress_extends_a_deadline_within_its_limit(
     deadline: float, extension: float, most: float, expected: float | None
 ) -> None:
-    found = extended(deadline * DAY, 0.0, 9 * DAY, extension * DAY, most * DAY)
-    assert found == (None if expected is None else expected * DAY)
+    extended_at = extended(deadline * DAY, 0.0, 9 * DAY, extension * DAY, most * DAY)
+    assert extended_at == (None if expected is None else expected * DAY)
 
 
 @pytest.mark.parametrize(

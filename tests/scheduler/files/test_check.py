@@ -1,4 +1,4 @@
-"""check_files finds each way in which a file can be lost or damaged, and nothing where none is."""
+"""check_files finds each way in which a file can be lost or damaged, and nothing else."""
 
 from __future__ import annotations
 

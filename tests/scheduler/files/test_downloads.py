@@ -1,4 +1,4 @@
-"""Downloads of stored files: whole, in ranges, by nginx, and what is not there."""
+"""Downloads of stored files: whole, in ranges, by nginx, and missing ones."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.django_db
 KEY = signing.generate_key()
 CONTENT = b"forty-two\n" * 100
 NAME = "fold_7_0_r1193428123_0"
-NOT_OURS = "-1 The certificate of this file is not one of this project's."
+NOT_OURS = "-1 The certificate of this file was not issued by this project."
 
 
 def certificate(name: str = NAME, max_nbytes: int = 100_000, key: signing.PrivateKey = KEY) -> str:
@@ -53,11 +53,11 @@ def test_a_file_with_the_other_servers_name_and_certificate_is_the_tasks_output(
 @pytest.mark.parametrize(
     ("name", "signed", "answer"),
     [
-        (NAME, certificate(key=signing.generate_key()), "-1 This file is not one that this project waits for."),
-        (NAME, certificate(max_nbytes=1_000_000), "-1 This file is not one that this project waits for."),
-        (NAME, certificate("fold_7_1_r1193428123_0"), "-1 This file is not one that this project waits for."),
-        (NAME, "no signature", "-1 This file is not one that this project waits for."),
-        ("fold_7_0_r2_0", certificate("fold_7_0_r2_0"), "-1 This file is not one that this project waits for."),
+        (NAME, certificate(key=signing.generate_key()), "-1 This project does not expect this file."),
+        (NAME, certificate(max_nbytes=1_000_000), "-1 This project does not expect this file."),
+        (NAME, certificate("fold_7_1_r1193428123_0"), "-1 This project does not expect this file."),
+        (NAME, "no signature", "-1 This project does not expect this file."),
+        ("fold_7_0_r2_0", certificate("fold_7_0_r2_0"), "-1 This project does not expect this file."),
         # Our own name of the file has a certificate of our own.
         ("fold_7_0_0", certificate("fold_7_0_0"), NOT_OURS),
     ],

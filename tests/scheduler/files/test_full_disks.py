@@ -1,4 +1,4 @@
-"""Full disks, for real: uploads and the storage are on file systems of their own, and one of them is full."""
+"""Full disks, for real: uploads and the storage are on separate file systems, and one of them is full."""
 
 from __future__ import annotations
 

@@ -97,9 +97,9 @@ def test_what_the_server_lost_or_changed_is_found(bucket: ObjectStorage) -> None
     lost, changed, _ = (store_file(name, ContentFile(CONTENT)) for name in ("lost", "changed", "kept"))
     bucket.delete(lost.path)
     bucket.client.put_object(Bucket=bucket.bucket_name, Key=changed.path, Body=b"x" * len(CONTENT))
-    found = list(check.differences())
-    assert [line.partition(": ")[0].split()[3] for line in found] == ["lost", "changed"]
-    assert "missing" in found[0] and "has the MD5" in found[1]
+    differences = list(check.differences())
+    assert [line.partition(": ")[0].split()[3] for line in differences] == ["lost", "changed"]
+    assert "missing" in differences[0] and "has the MD5" in differences[1]
 
 
 @pytest.mark.parametrize("fault", [*FAULTS, "cut head", "cut body"])

@@ -63,9 +63,9 @@ def files(studio: Host, target: ObjectStorage) -> list[str]:
 
 
 def move(*arguments: str) -> str:
-    said = StringIO()
-    call_command("move_files", *arguments, stdout=said)
-    return said.getvalue().strip()
+    output = StringIO()
+    call_command("move_files", *arguments, stdout=output)
+    return output.getvalue().strip()
 
 
 def in_folder(settings: Settings) -> list[Path]:

@@ -9,7 +9,7 @@ from django.core.files.base import ContentFile
 from django.core.files.storage import FileSystemStorage
 
 from portal.models import User
-from scheduler.files.moving import Moved, move
+from scheduler.files.moving import MoveOutcome, move
 from scheduler.models import SubmissionDraft
 from tests.support.credit_factories import make_app
 
@@ -25,9 +25,9 @@ def test_what_a_run_that_was_interrupted_has_moved_is_there_and_what_is_nowhere_
         for storage in storages:
             storage.save(path, ContentFile(b"1 2 3"))
     assert [*move(source, target, deletes=True)] == [
-        Moved("both", 5, was_there=True),
-        Moved("moved", 5, was_there=True),
-        Moved("new", 5, was_there=False),
-        Moved("gone", 0, False, "missing in both storages"),
+        MoveOutcome("both", 5, was_there=True),
+        MoveOutcome("moved", 5, was_there=True),
+        MoveOutcome("new", 5, was_there=False),
+        MoveOutcome("gone", 0, False, "missing in both storages"),
     ]
     assert [sorted(storage.listdir("")[1]) for storage in (source, target)] == [[], ["both", "moved", "new"]]

@@ -1,4 +1,4 @@
-"""Outputs that computers pack by gzip (``gzip_when_done``) are unpacked here, so nobody behind has to know of it."""
+"""Outputs that computers pack by gzip (``gzip_when_done``) are unpacked here, so no later step has to know of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Uploads and the file deleter at the same time: whatever comes first, no file is left that nobody knows."""
+"""Uploads and the file deleter at the same time: whichever comes first, no unknown file is left."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ from tests.support.upload_requests import asked_of, make_task, post, post_cut, s
 
 pytestmark = pytest.mark.django_db
 CONTENT = b"forty-two\n" * 1000
-NOT_NEEDED = "-1 The task of this file is over: it is not needed any more."
-JUST_OVER = "1 The file has just come by another upload, or ceased to be needed."
+NOT_NEEDED = "-1 The task of this file is over: the file is no longer needed."
+JUST_OVER = "1 The file has just arrived by another upload, or is no longer needed."
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ def test_a_file_that_ceases_to_be_needed_while_it_comes_is_refused_and_leaves_no
         file_deleter.run(NOON)
         return next(pieces)
 
-    with pytest.raises(UploadError, match="not needed"):
+    with pytest.raises(UploadError, match="no longer needed"):
         receive(read)
     assert state(late) == FileDeleteState.DONE
     leftovers.delete(timezone.now() + dt.timedelta(days=2))

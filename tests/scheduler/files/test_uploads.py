@@ -1,4 +1,4 @@
-"""The upload handler: captured requests, resuming, what is refused and why, and what is left after each."""
+"""The upload handler: captured requests, resuming, refusals with their reasons, and what is left after each."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_a_captured_upload_is_stored(studio: Host, settings: Settings) -> None:
 
 def test_a_captured_upload_with_the_certificate_of_another_server_is_refused(studio: Host) -> None:
     make_task("lab_calc_wu_1_0_r1", studio)
-    assert post(captured("request_17_bytes")) == "-1 The certificate of this file is not one of this project's."
+    assert post(captured("request_17_bytes")) == "-1 The certificate of this file was not issued by this project."
     assert not Upload.objects.exists()
 
 
@@ -135,7 +135,7 @@ def test_a_part_may_be_sent_again_from_an_earlier_byte(studio: Host) -> None:
 
 def test_a_part_that_begins_behind_what_is_here_waits(studio: Host) -> None:
     make_task("t", studio)
-    assert post(upload_body("t_0", CONTENT, offset=1)).startswith("1 The upload begins at byte 1, but only 0 bytes")
+    assert post(upload_body("t_0", CONTENT, offset=1)).startswith("1 The upload starts at byte 1, but only 0 bytes")
     assert post(upload_body("t_0", CONTENT)) == "0"
 
 
@@ -181,7 +181,7 @@ def test_a_cancelled_upload_lets_go_of_its_file_and_leaves_what_came(studio: Hos
     while isinstance(want, Call):
         want = steps.send(want.function())
     assert isinstance(want, ReadBody)
-    assert post(upload_body("t_0", CONTENT)) == "1 Another upload of this file is going on."
+    assert post(upload_body("t_0", CONTENT)) == "1 Another upload of this file is in progress."
     steps.close()
     assert post(size_query("t_0")) == "0 100"
     assert post(upload_body("t_0", CONTENT, offset=100)) == "0"
@@ -197,7 +197,7 @@ def test_an_upload_cancelled_while_a_thread_is_at_work_keeps_its_file_until_that
 
     def cancel(path: Path) -> Any:
         steps.close()
-        assert post(upload_body("t_0", CONTENT)) == "1 Another upload of this file is going on."
+        assert post(upload_body("t_0", CONTENT)) == "1 Another upload of this file is in progress."
         return disk_usage(path)
 
     monkeypatch.setattr(shutil, "disk_usage", cancel)
@@ -221,7 +221,7 @@ def test_a_wrong_md5_after_a_resume_starts_from_the_beginning(studio: Host) -> N
     md5 = hashlib.md5(CONTENT, usedforsecurity=False).hexdigest()
     damaged = upload_body("t_0", b"!" * 25_600, md5=md5)
     post_cut(damaged, 10_000)
-    assert post(upload_body("t_0", CONTENT, offset=15_600)).startswith("1 The parts do not make up the file")
+    assert post(upload_body("t_0", CONTENT, offset=15_600)).startswith("1 The parts do not add up to the file")
     assert post(size_query("t_0")) == "0 0"
     assert post(upload_body("t_0", CONTENT)) == "0"
 
@@ -238,7 +238,7 @@ def test_more_than_the_limit_is_refused_before_it_is_read(studio: Host) -> None:
 def test_an_oversize_body_is_refused(studio: Host) -> None:
     make_task("t", studio)
     body = upload_body("t_0", CONTENT, nbytes=25_599) + b"more"
-    assert post(body) == "-1 data: 25604 bytes, where nbytes − offset is 25599"
+    assert post(body) == "-1 data: 25604 bytes, but nbytes − offset is 25599"
     assert not Upload.objects.exists()
 
 
@@ -247,7 +247,7 @@ def test_an_oversize_body_is_refused(studio: Host) -> None:
 )
 def test_a_name_that_nobody_was_given_is_refused(studio: Host, settings: Settings, name: str) -> None:
     make_task("t", studio)
-    expected = "-1 This file is not one that this project waits for."
+    expected = "-1 This project does not expect this file."
     assert post(upload_body(name, b"x")) == expected
     assert post(size_query(name)) == expected
     assert left_over(settings) == []
@@ -255,7 +255,7 @@ def test_a_name_that_nobody_was_given_is_refused(studio: Host, settings: Setting
 
 def test_an_unsent_task_has_no_files_to_deliver(studio: Host) -> None:
     make_task("t", None)
-    assert post(upload_body("t_0", b"x")) == "-1 This file is not one that this project waits for."
+    assert post(upload_body("t_0", b"x")) == "-1 This project does not expect this file."
 
 
 OVER = {"server_state": ServerState.OVER}
@@ -273,7 +273,7 @@ OVER = {"server_state": ServerState.OVER}
 )
 def test_a_task_that_is_over_delivers_nothing_more(studio: Host, fields: dict[str, Any], is_taken: bool) -> None:
     make_task("t", studio, **fields)
-    expected = "0" if is_taken else "-1 The task of this file is over: it is not needed any more."
+    expected = "0" if is_taken else "-1 The task of this file is over: the file is no longer needed."
     assert post(upload_body("t_0", b"x")) == expected
 
 
@@ -324,7 +324,7 @@ def test_other_methods_and_chunks_are_refused() -> None:
 def test_a_client_that_is_refused_may_send_to_the_end() -> None:
     body = BytesIO(upload_body("t_0", bytes(1_000_000)))
     sent: dict[str, Any] = {"wsgi.input": body, "CONTENT_LENGTH": str(len(body.getvalue()))}
-    assert read_reply(Client().generic("POST", ADDRESS, **sent).content).startswith("-1 This file is not one")
+    assert read_reply(Client().generic("POST", ADDRESS, **sent).content).startswith("-1 This project does not expect")
     assert body.read() == b""
 
 
@@ -357,7 +357,7 @@ def test_two_uploads_of_one_file_do_not_mix(studio: Host) -> None:
     path.parent.mkdir(parents=True)
     with path.open("wb") as first:
         fcntl.flock(first, fcntl.LOCK_EX)
-        assert post(upload_body("t_0", CONTENT)) == "1 Another upload of this file is going on."
+        assert post(upload_body("t_0", CONTENT)) == "1 Another upload of this file is in progress."
     assert post(upload_body("t_0", CONTENT)) == "0"
     assert stored("t_0") == CONTENT
 
@@ -392,12 +392,12 @@ def test_a_result_is_complete_when_all_files_but_optional_ones_are_here(studio: 
     task = make_task("t", studio, nfiles=3)
     files = [*task.workunit.output_files[:2], {"open_name": "log", "max_nbytes": 9, "optional": True}]
     post(upload_body("t_1", b"one"))
-    found = expected_and_received(files, "t", task.uploads.all())
-    assert (found.is_complete, found.missing) == (False, ["t_0"])
+    received = expected_and_received(files, "t", task.uploads.all())
+    assert (received.is_complete, received.missing) == (False, ["t_0"])
     post(upload_body("t_0", b"zero"))
-    found = expected_and_received(files, "t", task.uploads.all())
-    assert found.is_complete
-    assert [output["name"] for output in found.outputs] == ["t_0", "t_1"]
+    received = expected_and_received(files, "t", task.uploads.all())
+    assert received.is_complete
+    assert [output["name"] for output in received.outputs] == ["t_0", "t_1"]
 
 
 def test_results_with_equal_files_have_equal_digests(studio: Host) -> None:

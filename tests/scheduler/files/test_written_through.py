@@ -1,4 +1,4 @@
-"""What is acknowledged is on the disk, not only in the machine's memory."""
+"""Acknowledged data is on the disk, not only in the machine's memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Jobs that nobody comes for: operators see them, and free or end them; those for targets that are gone end."""
+"""Jobs that nobody comes for: operators see them, and free or end them; those for missing targets end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What follows a decision: assimilation, deleted files, the archive, and a batch that is followed to its end."""
+"""The steps after a decision: assimilation, file deletion, the archive, and a batch from beginning to end."""
 
 from __future__ import annotations
 
@@ -105,10 +105,10 @@ def test_only_the_kept_outputs_stay(batch: Batch, studio: Host) -> None:
     assimilator.run(NOON)
     transitioner.run(NOON)
     assert file_deleter.run(NOON) == 2
-    kept = set(KeptOutput.objects.values_list("path", flat=True))
+    paths = set(KeptOutput.objects.values_list("path", flat=True))
     uploaded = set(Upload.objects.values_list("path", flat=True))
-    assert (len(kept), len(uploaded)) == (2, 4)
-    assert {path for path in uploaded if default_storage.exists(path)} == kept
+    assert (len(paths), len(uploaded)) == (2, 4)
+    assert {path for path in uploaded if default_storage.exists(path)} == paths
     stored.refresh_from_db()
     assert stored.deleted_at == NOON
     assert not default_storage.exists(stored.path)

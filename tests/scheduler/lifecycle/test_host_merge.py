@@ -1,4 +1,4 @@
-"""Two records of one computer are joined: jobs, statistics, credit and archived tasks follow, and the books hold."""
+"""Two records of one computer are merged: jobs, statistics, credit and archived tasks move, and the sums match."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ def test_what_only_the_older_record_knew_follows_and_what_the_newer_knows_stays(
         HostAppVersion.objects.create(host=host, app=app, processor_type=type_, pfc_n=1 + host.pk % 2, pfc_avg=1.0)
     merge(alice.pk, new.pk, old.pk)
     assert not HostAppVersion.objects.filter(host=old).exists()
-    kept = {(r.app_version, r.processor_type): r.pfc_n for r in HostAppVersion.objects.filter(host=new)}
-    assert kept == {
+    samples = {(r.app_version, r.processor_type): r.pfc_n for r in HostAppVersion.objects.filter(host=new)}
+    assert samples == {
         (version, "CPU"): 5,
         (next_version, "CPU"): 7,
         (None, "CPU"): 1 + new.pk % 2,
@@ -87,8 +87,8 @@ def test_a_job_that_went_to_the_older_record_is_reported_by_the_newer_one(app: A
     Upload.objects.create(
         result=result, name=f"{result.name}_0", path="outputs/x", nbytes=17, md5=MD5, completed_at=NOON
     )
-    said = result_xml(result.name, files={f"{result.name}_0": MD5})
-    reply = computer.ask(results=said, now=NOON + dt.timedelta(hours=1))
+    report = result_xml(result.name, files={f"{result.name}_0": MD5})
+    reply = computer.ask(results=report, now=NOON + dt.timedelta(hours=1))
     assert computer.hostid == newer.pk
     assert names(reply, "result_ack") == [result.name]
     result.refresh_from_db()

@@ -1,4 +1,4 @@
-"""The table of this project's programs on the page of a computer: only its owner sees it, and it says what counts."""
+"""The table of this project's programs on a computer's page: only its owner sees it, and it is correct."""
 
 from __future__ import annotations
 
@@ -58,9 +58,9 @@ def test_a_computer_without_jobs_of_the_project_has_no_table(studio: Host) -> No
 
 def test_the_page_shows_it_to_the_owner_only(app: App, studio: Host, signed_in: Client, bob: User) -> None:
     HostRecord.objects.update(jobs_day=timezone.now().astimezone(dt.UTC).date())
-    shown = text_of(signed_in.get(f"/computers/{studio.pk}/"))
-    assert "Alpine 1.02 (mt) 7 of 400" in shown
-    assert "hardly any 31" in shown
+    page = text_of(signed_in.get(f"/computers/{studio.pk}/"))
+    assert "Alpine 1.02 (mt) 7 of 400" in page
+    assert "hardly any 31" in page
     signed_in.force_login(bob)
     assert signed_in.get(f"/computers/{studio.pk}/").status_code == 404
 

@@ -1,4 +1,4 @@
-"""Credit's books hold after the purge: what was granted for archived tasks counts."""
+"""Credit's sums still match after the purge: what was granted for archived tasks counts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One workunit whose data is at fault holds up no other, in any of the background's steps."""
+"""A workunit with faulty data holds up no other, in any of the background steps."""
 
 from __future__ import annotations
 

@@ -122,12 +122,12 @@ def test_the_transitioner_makes_each_of_its_transitions(before: str, after: str,
     if old is None:
         workunit = make_workunit(make_app(), transition_at=NOON)
         transitioner.run(NOON)
-        found = workunit.results.all()
+        results = workunit.results.all()
     else:
         workunit, result = transitioner_case(old, wanted, studio)
         transitioner.run(WEEK_LATER)
-        found = workunit.results.filter(pk=result.pk)
-    assert {(r.server_state, r.outcome, r.validate_state) for r in found} == {wanted}
+        results = workunit.results.filter(pk=result.pk)
+    assert {(r.server_state, r.outcome, r.validate_state) for r in results} == {wanted}
 
 
 @pytest.mark.parametrize("before", sorted(listed_states()))

@@ -1,4 +1,4 @@
-"""A new code-signing key: who changes it, what clients with older ones are told, and what is signed again."""
+"""A new code-signing key: who changes it, what clients with older ones get, and what is signed again."""
 
 from __future__ import annotations
 
@@ -80,13 +80,15 @@ class Client(Computer):
 
     def ask(self, *args: Any, **kwargs: Any) -> str:
         reply = super().ask(*args, code_sign_key=f"\n{self.held}\n" if self.held else None, **kwargs)
-        told = key_in(reply)
+        received = key_in(reply)
         signature = re.search(r"<code_sign_key_signature>(.*?)</code_sign_key_signature>", reply, re.DOTALL)
-        if told and self.held:
-            is_right = signature and signing.verify(told.encode(), signature[1], signing.parse_public_key(self.held))
+        if received and self.held:
+            is_right = signature and signing.verify(
+                received.encode(), signature[1], signing.parse_public_key(self.held)
+            )
             self.refused += not is_right
-            told = told if is_right else self.held
-        self.held = told or self.held
+            received = received if is_right else self.held
+        self.held = received or self.held
         # Every program of the reply must be signed with what is held now.
         for text in re.findall(r"<file_signature>(.*?)</file_signature>", reply, re.DOTALL):
             self.refused += not signing.verify_md5(MD5, text, signing.parse_public_key(self.held))
@@ -101,7 +103,7 @@ def client(app: App, alice: User) -> Client:
 def test_a_client_follows_the_key_and_gets_jobs_that_suit_it_at_once(client: Client) -> None:
     client.ask()
     first = client.held
-    assert change() == "The key is changed; programs signed with it: 1. Clients follow as they ask.\n"
+    assert change() == "The key is changed; programs signed with it: 1. Clients follow with their next request.\n"
     reply = client.ask(secs=1)
     assert (client.held, client.refused) == (code_signing.code_signing_key_text(), 0)
     assert client.held != first
@@ -143,10 +145,10 @@ def test_a_client_with_a_strange_key_gets_no_jobs_and_is_told_why(client: Client
 
 def test_a_key_that_another_process_told_a_moment_ago_is_no_strange_one(client: Client) -> None:
     client.ask(secs=1)
-    kept = known_apps()
+    app_elements = known_apps()
     # Without the hook after the commit, as in a process that did not make the change.
     call_command("change_code_signing_key", stdout=StringIO())
-    assert known_apps() is kept
+    assert known_apps() is app_elements
     client.held = code_signing.code_signing_key_text()
     reply = client.ask(secs=1)
     assert (len(names(reply, "result")), client.refused, messages(reply)) == (1, 0, [])
@@ -168,8 +170,14 @@ def test_the_old_keys_are_kept_and_a_server_with_the_old_public_file_follows(
     old = (own_keys / "public").read_text()
     change()
     assert (own_keys / "public").read_text().strip() == code_signing.code_signing_key_text() != old.strip()
-    kept = sorted(path.name for path in own_keys.iterdir())
-    assert [name.split("-")[0] for name in kept] == ["private", "private.old", "private.signed", "public", "public.old"]
+    file_names = sorted(path.name for path in own_keys.iterdir())
+    assert [name.split("-")[0] for name in file_names] == [
+        "private",
+        "private.old",
+        "private.signed",
+        "public",
+        "public.old",
+    ]
     settings.CODE_SIGNING_KEY_PUBLIC = next(own_keys.glob("public.old-*"))
     assert code_signing.code_signing_key_text() == (own_keys / "public").read_text().strip()
     assert (own_keys / "private").stat().st_mode & 0o777 == 0o600
@@ -180,7 +188,7 @@ def test_a_change_that_was_cut_off_after_the_database_is_ended_by_a_second_run(a
     (own_keys / "list").write_text(change("--list"))
     change("--sign", own_keys / "list", own_keys / "carried")
     change("--take", own_keys / "carried")
-    assert change() == "The key is changed; programs signed with it: 0. Clients follow as they ask.\n"
+    assert change() == "The key is changed; programs signed with it: 0. Clients follow with their next request.\n"
     assert KeyChange.objects.count() == 1
     assert code_signing.sign_program(content_of(b"x")) is not None
     assert code_signing.is_signed_md5(content_of(b"x").md5, code_signing.sign_program(content_of(b"x")) or "")
@@ -255,9 +263,9 @@ def test_nothing_is_signed_with_a_key_that_is_not_in_force(app: App, own_keys: P
     with pytest.raises(CommandError, match=r"private.old-1 still is. Move .* Nothing was signed"):
         change("--sign", tmp_path / "list", tmp_path / "carried")
     (own_keys / "private.old-1").unlink()
-    with pytest.raises(CommandError, match="does not belong to the key in force at the site"):
+    with pytest.raises(CommandError, match="does not match the key in force at the site"):
         change("--sign", tmp_path / "list", tmp_path / "carried")
-    with pytest.raises(CommandError, match=r"Neither .* belongs to the key in force"):
+    with pytest.raises(CommandError, match=r"Neither .* matches the key in force"):
         change("--adopt", tmp_path / "list")
     (tmp_path / "list").write_text(f"program_1 {MD5} {'ab' * 128}\n")
     with pytest.raises(CommandError, match="list: The list does not begin with the key in force"):
@@ -390,7 +398,7 @@ def test_list_and_signatures_are_carried_by_the_browser_too(browser: Browser, ca
         ({"program_1.sig": b"00"}, zipfile.ZIP_DEFLATED, "Nothing was changed"),
         ({"large.sig": b"0" * 8193}, zipfile.ZIP_DEFLATED, "large.sig has more than 8192 bytes"),
         ({"program_1.sig": b"0" * 8192}, zipfile.ZIP_DEFLATED, "Nothing was changed"),
-        ({}, zipfile.ZIP_LZMA, "is compressed in another way"),
+        ({}, zipfile.ZIP_LZMA, "is not compressed the way"),
         ({"accent.sig": "é".encode()}, zipfile.ZIP_DEFLATED, "This cannot be used"),
     ],
 )

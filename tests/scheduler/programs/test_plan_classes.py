@@ -1,4 +1,4 @@
-"""Plan classes as operators make them: what the admin refuses, what a release asks of them, and who gets versions."""
+"""Plan classes made by operators: what the admin refuses, what a release requires of them, and who gets versions."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ def test_a_release_makes_what_the_scheduler_needs(folder: Path) -> None:
 
 def test_a_release_may_be_repeated(folder: Path) -> None:
     release(folder)
-    assert "was released before: nothing to do" in release(folder)
+    assert "was already released: nothing to do" in release(folder)
     assert (AppVersion.objects.count(), StoredFile.objects.count(), VersionFile.objects.count()) == (1, 2, 2)
 
 
@@ -96,10 +96,10 @@ def test_a_changed_file_needs_a_new_name(folder: Path) -> None:
 def test_a_released_version_does_not_change(folder: Path) -> None:
     release(folder)
     describe(folder, avg_ncpus=2)
-    with pytest.raises(CommandError, match="was released before, but not like this"):
+    with pytest.raises(CommandError, match="was released before, with other content"):
         release(folder)
     describe(folder, files=[VERSION["files"][0]])
-    with pytest.raises(CommandError, match="was released before, but not like this"):
+    with pytest.raises(CommandError, match="was released before, with other content"):
         release(folder)
 
 
@@ -113,7 +113,7 @@ def test_a_release_may_say_how_it_is_started(folder: Path) -> None:
     assert "nothing to do" in release(folder)
     for fields in ({"cmdline": "--threads 2"}, {"api_version": "7.20.0"}, {**wrapper, "is_wrapper": False}):
         describe(folder, **fields)
-        with pytest.raises(CommandError, match="was released before, but not like this"):
+        with pytest.raises(CommandError, match="was released before, with other content"):
             release(folder)
 
 

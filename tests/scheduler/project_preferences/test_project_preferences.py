@@ -1,4 +1,4 @@
-"""What a volunteer prefers for this project is saved on a page, told to clients, and decides what they get."""
+"""A volunteer's preferences for this project are saved on a page, sent to clients, and decide what they get."""
 
 from __future__ import annotations
 
@@ -132,8 +132,8 @@ def test_most_tasks_at_a_time_counts_those_of_all_apps_and_processors(app: App, 
     save(alice, "", bounded(max_jobs=3))
     computer = computer_of(alice, ncpus=8, coprocs=gpu(instances=1))
     assert len(names(computer.ask(0, 8), "result")) == 3
-    said = messages(computer.ask(0, 8))
-    assert said == ["No tasks sent: this computer has as many tasks as your preferences for this project allow"]
+    notices = messages(computer.ask(0, 8))
+    assert notices == ["No tasks sent: this computer has as many tasks as your preferences for this project allow"]
 
 
 @pytest.mark.parametrize(
@@ -209,5 +209,5 @@ def test_who_tests_may_keep_tests_away_from_a_place(app: App, alice: User) -> No
 def test_programs_of_their_owner_read_them(app: App, alice: User) -> None:
     save(alice, "home", bounded(max_jobs=3))
     headers = bearer(alice, ApiToken.Scope.PROJECTS)
-    found = Client().get("/api/v1/project-preferences/", headers=headers).json()["results"]
-    assert [(row["place"], row["max_jobs"]) for row in found] == [("", None), ("home", 3)]
+    places = Client().get("/api/v1/project-preferences/", headers=headers).json()["results"]
+    assert [(row["place"], row["max_jobs"]) for row in places] == [("", None), ("home", 3)]

@@ -1,4 +1,4 @@
-"""Ready jobs: which are leased, who gets them, and what happens if they cannot be had any more."""
+"""Ready jobs: which are leased, who gets them, and what happens if they are no longer available."""
 
 from __future__ import annotations
 
@@ -200,10 +200,10 @@ def test_the_most_urgent_jobs_are_leased_first_wherever_their_workunits_are(app:
     workunits = [make_workunit(app, output_files=[]) for _ in range(2 * BLOCK)]
     for number, workunit in enumerate(workunits):
         make_result(workunit, priority=number % 4)
-    found, place, _ = lease_jobs(app.pk, 1, BEFORE_ALL, BLOCK, 10.0)
+    ready, place, _ = lease_jobs(app.pk, 1, BEFORE_ALL, BLOCK, 10.0)
     # A quarter of the jobs has each priority: all of priority 3, then all of priority 2.
-    assert [each.place[0] for each in found] == [-3] * (BLOCK // 2) + [-2] * (BLOCK // 2)
-    assert place == (-2, found[-1].job.id + 1)
+    assert [each.place[0] for each in ready] == [-3] * (BLOCK // 2) + [-2] * (BLOCK // 2)
+    assert place == (-2, ready[-1].job.id + 1)
 
 
 def test_reading_on_brings_all_jobs_of_the_queue(app: App, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -80,7 +80,7 @@ def test_it_is_the_same_version_as_the_command_makes(browser: Client, tmp_path: 
     (tmp_path / "version.json").write_text(json.dumps(version))
     out = StringIO()
     call_command("release_app_version", tmp_path, stdout=out)
-    assert "was released before: nothing to do" in out.getvalue()
+    assert "was already released: nothing to do" in out.getvalue()
 
 
 def test_the_servers_key_signs_where_there_is_one(browser: Client, settings: Settings, tmp_path: Path) -> None:
@@ -133,10 +133,10 @@ def test_a_machine_with_the_key_signs_only_files_that_it_has(
     """Who has broken into the site cannot get a program of theirs signed."""
     draft = prepared(browser)
     add_file(browser, draft, content=MAIN + b"curl evil\n", is_main_program="on")
-    with pytest.raises(CommandError, match=r"main\.sh: the site has another file than this one\. Nothing is signed"):
+    with pytest.raises(CommandError, match=r"main\.sh: the site has a different file\. Nothing is signed"):
         offline(browser, draft)
     DraftFile.objects.filter(name="main.sh").update(md5="0" * 32)
-    with pytest.raises(CommandError, match="the site has another file"):
+    with pytest.raises(CommandError, match="the site has a different file"):
         offline(browser, draft)
 
 

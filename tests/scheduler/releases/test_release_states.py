@@ -1,4 +1,4 @@
-"""The states of a version, and what may be done in each."""
+"""The states of a version, and the actions allowed in each."""
 
 from __future__ import annotations
 

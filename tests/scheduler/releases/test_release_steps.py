@@ -1,4 +1,4 @@
-"""What takes a released version away goes through a step with a preview and a reason."""
+"""Taking a released version away goes through a step with a preview and a reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A dump is restored that was taken in the middle: computers know more than the database, and lose nothing by it."""
+"""A dump taken in the middle is restored: computers know more than the database, and lose nothing by it."""
 
 from __future__ import annotations
 
@@ -228,7 +228,7 @@ def test_nobody_gets_two_lost_results_of_one_workunit(alice_computer: Computer) 
 def test_an_output_of_a_batch_that_is_lost_is_refused_and_its_report_acknowledged(alice_computer: Computer) -> None:
     Workunit.objects.all().delete()
     name = alice_computer.jobs[0]
-    assert uploads(name).startswith("-1 This file is not one that this project waits for")
+    assert uploads(name).startswith("-1 This project does not expect this file")
     assert names(alice_computer.ask(results=report_of(name)), "result_ack") == [name]
 
 

@@ -1,4 +1,4 @@
-"""The scheduler RPC as a client sees it: account and computer, jobs, words, what is repeated and what is lost."""
+"""The scheduler RPC as a client sees it: account and computer, jobs, messages, repeated and lost requests."""
 
 from __future__ import annotations
 
@@ -124,8 +124,8 @@ def test_a_head_of_the_queue_that_suits_nobody_does_not_hide_what_is_behind(app:
     big = make_workunit(app, fpops_est=HOUR_FPOPS, memory_bound_bytes=10**15)
     Result.objects.bulk_create([Result(workunit=big, app=app, name=f"big_{n}") for n in range(250)])
     fill(app, 50)
-    found = sum(len(names(computer_of(alice).ask(0, 1), "result")) for _ in range(3))
-    assert found == 3
+    njobs = sum(len(names(computer_of(alice).ask(0, 1), "result")) for _ in range(3))
+    assert njobs == 3
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Whatever numbers a client reports, every command, task and page of operators and volunteers goes on working."""
+"""Whatever numbers a client reports, every command, task and page of operators and volunteers keeps working."""
 
 from __future__ import annotations
 

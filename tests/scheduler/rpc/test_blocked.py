@@ -1,4 +1,4 @@
-"""Computers that get no work: blocked by operators, or with another version of BOINC; the time of grace."""
+"""Computers that get no work: blocked by operators, or with an unsupported version of BOINC; the grace period."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_until_the_day_it_gets_work_and_a_notice(computer: Computer, settings: S
 
 def test_a_client_that_is_too_new_is_told_so(computer: Computer, settings: Settings) -> None:
     settings.MAX_CLIENT_VERSION = "7.16.20"
-    assert "BOINC 7.20.5 is newer than this project can use so far. Use 7.16.20" in messages(computer.ask(0, 1))[0]
+    assert "BOINC 7.20.5 is newer than this project supports so far. Use 7.16.20" in messages(computer.ask(0, 1))[0]
 
 
 @pytest.mark.parametrize(
@@ -174,13 +174,13 @@ def test_a_job_is_waited_for_longer_than_its_client_is_told(app: App, alice: Use
     make_result(make_workunit(app, output_files=[], delay_bound_secs=86_400))
     computer = computer_of(alice)
     reply = computer.ask(0, 1, now=now)
-    told = now.timestamp() + 86_400
-    assert float(value(reply, "report_deadline")) == told
+    told_at = now.timestamp() + 86_400
+    assert float(value(reply, "report_deadline")) == told_at
     result = Result.objects.get(name=computer.jobs[0])
-    assert result.deadline_at is not None and result.deadline_at.timestamp() == told + 3600
+    assert result.deadline_at is not None and result.deadline_at.timestamp() == told_at + 3600
     transitioner.run(now + dt.timedelta(seconds=86_400 + 3599))
     result.refresh_from_db()
     assert result.server_state == ServerState.IN_PROGRESS
     # A lost reply tells the same deadline again.
     computer.jobs = []
-    assert float(value(computer.ask(0, 1, now=now + dt.timedelta(minutes=5)), "report_deadline")) == told
+    assert float(value(computer.ask(0, 1, now=now + dt.timedelta(minutes=5)), "report_deadline")) == told_at

@@ -1,4 +1,4 @@
-"""Two accounts that want the same workunits: whom the scheduler gives copies to, and what invented outputs bring."""
+"""Two accounts that want the same workunits: who gets copies from the scheduler, and what invented outputs earn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the operator demands a confirmed address, the scheduler takes no new computer before, whatever its key."""
+"""If the operator requires a confirmed address, the scheduler accepts no new computer before, whatever its key."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ def test_a_key_for_the_account_manager_brings_no_jobs_before_the_address_is_conf
     sent = hashlib.md5((password + email).encode()).hexdigest()
     query = {"email_addr": email, "passwd_hash": sent, "user_name": "Dora"}
     answer = Client().get("/create_account.php", query).content.decode()
-    found = re.search("<authenticator>(.*?)</authenticator>", answer)
-    assert found is not None
+    match = re.search("<authenticator>(.*?)</authenticator>", answer)
+    assert match is not None
     computer = computer_of(User.objects.get(email=email))
-    computer.key = found[1]
+    computer.key = match[1]
     refused = post(computer.request(0, 1))
     assert names(refused, "result") == []
     [message] = messages(refused)

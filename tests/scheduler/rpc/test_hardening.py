@@ -1,4 +1,4 @@
-"""What clients and operators do wrong or on purpose: nobody else's jobs wait for it, and nothing gets lost by it."""
+"""Mistakes and attacks by clients and operators: nobody else's jobs are delayed, and nothing is lost."""
 
 from __future__ import annotations
 
@@ -103,11 +103,11 @@ def test_a_type_of_processor_that_credit_does_not_know_gets_no_jobs_and_is_told_
         f"<app_version><app_name>{app.name}</app_name><version_num>1</version_num><flops>1e10</flops>"
         "<avg_ncpus>0.1</avg_ncpus><coproc><type>testgpu</type><count>1</count></coproc></app_version>"
     )
-    said = gpu("coproc", type="testgpu", secs=100)
-    reply = computer_of(alice, coprocs=said, platform="anonymous").ask(extra=own)
+    description = gpu("coproc", type="testgpu", secs=100)
+    reply = computer_of(alice, coprocs=description, platform="anonymous").ask(extra=own)
     assert names(reply, "result") == []
     assert "need other processors" in messages(reply)[0]
-    reply = computer_of(alice, coprocs=said).ask()
+    reply = computer_of(alice, coprocs=description).ask()
     assert "no application for the requested kind of processor" in messages(reply)[0]
     assert (CPU, *GPU_TYPES) == tuple(ProcessorType)
 
@@ -199,17 +199,17 @@ def test_urgent_jobs_that_suit_nobody_do_not_hide_others(app: App, alice: User) 
     Result.objects.bulk_create([Result(workunit=big, app=app, name=f"big_{n}", priority=1) for n in range(1200)])
     computer = computer_of(alice)
     # Half of the requests look behind the urgent ones, and half of these at the first job there.
-    found = [names(computer.ask(0, 1, draw=random.Random(n)), "result") for n in range(40)]
-    assert sum(map(len, found)) == 5
+    jobs_by_reply = [names(computer.ask(0, 1, draw=random.Random(n)), "result") for n in range(40)]
+    assert sum(map(len, jobs_by_reply)) == 5
 
 
 def test_what_is_cut_of_a_computers_claims_is_noted(app: App, alice: User, settings: Settings) -> None:
     settings.AM_MAX_NCPUS, settings.AM_MAX_CPU_FLOPS, settings.AM_MAX_GPUS = 8, 1e11, 2
     computer_of(alice, ncpus=9, p_fpops=2e11, coprocs=gpu(count=3)).ask()
     assert [*map(str, Host.objects.get().hardware_faults)] == [
-        "p_ncpus is 9 and counts as 8, the most that is believed",
-        "p_fpops is 2e+11 and counts as 1e+11, the most that is believed",
-        "NVIDIA count is 3 and counts as 2, the most that is believed",
+        "p_ncpus is 9 and counts as 8, the accepted maximum",
+        "p_fpops is 2e+11 and counts as 1e+11, the accepted maximum",
+        "NVIDIA count is 3 and counts as 2, the accepted maximum",
     ]
 
 

@@ -1,4 +1,4 @@
-"""Clients with more to report than a request may hold: they are rid of it in several, and no report is lost."""
+"""Clients with more to report than a request may hold: they report it in several, and nothing is lost."""
 
 from __future__ import annotations
 
@@ -90,8 +90,8 @@ def test_thousands_of_short_reports_are_taken_five_hundred_at_a_time(computer: C
 
 def trickle(number: int, text: str, job: str = "r0") -> str:
     """A message as a client writes it."""
-    said = f"<result_name>{job}</result_name>\n<time>{1_700_000_000 + number}</time>\n<variety>v</variety>"
-    return f"  <msg_from_host>\n{said}\n<text>\n{text}\n</text>\n  </msg_from_host>\n"
+    message = f"<result_name>{job}</result_name>\n<time>{1_700_000_000 + number}</time>\n<variety>v</variety>"
+    return f"  <msg_from_host>\n{message}\n<text>\n{text}\n</text>\n  </msg_from_host>\n"
 
 
 def test_a_client_with_messages_alone_beyond_16_mib_is_rid_of_them_at_once(computer: Computer) -> None:

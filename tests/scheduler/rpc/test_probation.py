@@ -1,4 +1,4 @@
-"""No ending of a job without a valid result leaves probation alone, whatever the client calls it."""
+"""No ending of a job without a valid result leaves probation unaffected, whatever the client calls it."""
 
 from __future__ import annotations
 

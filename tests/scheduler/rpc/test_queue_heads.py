@@ -1,4 +1,4 @@
-"""Where a process begins to look in an app's queue for jobs that are not ready."""
+"""Where a process begins to search an app's queue for jobs that are not ready."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a computer may ask of the scheduler: jobs at intervals, a limit of message bytes, long jobs if it is known."""
+"""What a computer may ask of the scheduler: jobs at intervals, limited message bytes, long jobs once it is known."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ def test_jobs_are_sent_at_intervals_and_the_client_shows_why(app: App, alice: Us
 def test_a_client_that_waits_as_it_is_told_is_in_time(app: App, alice: User, settings: Settings) -> None:
     settings.MIN_SENDWORK_INTERVAL_SECS, settings.SCHEDULER_REQUEST_DELAY_SECS = 60, 10
     computer = computer_of(alice)
-    told = float(value(computer.ask(0, 1, now=NOON), "request_delay"))
-    assert told > 60
-    assert len(names(computer.ask(0, 1, now=after(told)), "result")) == 1
+    delay_secs = float(value(computer.ask(0, 1, now=NOON), "request_delay"))
+    assert delay_secs > 60
+    assert len(names(computer.ask(0, 1, now=after(delay_secs)), "result")) == 1
 
 
 def test_one_that_comes_too_soon_still_reports(app: App, alice: User, settings: Settings) -> None:

@@ -1,4 +1,4 @@
-"""What recent clients say beside their hardware: containers, brand, a note, and what their owner likes."""
+"""What recent clients report besides their hardware: containers, brand, a note, and their owner's interests."""
 
 from __future__ import annotations
 

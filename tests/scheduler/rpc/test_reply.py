@@ -1,4 +1,4 @@
-"""What a scheduler reply says beside jobs: the next contact, unused processor types, links, preferences."""
+"""The content of a scheduler reply besides jobs: the next contact, unused processor types, links, preferences."""
 
 from __future__ import annotations
 
@@ -74,12 +74,12 @@ def test_newer_preferences_go_to_the_volunteers_other_computers(app: App, alice:
 @pytest.mark.parametrize("case", ["weak key", "other account", "from the future", "not text", "too long"])
 def test_preferences_that_need_not_be_the_persons_are_not_kept(app: App, alice: User, bob: User, case: str) -> None:
     computer = computer_of(alice)
-    said = preferences(4e9 if case == "from the future" else 1.6e9, bob if case == "other account" else alice)
+    sent = preferences(4e9 if case == "from the future" else 1.6e9, bob if case == "other account" else alice)
     if case == "weak key":
         computer.key = weak_key(alice.pk, key_hash(computer.key))
     if case == "too long":
-        said = said.replace("<max_ncpus_pct>", "<!-- -->" * 10_000 + "<max_ncpus_pct>")
-    body = computer.request(extra=said)
+        sent = sent.replace("<max_ncpus_pct>", "<!-- -->" * 10_000 + "<max_ncpus_pct>")
+    body = computer.request(extra=sent)
     if case == "not text":
         body = body.replace(b"<max_ncpus_pct>", b"\xff<max_ncpus_pct>")
     post(body)

@@ -1,4 +1,4 @@
-"""Reported results: what counts as a success, what is noted, what it does to the computer's record, and repetition."""
+"""Reported results: what counts as a success, what is recorded, the effect on the computer's record, and repetition."""
 
 from __future__ import annotations
 
@@ -85,9 +85,9 @@ def test_a_finished_job_with_its_files_is_a_success(computer: Computer, result: 
     [
         ({"files": {}}, None),
         # The client knows another content than what is here.
-        ({"files": {"FILE": "8" * 32}}, "FILE has another MD5 on the computer than here"),
+        ({"files": {"FILE": "8" * 32}}, "FILE has a different MD5 on the computer than here"),
         # As a server called it that the project moved from
-        ({"files": {"TASK_r1193428123_0": "8" * 32}}, "FILE has another MD5 on the computer than here"),
+        ({"files": {"TASK_r1193428123_0": "8" * 32}}, "FILE has a different MD5 on the computer than here"),
         ({"files": {"TASK_r1193428123_0": MD5}}, None),
         ({"files": {"FILE": (MD5, "file size too big")}}, "FILE could not be uploaded: file size too big"),
         ({"state": 5, "exit_status": 3}, None),
@@ -132,7 +132,7 @@ def test_a_run_time_longer_than_the_job_was_out_is_noted(computer: Computer, res
     report(computer, result, final_elapsed_time=1e6)
     assert result.outcome == Outcome.SUCCESS
     assert [*map(str, result.report_faults)] == [
-        "final_elapsed_time is 1,000,000 s, but the job was out for 3,600 s only"
+        "final_elapsed_time is 1,000,000 s, but the job was only out for 3,600 s"
     ]
 
 
@@ -313,8 +313,8 @@ def test_a_message_that_hangs_or_ends_the_worker_keeps_no_other_waiting(
         taken.clear()
     assert (handle_waiting(timezone.now()), handle_waiting(timezone.now()), taken) == (1, 0, [])
     assert [*map(str, Trickle.objects.order_by("id").values_list("fault", flat=True))] == [
-        "Given up: its function was called 3 times and did not come back; see the log.",
-        "The function that takes this app’s messages did not end in time.",
+        "Given up: its function was called 3 times and never returned; see the log.",
+        "The function that takes this app’s messages did not finish in time.",
         "The function that takes this app’s messages failed; see the log.",
         "None",
     ]

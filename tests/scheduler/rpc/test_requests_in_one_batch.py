@@ -1,4 +1,4 @@
-"""Requests that come at the same time are read and written in one go, and answered as each would be by itself."""
+"""Simultaneous requests are read and written together, and answered as each would be separately."""
 
 from __future__ import annotations
 
@@ -94,8 +94,8 @@ def all_ask_at_once(fleet: Sequence[Computer]) -> None:
 
 
 def sent(computer: Computer) -> list[str]:
-    found = Result.objects.filter(host=computer.hostid, server_state=ServerState.IN_PROGRESS)
-    return list(found.order_by("id").values_list("name", flat=True))
+    results = Result.objects.filter(host=computer.hostid, server_state=ServerState.IN_PROGRESS)
+    return list(results.order_by("id").values_list("name", flat=True))
 
 
 def test_requests_that_come_at_once_are_written_in_one_go(

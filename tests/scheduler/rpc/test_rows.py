@@ -31,9 +31,9 @@ def computer(alice: User) -> Computer:
 def account(computer: Computer, statement: Statement, monkeypatch: pytest.MonkeyPatch) -> store.Account:
     monkeypatch.setattr(rpc_sql, "read", lambda: statement)
     key = {"key_hash": f"\\x{key_hash(computer.key).hex()}"}
-    found = sync_driver.run(store.read(key, computer.hostid, (), (), 0.0, locks=False))
-    assert found is not None
-    return found
+    account = sync_driver.run(store.read(key, computer.hostid, (), (), 0.0, locks=False))
+    assert account is not None
+    return account
 
 
 def changed(old: str, new: str) -> Statement:

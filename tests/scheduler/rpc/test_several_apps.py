@@ -1,4 +1,4 @@
-"""What computers get where a project has several apps, and where they never report."""
+"""What computers get if a project has several apps, and if they never report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many statements an RPC sends: the same whatever the number of jobs, and never more than eight."""
+"""The number of statements of an RPC: the same whatever the number of jobs, and never more than eight."""
 
 from __future__ import annotations
 

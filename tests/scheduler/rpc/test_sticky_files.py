@@ -1,4 +1,4 @@
-"""Files that computers keep after their jobs: jobs go to them first, and what is not needed any more is deleted."""
+"""Files that computers keep after their jobs: jobs go to them first, and unneeded files are deleted."""
 
 from __future__ import annotations
 
@@ -100,11 +100,11 @@ def test_a_stored_file_is_kept_until_it_is_deleted_here(app: App, alice: User) -
 
 def test_an_output_is_kept_as_long_as_its_task_is_here(app: App, alice: User) -> None:
     result = make_result(make_workunit(app))
-    kept = held(f"{result.name}_0", f"{result.name}_12")
+    held_files = held(f"{result.name}_0", f"{result.name}_12")
     computer = computer_of(alice)
-    assert deleted(computer.ask(extra=kept)) == []
+    assert deleted(computer.ask(extra=held_files)) == []
     result.delete()
-    assert sorted(deleted(computer.ask(extra=kept))) == [f"{result.name}_0", f"{result.name}_12"]
+    assert sorted(deleted(computer.ask(extra=held_files))) == [f"{result.name}_0", f"{result.name}_12"]
 
 
 def test_a_file_of_another_server_is_kept_until_the_last_batch_with_jobs_of_it_is_done(

@@ -80,8 +80,10 @@ class Running:
         catalogue.forget()  # as it would be after hours
         reply = self.computer.ask(extra=extra + named, now=at(hours))
         if not is_lost:
-            said = re.findall(r"<trickle_down>\n<result_name>.*\n<time>(\d+)</time>\n(.*)\n</trickle_down>", reply)
-            self.files.update(said)
+            messages_sent = re.findall(
+                r"<trickle_down>\n<result_name>.*\n<time>(\d+)</time>\n(.*)\n</trickle_down>", reply
+            )
+            self.files.update(messages_sent)
             self.is_asked = "<send_full_workload/>" in reply
             for deadline in re.findall(rf"<name>{self.name}</name>\n<report_deadline>(\d+)<", reply):
                 self.deadline = int(deadline)
@@ -136,7 +138,7 @@ def test_a_text_that_no_client_could_read_is_refused(result: Result, text: str) 
 def test_few_messages_wait_at_a_time(result: Result) -> None:
     for number in range(MAX_WAITING):
         send_down(result.pk, f"number {number}", NOON)
-    with pytest.raises(SendingError, match="wait already"):
+    with pytest.raises(SendingError, match="already waiting"):
         send_down(result.pk, "one more", NOON)
 
 

@@ -1,4 +1,4 @@
-"""Jobs that a computer gives back undone: more than a share of the day's count in its daily quota once more."""
+"""Jobs that a computer returns undone: above a share of the day's jobs, they count again in its daily quota."""
 
 from __future__ import annotations
 

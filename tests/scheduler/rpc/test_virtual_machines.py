@@ -1,4 +1,4 @@
-"""Versions for VirtualBox go only to computers that can run them, and others' owners are told what is missing."""
+"""Versions for VirtualBox only go to computers that can run them, and other owners are told what is missing."""
 
 from __future__ import annotations
 

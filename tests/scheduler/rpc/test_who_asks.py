@@ -1,4 +1,4 @@
-"""Who asks the scheduler: accounts, keys, computers and their records, cross-project ids; over the real use case."""
+"""Identification of clients: accounts, keys, computers and their records, cross-project ids; with the real use case."""
 
 from __future__ import annotations
 
@@ -97,10 +97,10 @@ def test_a_blocked_account_is_told_so_and_nobody_else_learns_of_it(app: App, ali
     weak = weak_key(alice.pk, credentials.key_hash(strong))
     support.block(alice, operator, "a reason for operators")
     for key in (strong, weak):
-        told = post(Computer(key).request())
-        assert messages(told)[0].startswith("This account is blocked.")
+        reply = post(Computer(key).request())
+        assert messages(reply)[0].startswith("This account is blocked.")
         # No key that comes in a minute helps, so its computers need not ask every minute.
-        assert value(told, "request_delay") == "3600"
+        assert value(reply, "request_delay") == "3600"
     forged = f"{alice.pk}_{'0' * 32}"
     assert messages(post(Computer(forged).request()))[0].startswith("Invalid or missing account key.")
     support.unblock(alice, operator, "it was a mistake")

@@ -41,7 +41,7 @@ def test_a_repeated_submission_does_no_harm(app: App, headers: dict[str, str]) -
     assert call("POST", API, headers, body, 200) == made
     assert Workunit.objects.count() == 2
     refused = call("POST", API, headers, {**body, "jobs": [{}, {"command_line": "--corrected"}]}, 409)
-    assert errors_of(refused) == {"request_id": "was used for another submission; give this one an id of its own"}
+    assert errors_of(refused) == {"request_id": "was used for another submission; give this one a different id"}
 
 
 @pytest.mark.parametrize(

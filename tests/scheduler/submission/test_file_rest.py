@@ -1,4 +1,4 @@
-"""Inputs that are uploaded over the REST API: in pieces that may break off, up to a limit, each name for one file."""
+"""Inputs uploaded over the REST API: in pieces that may be interrupted, up to a limit, one file for each name."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_what_came_of_a_broken_piece_stays(token: dict[str, str]) -> None:
     # A piece from elsewhere is not taken; its beginning again would be no progress.
     for offset in (499_999, 500_001):
         problem = send(token, offset, b"xyz", 409)
-        assert errors_of(problem) == {"Upload-Offset": "500000 bytes are here: go on there."}
+        assert errors_of(problem) == {"Upload-Offset": "500000 bytes are here: continue there."}
     assert send(token, 0, CONTENT[:1000])["received"] == 500_000
     assert send(token, 500_000, CONTENT[500_000:])["is_stored"] is True
 
@@ -112,7 +112,7 @@ def test_what_came_of_a_broken_piece_stays(token: dict[str, str]) -> None:
 def test_another_content_than_announced_begins_again(token: dict[str, str], settings: Settings) -> None:
     announce(token)
     problem = send(token, 0, bytes(len(CONTENT)), 400)
-    assert errors_of(problem)["md5"].endswith("It is deleted: send the file again.")
+    assert errors_of(problem)["md5"].endswith("It was deleted: send it again.")
     assert call("GET", f"{API}map.bin/", token)["received"] == 0
     # The file was changed before it was sent whole: its new announcement begins with nothing.
     send(token, 0, CONTENT[:10])
@@ -142,7 +142,7 @@ def test_an_interrupted_storing_is_asked_for_again(token: dict[str, str], monkey
 def test_two_pieces_at_once_do_not_mix(token: dict[str, str]) -> None:
     announce(token)
     with inputs._locked(InputUpload.objects.get()):
-        assert errors_of(send(token, 0, b"x", 409))["name"].startswith("Another piece of this file is just coming")
+        assert errors_of(send(token, 0, b"x", 409))["name"].startswith("Another piece of this file is being received")
 
 
 def test_an_empty_file_is_stored_too(token: dict[str, str]) -> None:
@@ -185,7 +185,7 @@ def test_a_name_is_one_persons_and_never_another_files(token: dict[str, str], al
     program = {"nbytes": 9, "md5": hashlib.md5(b"#!/bin/sh").hexdigest()}
     assert "Another file" in errors_of(announce(token, "program", 409, **program))["name"]
     # Not even the very same file becomes another's, who could delete it.
-    assert "stored already" in errors_of(announce(token, "table", 409))["name"]
+    assert "already stored" in errors_of(announce(token, "table", 409))["name"]
     assert InputUpload.objects.count() == 1
 
 
@@ -193,7 +193,7 @@ def test_a_file_that_others_stored_meanwhile_stays_theirs(token: dict[str, str])
     announce(token)
     send(token, 0, CONTENT[:-1])
     program = store_file("map.bin", ContentFile(CONTENT), signature="ab")
-    assert "meanwhile" in errors_of(send(token, len(CONTENT) - 1, CONTENT[-1:], 409))["name"]
+    assert "in the meantime" in errors_of(send(token, len(CONTENT) - 1, CONTENT[-1:], 409))["name"]
     call("DELETE", f"{API}map.bin/", token, status=204)
     program.refresh_from_db()
     assert program.deleted_at is None and default_storage.exists(program.path)
@@ -227,7 +227,7 @@ def test_a_piece_of_a_file_that_is_deleted_meanwhile_is_told_so(
         patch.setattr(inputs, "_check_room", deletes_it)
         for piece in (CONTENT[:10], CONTENT):
             announce(token)
-            assert "meanwhile" in errors_of(send(token, 0, piece, 409))["name"]
+            assert "in the meantime" in errors_of(send(token, 0, piece, 409))["name"]
     digest = inputs._digest
 
     def is_deleted(*args: Any) -> Any:
@@ -237,7 +237,7 @@ def test_a_piece_of_a_file_that_is_deleted_meanwhile_is_told_so(
     announce(token)
     with monkeypatch.context() as patch:
         patch.setattr(inputs, "_digest", is_deleted)
-        assert "meanwhile" in errors_of(send(token, 0, CONTENT, 409))["name"]
+        assert "in the meantime" in errors_of(send(token, 0, CONTENT, 409))["name"]
     upload = InputUpload(pk=1, name="map.bin", nbytes=len(CONTENT), md5=MD5)
     with pytest.raises(inputs.InputConflict):
         inputs.receive(upload, 0, 9, BytesIO(CONTENT).read)
@@ -282,13 +282,13 @@ def test_sizes_are_limited(token: dict[str, str], settings: Settings) -> None:
     settings.INPUT_FILE_MAX_BYTES = len(CONTENT)
     assert "the limit is 1024000" in errors_of(announce(token, "b", 400, nbytes=len(CONTENT) + 1))["nbytes"]
     settings.INPUT_FILES_MAX_BYTES = 2 * len(CONTENT) - 1
-    assert "would have 2048000 bytes" in errors_of(announce(token, "b", 400))["nbytes"]
+    assert "would take up 2048000 bytes" in errors_of(announce(token, "b", 400))["nbytes"]
     announce(token, status=200)
     settings.INPUT_FILES_MAX_BYTES = 2**50
     # Nobody has 1 TiB to spare for this test.
     settings.INPUT_FILE_MAX_BYTES = 2**40
     announce(token, "huge", nbytes=2**40)
-    assert "The site has room for" in errors_of(send(token, 0, b"x", 400, name="huge"))["nbytes"]
+    assert "The site has space for" in errors_of(send(token, 0, b"x", 400, name="huge"))["nbytes"]
 
 
 def test_who_may_not_submit_may_not_upload(alice: User) -> None:
@@ -303,7 +303,7 @@ def test_a_file_is_deleted_when_no_job_needs_it(token: dict[str, str], bob: User
     job = {"input_files": [{"open_name": "in", "name": "map.bin"}]}
     defaults = {"fpops_est": 1e12, "output_files": [{"open_name": "out", "max_nbytes": 9}]}
     submit(make_app(), defaults, [job], owner=bob, now=NOON)
-    assert "Jobs that are not over" in errors_of(call("DELETE", f"{API}map.bin/", token, status=409))["name"]
+    assert "Unfinished jobs need this file" in errors_of(call("DELETE", f"{API}map.bin/", token, status=409))["name"]
     Workunit.objects.update(file_delete_state=FileDeleteState.DONE)
     path = StoredFile.objects.get().path
     call("DELETE", f"{API}map.bin/", token, status=204)

@@ -1,4 +1,4 @@
-"""When a batch will be done, on its page and over REST, from results that came back lately."""
+"""When a batch will be done, on its page and over REST, from recent results."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ def waiting(app: App, studio: Host, submitter: User, now: dt.datetime) -> Batch:
 
 
 def test_a_batch_is_done_when_the_queue_has_moved_on_to_its_last_job(waiting: Batch, now: dt.datetime) -> None:
-    told = forecasts.read_forecast(waiting, now)
-    assert told.earliest_at is not None and told.latest_at is not None
-    hours = [(at - now).total_seconds() / 3600 for at in (told.earliest_at, told.latest_at)]
+    batch_forecast = forecasts.read_forecast(waiting, now)
+    assert batch_forecast.earliest_at is not None and batch_forecast.latest_at is not None
+    hours = [(at - now).total_seconds() / 3600 for at in (batch_forecast.earliest_at, batch_forecast.latest_at)]
     # Of 40 jobs, one an hour, its last is among the last ones; and two hours more.
     assert 28 <= hours[0] <= hours[1] <= 45
 

@@ -1,4 +1,4 @@
-"""Jobs as a table: what its cells say, and what is wrong with it, by line and field."""
+"""Jobs as a table: the meaning of its cells, and its faults by line and field."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The place of a new result in the queue: drawn at random, over a window that grows with the queue."""
+"""The position of a new result in the queue: drawn at random, over a window that grows with the queue."""
 
 from __future__ import annotations
 

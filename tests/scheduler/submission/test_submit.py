@@ -131,12 +131,12 @@ def test_fifty_inputs_of_their_own_take_as_many_statements_as_two(app: App) -> N
 def test_a_submission_that_fails_leaves_no_files(app: App) -> None:
     job = {"input_files": [{"open_name": "in", "content": "1\n"}]}
     batch = send(app, [job])
-    kept = batch.files.get().path
+    stored_path = batch.files.get().path
     # Names are unique: the next batch's workunit has this one already.
     Workunit.objects.create(app=app, name=f"alpine_{batch.pk + 1}_0", fpops_est=1e12, fpops_bound=1e14)
     with pytest.raises(JobError, match=rf"jobs: alpine_{batch.pk + 1}_0 is the name of an earlier job"):
         send(app, [job])
-    assert default_storage.exists(kept)
+    assert default_storage.exists(stored_path)
     folder = Path(default_storage.path("files"))
     assert not list(folder.glob(f"*/alpine_{batch.pk + 1}_in_*"))
     assert StoredFile.objects.count() == 1
@@ -156,7 +156,9 @@ def test_a_repeated_request_finds_its_batch(app: App, alice: User, bob: User) ->
     ]
     for other in others:
         given: dict[str, Any] = {"app": app, "defaults": DEFAULTS, "jobs": [{}], **other}
-        with pytest.raises(RequestIdUsed, match="request_id: was used for another submission; give this one an id"):
+        with pytest.raises(
+            RequestIdUsed, match="request_id: was used for another submission; give this one a different id"
+        ):
             submit(**given, owner=alice, request_id="r1", now=NOON)
     assert Workunit.objects.count() == 1
 
@@ -212,8 +214,8 @@ def test_files_say_how_they_travel(app: App) -> None:
     far = {"open_name": "far", "url": "https://data.example.org/m1", "nbytes": 4, "md5": "a" * 32, "sticky": True}
     out = {"open_name": "out", "max_nbytes": 9, "gzip_when_done": True, "sticky": False}
     [workunit] = send(app, [{"input_files": [far], "output_files": [out]}]).workunits.all()
-    kept = {"open_name": "far", "urls": [far["url"]], "nbytes": 4, "md5": "a" * 32, "sticky": True}
-    assert workunit.input_files == [{**kept, "name": workunit.input_files[0]["name"]}]
+    sticky_input = {"open_name": "far", "urls": [far["url"]], "nbytes": 4, "md5": "a" * 32, "sticky": True}
+    assert workunit.input_files == [{**sticky_input, "name": workunit.input_files[0]["name"]}]
     assert workunit.output_files == [{"open_name": "out", "max_nbytes": 9, "optional": False, "gzip_when_done": True}]
     assert not StoredFile.objects.exists()
 
@@ -308,7 +310,7 @@ def test_who_does_not_see_all_tasks_reaches_only_what_is_theirs(app: App, alice:
     assert set(send(app, allowed, owner=alice).workunits.values_list("is_own", flat=True)) == {True}
     for name, number in (("host", others.pk), ("user", bob.pk), ("team", other_team.pk), ("host", 98765)):
         job = {f"target_{name}": number}
-        with pytest.raises(JobError, match=rf"jobs\[0\].target_{name}: there is no .* of the number {number}"):
+        with pytest.raises(JobError, match=rf"jobs\[0\].target_{name}: there is no .* with the number {number}"):
             send(app, [job], owner=alice)
         assert [fault.field for fault in check(app, DEFAULTS, [job], owner=alice)[1]] == [f"jobs[0].target_{name}"]
     alice.user_permissions.add(Permission.objects.get(codename="view_result"))
@@ -468,12 +470,16 @@ def test_an_app_that_trusts_reliable_computers_sends_single_results() -> None:
         ({"output_files": [{"open_name": "out"}]}, "output_files[0].max_nbytes", "not a whole number from 1"),
         ({"output_files": [{"open_name": "o", "max_nbytes": 2**41}]}, "output_files[0].max_nbytes", "not a whole"),
         ({"output_files": ["out"]}, "output_files[0]", "not a table of gzip_when_done, max_nbytes"),
-        ({"input_files": [text("in"), text("in")]}, "input_files[1].open_name", "in: the job has the file in,"),
-        ({"input_files": [text("in"), text("IN")]}, "input_files[1].open_name", "IN: the job has the file in,"),
-        ({"input_files": [text("out")]}, "output_files[0].open_name", "out: the job has the file out,"),
-        ({"input_files": [text("shared"), text("shared/a")]}, "input_files[1].open_name", "shared/a: the job has the"),
-        ({"input_files": [text("a/b/c"), text("a/b")]}, "input_files[1].open_name", "a/b: the job has the file a/b/c"),
-        ({"input_files": [text("init_data.xml")]}, "input_files[0].open_name", "init_data.xml: BOINC has a file of"),
+        ({"input_files": [text("in"), text("in")]}, "input_files[1].open_name", "in: the job also has the file in,"),
+        ({"input_files": [text("in"), text("IN")]}, "input_files[1].open_name", "IN: the job also has the file in,"),
+        ({"input_files": [text("out")]}, "output_files[0].open_name", "out: the job also has the file out,"),
+        (
+            {"input_files": [text("shared"), text("shared/a")]},
+            "input_files[1].open_name",
+            "shared/a: the job also has the",
+        ),
+        ({"input_files": [text("a/b/c"), text("a/b")]}, "input_files[1].open_name", "a/b: the job also has the file"),
+        ({"input_files": [text("init_data.xml")]}, "input_files[0].open_name", "init_data.xml: BOINC has its own file"),
         ({"input_files": [text("/etc/passwd")]}, "input_files[0].open_name", "not a name of"),
         ({"input_files": [text("shared//a")]}, "input_files[0].open_name", "not a name of"),
         ({"input_files": [text("C:\\a")]}, "input_files[0].open_name", "not a name of"),
@@ -542,9 +548,9 @@ def test_the_command_submits_once_per_request_id(app: App, alice: User, tmp_path
     file = tmp_path / "jobs.json"
     file.write_text(json.dumps({"defaults": DEFAULTS, "jobs": [{"command_line": "--from {n}00"}]}))
     arguments = ("submit_jobs", "alpine", file, "--copies", "3", "--request-id", "x", "--owner", alice.email)
-    said = command(*arguments)
+    output = command(*arguments)
     batch = Batch.objects.get()
-    assert said == f"Batch {batch.pk}: 3 jobs.\n"
+    assert output == f"Batch {batch.pk}: 3 jobs.\n"
     assert command(*arguments) == f"Batch {batch.pk}: 3 jobs, submitted before.\n"
     assert [w.command_line for w in batch.workunits.order_by("id")] == ["--from 000", "--from 100", "--from 200"]
     assert batch.owner == alice

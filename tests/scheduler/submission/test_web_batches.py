@@ -1,4 +1,4 @@
-"""Batches in the browser: uploaded, looked at, submitted once; cancelled, retried, fetched as an archive."""
+"""Batches in the browser: uploaded, reviewed, submitted once; cancelled, retried, fetched as an archive."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ def text(response: Any) -> str:
 
 
 def test_a_table_is_looked_at_and_then_submitted_once(browser: Client, app: App, submitter: User) -> None:
-    shown = upload(browser, app, name="Pairs", table=TABLE)
-    assert "Nothing has been submitted yet" in text(shown) and "--from 2" in text(shown)
+    page = upload(browser, app, name="Pairs", table=TABLE)
+    assert "Nothing has been submitted yet" in text(page) and "--from 2" in text(page)
     assert not Batch.objects.exists()
     draft = SubmissionDraft.objects.get()
     for _ in range(2):
@@ -125,7 +125,7 @@ def test_a_hostile_archive_is_named_by_its_entry(browser: Client, app: App) -> N
     raw = bytearray(packed(("in", b"0123456789" * 100)).getvalue())
     raw[50] ^= 0xFF
     assert "damaged in the archive" in text(upload(browser, app, file=SimpleUploadedFile("a.zip", bytes(raw))))
-    assert "not a text in UTF-8" in text(upload(browser, app, file=SimpleUploadedFile("a.csv", b"name\n\xff\n")))
+    assert "not UTF-8 text" in text(upload(browser, app, file=SimpleUploadedFile("a.csv", b"name\n\xff\n")))
 
 
 def test_an_entry_that_is_called_like_a_job_is_no_job(browser: Client, app: App) -> None:
@@ -340,9 +340,9 @@ def fetched(browser: Client, batch: Batch) -> zipfile.ZipFile:
 
 
 def test_the_outputs_come_as_one_archive(browser: Client, finished: Batch) -> None:
-    found = fetched(browser, finished)
-    assert found.testzip() is None
-    assert {name: found.read(name) for name in found.namelist()} == {
+    archive = fetched(browser, finished)
+    assert archive.testzip() is None
+    assert {name: archive.read(name) for name in archive.namelist()} == {
         f"alpine_{finished.pk}_{n}/out": b"42\n" for n in range(3)
     }
 
@@ -354,10 +354,10 @@ def test_what_is_lost_or_damaged_is_named_and_the_rest_is_there(browser: Client,
     found = fetched(browser, finished)
     assert found.testzip() is None
     assert found.read(f"{good.workunit_name}/out") == b"42\n"
-    said = found.read("MISSING.txt").decode().splitlines()
-    assert said[0].startswith(f"{lost.workunit_name}/out: missing from the storage")
-    assert said[1].startswith(f"{damaged.workunit_name}/out: damaged in the storage")
-    assert len(said) == 2
+    missing = found.read("MISSING.txt").decode().splitlines()
+    assert missing[0].startswith(f"{lost.workunit_name}/out: missing from the storage")
+    assert missing[1].startswith(f"{damaged.workunit_name}/out: damaged in the storage")
+    assert len(missing) == 2
 
 
 @pytest.mark.parametrize("name", ["../../etc/passwd", "/etc/passwd", "..", "a\\..\\b", ""])
@@ -432,14 +432,14 @@ def at_once(number: int, step: Callable[[], Batch]) -> list[Batch]:
 def test_of_four_clicks_at_once_one_submits(browser: Client, app: App) -> None:
     upload(browser, app, file=archive(("one", b"1"), ("two", b"2")))
     draft = SubmissionDraft.objects.get()
-    found = at_once(4, lambda: drafts.submit_draft(SubmissionDraft.objects.get(pk=draft.pk), NOON))
-    assert set(found) == set(Batch.objects.all()) and len(set(found)) == 1
+    created = at_once(4, lambda: drafts.submit_draft(SubmissionDraft.objects.get(pk=draft.pk), NOON))
+    assert set(created) == set(Batch.objects.all()) and len(set(created)) == 1
     assert Workunit.objects.count() == 2 and StoredFile.objects.count() == 2
 
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.usefixtures("filled_once")
 def test_of_four_retries_at_once_one_submits(half_failed: Batch) -> None:
-    found = at_once(4, lambda: retry.retry_failed(Batch.objects.get(pk=half_failed.pk), NOON))
-    assert set(found) == set(Batch.objects.exclude(pk=half_failed.pk)) and len(set(found)) == 1
+    created = at_once(4, lambda: retry.retry_failed(Batch.objects.get(pk=half_failed.pk), NOON))
+    assert set(created) == set(Batch.objects.exclude(pk=half_failed.pk)) and len(set(created)) == 1
     assert Workunit.objects.count() == 3 + 2

@@ -265,12 +265,12 @@ def test_app_versions_tells_what_other_projects_need_to_judge_a_factor() -> None
     gpu = make_version(app, plan_class="x", processor_type="ATI", gpu_usage=1, pfc_scale=0.1)
     AppVersion.objects.filter(pk=gpu.pk).update(is_scale_received=True)
     make_version(make_app("other"))
-    told = [
+    computers = [
         [version.findtext(tag) for tag in ("processor_type", "sample_threshold", "pfc_scale_received")]
         for version in ask("app_versions").findall("app_version")
     ]
     # An empty element is true; one that is not there is false.
-    assert told == [["ATI", "20", ""], ["CPU", "100", None]]
+    assert computers == [["ATI", "20", ""], ["CPU", "100", None]]
 
 
 def test_team_lookup_finds_teams_by_number_and_name(published: User, bob: User) -> None:
@@ -389,8 +389,8 @@ def test_no_key_comes_into_the_log(
             raw(name, "POST", account_key=key)
         raw("show_user", auth=key)
         raw("login_token_lookup", user_id=alice.pk, token=token)
-    said = caplog.text + "".join(capfd.readouterr()) + "".join(str(vars(record)) for record in caplog.records)
-    assert "am_get_info.php" in said and key not in said and token not in said
+    logged = caplog.text + "".join(capfd.readouterr()) + "".join(str(vars(record)) for record in caplog.records)
+    assert "am_get_info.php" in logged and key not in logged and token not in logged
 
 
 def test_every_address_of_the_table_is_there_and_has_its_line() -> None:

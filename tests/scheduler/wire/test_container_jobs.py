@@ -1,4 +1,4 @@
-"""What jobs in containers may not say, as it would be run on the computer itself."""
+"""What jobs in containers may not contain, because it would run on the computer itself."""
 
 from __future__ import annotations
 

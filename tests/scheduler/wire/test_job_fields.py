@@ -1,4 +1,4 @@
-"""What can be seen of a submission without the database, at little cost."""
+"""Faults of a submission that can be found without the database, at little cost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scheduler requests, captured from a real client and made up: what is read, and that nothing breaks the reading."""
+"""Scheduler requests, captured from a real client and generated: what is read, and that nothing breaks the parser."""
 
 from __future__ import annotations
 
