@@ -1,7 +1,7 @@
-"""What the list of a volunteer's computers shows, and the page of one computer.
+"""Read the list of a volunteer's computers, and the page of one computer.
 
-Amounts are micro-credits, micro-seconds and jobs. The number of statements is fixed, however many computers,
-projects and days there are.
+Amounts are micro-credits, micro-seconds and jobs. The number of statements is fixed, however many computers, projects
+and days there are.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ NOTES_SINCE: Final = dt.timedelta(days=90)
 
 @dataclass(frozen=True, slots=True)
 class GroupLine:
-    """A group's computers in use: how many, how many synced lately, how many need attention; credit of the last
+    """A group's computers in use: their number, how many synced recently, how many need attention; credit of the last
     24 hours."""
 
     name: str
@@ -63,9 +63,9 @@ class GroupLine:
 
 @dataclass(frozen=True, slots=True)
 class HostList:
-    """A volunteer's computers, a page of those in use and of those that are retired; the sums are of all that fit.
+    """A volunteer's computers: a page of those in use and of the retired ones; the sums are of all matching computers.
 
-    ``known``: how many there are in all; ``groups``: those that they are in.
+    ``known``: how many there are in all; ``groups``: their groups.
     """
 
     active: Page[HostLine]
@@ -80,12 +80,12 @@ class HostList:
 
     @property
     def total(self) -> int:
-        """How many computers a change of all that the list has is about: those in use, unless it is of retired ones."""
+        """How many computers a change of the whole list affects: those in use, unless the list is of retired ones."""
         return self.retired.paginator.count if self.wanted.status is Status.RETIRED else self.active.paginator.count
 
     @property
     def several(self) -> bool:
-        """More than one computer in use."""
+        """Whether more than one computer is in use."""
         return self.active.paginator.count > 1
 
 
@@ -96,7 +96,7 @@ def is_in_contact(host: Host, now: dt.datetime) -> bool:
 
 
 def _read_lines(user: User, now: dt.datetime) -> list[HostLine]:
-    """All of the user's computers; eleven statements."""
+    """Read all of the user's computers; eleven statements."""
     # The lists of features are long, and not shown.
     hosts = list(own_hosts(user).defer("p_features").order_by("-last_contact_at", "pk"))
     totals: dict[int, int] = {}
@@ -130,7 +130,7 @@ def _read_lines(user: User, now: dt.datetime) -> list[HostLine]:
 
 
 def _groups(lines: Iterable[HostLine]) -> list[GroupLine]:
-    """All groups by name, also those with retired computers alone."""
+    """Return all groups by name, including those with only retired computers."""
     by_group: dict[str, list[HostLine]] = {}
     for line in lines:
         for group in line.host.groups:
@@ -159,9 +159,9 @@ def _concerns(lines: Iterable[HostLine]) -> list[tuple[Concern, str, int]]:
 
 
 def read_chosen(user: User, now: dt.datetime, params: Mapping[str, str]) -> list[int]:
-    """The ids of all computers of a list, on whatever page; of those in use, unless the list is of retired ones.
+    """Return the ids of all computers of a list, on whatever page; of those in use, unless it is of retired ones.
 
-    Raises HostChangeRefused if there is no such list any more: without its filter, it would be all computers.
+    Raises HostChangeRefused if the list no longer exists: without its filter, it would be all computers.
     """
     lines = _read_lines(user, now)
     wanted = read_wanted(params, _group_names(lines))
@@ -172,13 +172,13 @@ def read_chosen(user: User, now: dt.datetime, params: Mapping[str, str]) -> list
 
 
 def read_hosts(user: User, now: dt.datetime, params: Mapping[str, str]) -> HostList:
-    """A page of the user's computers as an address names them; eleven statements."""
+    """Read a page of the user's computers for an address; eleven statements."""
     lines = _read_lines(user, now)
     wanted = read_wanted(params, _group_names(lines))
     chosen = wanted.choose(lines)
     active = [line for line in chosen if line.host.retired_at is None]
     retired = [line for line in chosen if line.host.retired_at is not None]
-    # Who asks for a state of those in use wants no others.
+    # A filter by a state of computers in use excludes the retired ones.
     if wanted.status is Status.RETIRED:
         active = []
     elif wanted.status is not Status.USED:
@@ -197,7 +197,7 @@ def read_hosts(user: User, now: dt.datetime, params: Mapping[str, str]) -> HostL
 
 @dataclass(frozen=True, slots=True)
 class ProjectLine:
-    """One project on one computer: totals, credit of the last 24 hours, what waits, what the client said, wishes.
+    """One project on one computer: totals, credit of the last 24 hours, waiting work, the client's report, wishes.
 
     ``share``: the part of the computer's work that it is chosen for, 0 to 1; None if it is not chosen.
     """
@@ -233,7 +233,7 @@ class OtherClient:
 
 @dataclass(frozen=True, slots=True)
 class HostPage:
-    """All that the page of one computer shows. ``contact``: what the client last said of itself."""
+    """Everything that the page of one computer shows. ``contact``: the client's last report about itself."""
 
     host: Host
     is_active: bool
@@ -250,7 +250,7 @@ class HostPage:
     # Why it works for these projects and not for others
     choice: Choice
     why: list[Why]
-    # What needs its owner's attention, apart from silence and notes, which the page shows by themselves
+    # What needs its owner's attention, except silence and notes, which the page shows separately
     attention: list[Attention]
     contacts: Contacts
     # The latest first
@@ -282,14 +282,14 @@ class HostPage:
 
     @property
     def resources(self) -> list[str]:
-        """What can be kept from a project on this computer, by BOINC's names."""
+        """The resources that a project can be denied on this computer, by BOINC's names."""
         devices = [str(device["type"]) for device in self.host.coprocs if device.get("type")]
         unused = [name for line in self.lines for name in line.wish.no_rsc]
         return list(dict.fromkeys([CPU, *devices, *unused, *self.excluded_types]))
 
 
 def read_host_page(user: User, host: Host, now: dt.datetime) -> HostPage:
-    """All about one of the user's computers; twenty-five statements."""
+    """Read the page of one of the user's computers; twenty-five statements."""
     selection = read_selection(user)
     ledger = HostLedger.objects.filter(host=host).only("contact", "excluded_types", "same_answers", "last_at").first()
     rows = {row.project_id: row for row in HostProject.objects.filter(host=host)}
@@ -387,7 +387,7 @@ def _line(project: Project, row: HostProject | None, credit: int, share: float |
 
 
 def _remarks(row: HostProject, share: float | None) -> list[str]:
-    """What the client last said of the project, as far as its owner may want to know."""
+    """Return the parts of the client's last report about the project that may interest its owner."""
     if not row.listed:
         awaited = share is not None and not row.excluded and not any(row.credited)
         return [gettext("not attached yet") if awaited else gettext("not attached")]

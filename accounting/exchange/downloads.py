@@ -32,18 +32,18 @@ COLUMNS: Final = (
     "granted_credit",
 )
 AMOUNTS: Final = COLUMNS[6:12]
-# Spreadsheets take a text with one of these at its start for a formula.
+# Spreadsheets take a text that starts with one of these for a formula.
 _FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r")
 
 
 def amount_values(amounts: Totals) -> dict[str, str | int]:
-    """The six amounts under their documented names: credits and seconds as decimal text, jobs as whole numbers."""
+    """Return the six amounts under their documented names: credits and seconds as decimal text, jobs as whole numbers."""
     texts = [format_micro(amount) for amount in amounts[:4]]
     return dict(zip(AMOUNTS, [*texts, *amounts[4:]], strict=True))
 
 
 def row_values(row: DayRow, names: Names) -> dict[str, Any]:
-    """A row under the documented names."""
+    """Return a row under the documented names."""
     return {
         "day": row.day.isoformat(),
         "project_id": row.project_id,
@@ -58,7 +58,7 @@ def row_values(row: DayRow, names: Names) -> dict[str, Any]:
 
 
 def as_csv(pages: Iterable[Sequence[DayRow]], names: Names) -> Iterator[bytes]:
-    """A heading and a line per row (RFC 4180, UTF-8); flags are separated by spaces."""
+    """Write a heading and a line per row (RFC 4180, UTF-8); flags are separated by spaces."""
     yield _csv_lines([COLUMNS])
     for page in pages:
         lines = []
@@ -69,7 +69,7 @@ def as_csv(pages: Iterable[Sequence[DayRow]], names: Names) -> Iterator[bytes]:
 
 
 def as_json(pages: Iterable[Sequence[DayRow]], names: Names, wanted: DayRange) -> Iterator[bytes]:
-    """One object: the range, the rows, and their sums at the end; that of grants is of those that are known."""
+    """Write one object: the range, the rows, and at the end their sums; for grants, of those that are known."""
     yield f'{{"first": "{wanted.first}", "last": "{wanted.last}", "rows": ['.encode()
     sums, granted, separator = NO_WORK, 0, "\n"
     for page in pages:
@@ -93,5 +93,5 @@ def _csv_lines(rows: Iterable[Sequence[object]]) -> bytes:
 
 
 def _plain(value: object) -> object:
-    """A value that no spreadsheet executes: what could be a formula gets an apostrophe in front."""
+    """Make a value safe for spreadsheets: a possible formula gets an apostrophe in front."""
     return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA_STARTS) else value

@@ -1,7 +1,7 @@
-"""Files of a long range of a volunteer's history, which a worker makes; short ranges are sent at once.
+"""Files of a long range of a volunteer's history, made by a worker; short ranges are sent at once.
 
-Each file is a zip with one CSV or JSON file, the same that is sent at once for a short range. A volunteer has at most
-MAX_KEPT of them, those included that wait or are being made.
+Each file is a zip with the same CSV or JSON file that is sent at once for a short range. A volunteer has at most
+MAX_KEPT of them, including queued and unfinished ones.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ MAX_KEPT: Final = 5
 
 
 class TooManyAtOnce(Exception):
-    """All the files that this volunteer may have still wait, or are being made."""
+    """All the files that this volunteer may have are queued or being made."""
 
 
 def is_large(user: User, wanted: DayRange) -> bool:
-    """Whether the range has more rows than are sent at once; one statement, which counts no further."""
+    """Whether the range has too many rows to be sent at once; one statement, which counts no further."""
     most = settings.HISTORY_DOWNLOAD_ROWS
     return count_rows(user, wanted, most + 1) > most
 
 
 def ask(user: User, content: DataCopy.Content, wanted: DayRange) -> DataCopy:
-    """Have the file made; one of the same days that is not finished yet is it already. The oldest one makes room.
+    """Have the file made, unless one of the same days is unfinished. A new file replaces the oldest.
 
-    Raises TooManyAtOnce. Locks the person's row, so that two requests at once count each other's files.
+    Raises TooManyAtOnce. Locks the person's row, so that two simultaneous requests count each other's files.
     """
     with transaction.atomic():
         User.objects.select_for_update(no_key=True).only("pk").get(pk=user.pk)
@@ -72,22 +72,22 @@ def ask(user: User, content: DataCopy.Content, wanted: DayRange) -> DataCopy:
 
 
 def read(user: User) -> list[tuple[DataCopy, Standing | None]]:
-    """The volunteer's files, the newest first, each with where it stands while it is not finished."""
+    """Read the volunteer's files, newest first, each with its progress while unfinished."""
     return made_files.with_standings(KIND, _exports(user))
 
 
 def find_ready(user: User, pk: int) -> DataCopy | None:
-    """A file of this volunteer that can be downloaded."""
+    """Return a file of this volunteer's that can be downloaded."""
     return _exports(user).filter(pk=pk, state=DataCopy.State.READY).first()
 
 
 def make(copy_id: int) -> None:
-    """Make a file that was asked for; safe to run twice."""
+    """Make a requested file; safe to run twice."""
     made_files.make(copy_id, write)
 
 
 def file_name(wanted: DayRange, ending: str) -> str:
-    """A name that says which days, and of which computer, project, app and processors alone."""
+    """Return a file name with the days, and the computer, project, app and processors if limited to them."""
     named = {"computer": wanted.host_id, "project": wanted.project_id, "app": wanted.app_id}
     parts = [f"-{name}-{pk}" for name, pk in named.items() if pk is not None]
     parts += [f"-{wanted.processor}"] if wanted.processor else []

@@ -1,4 +1,4 @@
-"""Downloads of a range of days: sent at once if it is short, else made by a worker and downloaded from a page."""
+"""Downloads of a range of days: sent at once if short, else made by a worker and downloaded from a page."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ _TYPES: Final = {"csv": "text/csv; charset=utf-8", "json": "application/json"}
 @require_safe
 @login_required
 def download(request: HttpRequest, kind: str) -> HttpResponseBase:
-    """All rows of a range, or of a part of its work, as the history page's address names them."""
+    """Send all rows of a range, or of a part of its work, as the history page's address names them."""
     user = signed_in(request)
     wanted, problems = _read_wanted(user, request.GET.dict(), _PARAMETERS)
     if problems:
-        # A file of something else would be mistaken for the one that was asked for.
+        # A file with other content would be mistaken for the one requested.
         return _refused(problems)
     if exports.is_large(user, wanted):
         query = {"kind": kind, **_fields(wanted)}
@@ -57,7 +57,7 @@ def download(request: HttpRequest, kind: str) -> HttpResponseBase:
 @require_safe
 @login_required
 def files(request: HttpRequest) -> HttpResponse:
-    """The files that were made, and those that are being made; the range that the address names can be asked for."""
+    """Show finished and unfinished files; the range in the address can be requested."""
     user, params = signed_in(request), request.GET.dict()
     is_fragment = request.headers.get("HX-Request") == "true"
     exported = exports.read(user)
