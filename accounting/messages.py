@@ -36,7 +36,7 @@ MESSAGES: Final = declare(
         "export_not_newer": _("is not newer than the export that was read in the meantime"),
         "export_replaced": _("the project made a new export in the meantime"),
         "export_read_limit": _("The export took longer than the limit of %(secs)s s"),
-        # What came of asking a project what it is, or about an account there (accounting/project_setup)
+        # Results of asking a project about itself, or about an account there (accounting/project_setup)
         "ask_no_boinc_project": _("%(url)s answered, but not like a BOINC project (%(fault)s)."),
         "ask_error": _("%(host)s answered with an error (%(words)s)."),
         "account_no_page": _("The project has no %(page)s (%(why)s)."),
@@ -83,7 +83,7 @@ MESSAGES: Final = declare(
         ),
         "trial_key_refused": _("The scheduler does not accept the key. It says: %(words)s"),
         "trial_key_refused_silently": _("The scheduler does not accept the key. It says nothing."),
-        # What came of asking a project about tasks (accounting/running_tasks/asking.py)
+        # Results of asking a project about tasks (accounting/running_tasks/asking.py)
         "tasks_refused": _("It answered with an error (%(words)s)."),
         "tasks_not_in_answer": _("Its answer contains no task status (%(fault)s)."),
         # A row that volunteers change too, in the audit of operators' changes (accounting/admin.py)

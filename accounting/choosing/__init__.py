@@ -1,1 +1,2 @@
-"""Which projects computers run: volunteers' and operators' choices, the projects' standings, and the reasons in words."""
+"""Which projects computers run: volunteers' and operators' choices, the projects' standings, and the reasons in
+words."""

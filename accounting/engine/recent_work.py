@@ -32,7 +32,8 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class ReportedDays:
-    """A computer's reports of yesterday and today, and the time of the last one; ``is_active``: more is to be expected."""
+    """A computer's reports of yesterday and today, and the time of the last one; ``is_active``: more is to be
+    expected."""
 
     last_at: dt.datetime
     yesterday: Work

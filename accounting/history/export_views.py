@@ -105,7 +105,7 @@ def make(request: HttpRequest) -> HttpResponse:
 @require_safe
 @login_required
 def download_made(request: HttpRequest, pk: int) -> HttpResponseBase:
-    """A file that is ready."""
+    """Send a finished file."""
     copy = exports.find_ready(signed_in(request), pk)
     if copy is None:
         raise Http404
@@ -113,9 +113,8 @@ def download_made(request: HttpRequest, pk: int) -> HttpResponseBase:
 
 
 def _read_wanted(user: User, params: Mapping[str, str], parameters: Sequence[str]) -> tuple[DayRange, list[str]]:
-    """The days and the part of their work that an address names, and what of it cannot be had; ``known``: the
-    parameters that it may have.
-    """
+    """Read the days and the filter that an address names, and what of it is unavailable; ``known``: the allowed
+    parameters."""
     today = timezone.now().date()
     named = {name: value for name, value in params.items() if name in RANGE_PARAMETERS}
     earliest = read_first_day(user, today) if named.get("range") == "all" else None
@@ -126,7 +125,7 @@ def _read_wanted(user: User, params: Mapping[str, str], parameters: Sequence[str
 
 
 def _read_wanted_file(user: User, params: Mapping[str, str]) -> tuple[DayRange, list[str]]:
-    """The rows and the kind of file that somebody asks for, and what is wrong with the request."""
+    """Read the rows and the kind of file requested, and what is wrong with the request."""
     wanted, problems = _read_wanted(user, params, ("kind", *_PARAMETERS))
     if params.get("kind") not in exports.CONTENTS:
         problems.append(gettext("A file can be CSV or JSON."))
@@ -134,7 +133,7 @@ def _read_wanted_file(user: User, params: Mapping[str, str]) -> tuple[DayRange, 
 
 
 def _fields(wanted: DayRange) -> dict[str, object]:
-    """The parameters of an address or a form that names the same rows."""
+    """Return the parameters of an address or a form that names the same rows."""
     named = {
         "from": wanted.first,
         "to": wanted.last,

@@ -36,7 +36,7 @@ from portal.web.parameters import unknown_parameters
 
 NOTES_SHOWN: Final = 20
 ROWS_A_PAGE: Final = 100
-# Per cent; above, times are easier to read.
+# Per cent; longer steps read better as factors.
 _TIMES_FROM: Final = 900
 _SHOWN_CHARS: Final = 20
 
@@ -44,7 +44,7 @@ _SHOWN_CHARS: Final = 20
 @require_safe
 @login_required
 def history(request: HttpRequest) -> HttpResponse:
-    """What did I give, when, where? The page, or (for htmx) the part of it that the controls change."""
+    """What did I contribute, when and where? The page or, for htmx, the part that the controls change."""
     user, today = signed_in(request), timezone.now().date()
     params = request.GET.dict()
     earliest = read_first_day(user, today) if params.get("range") == "all" else None
@@ -74,7 +74,7 @@ def history(request: HttpRequest) -> HttpResponse:
         is_fragment = request.headers.get("HX-Request") == "true"
         template = "accounting/_history.html" if is_fragment else "accounting/history.html"
     response = render(request, template, context)
-    # One address has several answers: a cache must not serve a part as the page.
+    # One address has several answers: a cache must not serve a fragment as the page.
     response.headers["Vary"] = "Cookie, HX-Request, HX-Target"
     return response
 
@@ -87,9 +87,9 @@ _MORE_ROWS = {
 
 
 def _settled(user: User, shown: History, choices: Choices, today: dt.date) -> dict[str, object]:
-    """The card of granted and estimated credit of the same days, where credit is shown.
+    """Return the card of granted and estimated credit of the same days, where credit is shown.
 
-    Projects do not say on which processors they grant. Of an app, all credit that is shown is granted.
+    Projects do not say on which processors they grant. For an app, all credit shown is granted.
     """
     if shown.show is not Show.CREDIT or choices.only.processor is not None or choices.only.app_id is not None:
         return {}
@@ -108,7 +108,8 @@ def _settled(user: User, shown: History, choices: Choices, today: dt.date) -> di
 
 
 def _recent_average(user: User, choices: Choices) -> float | None:
-    """As of now, of all projects or one; None where credit is not shown, or only a part that no average is kept of."""
+    """Return the average as of now, of all projects or one; None where credit is not shown, or for a part without an
+    average."""
     only = choices.only
     if choices.show is not Show.CREDIT or any((only.host_id, only.processor, only.app_id)):
         return None
@@ -122,19 +123,19 @@ def _recent_average(user: User, choices: Choices) -> float | None:
 def _history_tables(
     shown: History, beside: Comparison, choices: Choices, params: Mapping[str, str]
 ) -> dict[str, object]:
-    """A page of each table, and the addresses of the next ones."""
+    """Build a page of each table, and the addresses of the next ones."""
     period = shown.period
     columns = _extra_columns(beside)
-    # The other range may have a step less.
+    # The other range may have one step fewer.
     extra = {
         line.start: [values[place] if place < len(values) else None for _, values, _ in columns]
         for place, line in enumerate(shown.lines)
     }
     lines = Paginator(shown.lines[::-1], ROWS_A_PAGE).get_page(params.get("days_page", "1"))
-    # If each has a colour of its own, the legend shows the sums.
+    # If each has its own colour, the legend shows the sums.
     shown_groups = shown.groups if len(shown.groups) > MAX_SERIES else []
     groups = Paginator(shown_groups, ROWS_A_PAGE).get_page(params.get("groups_page", "1"))
-    # The days themselves: "the last 30 days" would be different ones tomorrow.
+    # Explicit days: "the last 30 days" would be different ones tomorrow.
     here = {"from": period.first, "to": period.last, "step": period.step, **choices.query}
     name = {By.PROJECT: "project", By.COMPUTER: "host"}.get(shown.by, "")
     return {
@@ -151,7 +152,7 @@ def _history_tables(
 
 
 def _extra_columns(beside: Comparison) -> list[tuple[str, list[int], int | None]]:
-    """What stands beside the amounts in the table: name, a value for each line, and their sum if it is one."""
+    """Return the columns beside the amounts in the table: name, a value for each line, and their sum if meaningful."""
     columns: list[tuple[str, list[int], int | None]] = []
     if beside.first is not None:
         columns.append((texts.range_text(beside.first, beside.last), beside.other, beside.other_total))
@@ -163,7 +164,7 @@ def _extra_columns(beside: Comparison) -> list[tuple[str, list[int], int | None]
 
 
 def _compared(shown: History, beside: Comparison) -> str:
-    """The other range in a sentence; empty without one."""
+    """Describe the other range in a sentence; empty without one."""
     if beside.first is None:
         return ""
     other = texts.range_text(beside.first, beside.last)
@@ -171,7 +172,7 @@ def _compared(shown: History, beside: Comparison) -> str:
 
 
 def _more(shown: History, beside: Comparison) -> str:
-    """How much more it is than the other range; empty if that had nothing."""
+    """Return how much more it is than the other range; empty if that has nothing."""
     change = beside.change(shown.total)
     if change is None:
         return ""
@@ -186,19 +187,19 @@ def _more(shown: History, beside: Comparison) -> str:
 
 
 def _next_url(here: Mapping[str, object], param: str, page: Page[Any]) -> str:
-    """The address of the page after this one, "" after the last."""
+    """Return the address of the page after this one, "" after the last."""
     return "?" + urlencode({**here, param: page.next_page_number()}) if page.has_next() else ""
 
 
 def _range_query(period: Period) -> dict[str, object]:
-    """The range, as the address of the page names it."""
+    """Return the range, as the address of the page names it."""
     if period.preset:
         return {"range": period.preset, "step": period.step}
     return {"from": period.first, "to": period.last, "step": period.step}
 
 
 def _history_controls(period: Period, choices: Choices, today: dt.date) -> dict[str, object]:
-    """The choices of the page, each with the address that it leads to."""
+    """Build the page's controls, each option with its address."""
     query = choices.query
     before, after = neighbours(period, today)
 
@@ -214,7 +215,7 @@ def _history_controls(period: Period, choices: Choices, today: dt.date) -> dict[
         ],
         "before_url": range_url(before),
         "after_url": range_url(after),
-        # The days themselves: a file of "the last 30 days" that is fetched later would have different ones.
+        # Explicit days: a file of "the last 30 days" that is fetched later would have different ones.
         "download_query": urlencode({"from": period.first, "to": period.last, **choices.filters}),
         "step_choices": [(str(step), gettext(name)) for step, name in texts.STEP_CHOICES.items()],
         "show_choices": [(show, gettext(name)) for show, name in texts.SHOWN.items()],
@@ -248,7 +249,7 @@ def _history_controls(period: Period, choices: Choices, today: dt.date) -> dict[
 @require_safe
 @login_required
 def day(request: HttpRequest, text: str) -> HttpResponse:
-    """What did each of my computers do for each project on that day, and is there anything to know of it?"""
+    """What did each of my computers do for each project on that day, and is there anything to note?"""
     user, today = signed_in(request), timezone.now().date()
     date, problem = _read_day(text, today)
     page = read_day(user, date, request.GET.get("page", "1"))
@@ -260,7 +261,7 @@ def day(request: HttpRequest, text: str) -> HttpResponse:
 
 
 def _read_day(text: str, today: dt.date) -> tuple[dt.date, str]:
-    """The day of an address; today, and why, where there is no such day to show."""
+    """Read the day of an address; today, with the reason, if there is no such day to show."""
     try:
         date = dt.date.fromisoformat(text)
     except ValueError:

@@ -1,6 +1,6 @@
-"""The mails that volunteers asked for: who is to be told what. A run may be repeated; nobody is told twice.
+"""Send the mails that volunteers asked for. A run may be repeated; nobody is told twice.
 
-What began more than a week ago is not told any more, so that nobody gets old news after a long pause of the tasks.
+Concerns older than a week are not sent, so that nobody gets old news after the tasks have been stopped for long.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def _silence_line(host: Host, now: dt.datetime) -> str:
 def send_concerns(now: dt.datetime) -> int:
     """Send the mails about computers without work or with failing jobs; return how many mails.
 
-    The same concern of a computer is told once a calendar week.
+    The same concern about a computer is mailed once a calendar week.
     """
     choices = MailChoice.objects.filter(Q(no_work=True) | Q(failing_jobs=True), user__in=recipients())
     mails = 0
@@ -100,7 +100,7 @@ def send_concerns(now: dt.datetime) -> int:
 
 
 def _told(concerns: Iterable[Attention], concern: Concern, now: dt.datetime) -> dict[str, str]:
-    """The lines of a concern by computer and week."""
+    """Return the lines of a concern that were sent, by computer and week."""
     lines: dict[str, list[str]] = {}
     for attention in concerns:
         if attention.concern is concern:
@@ -116,7 +116,8 @@ def _week(day: dt.date) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What a volunteer's computers did in some days, in words: all, by project, by computer, and before these days."""
+    """The work of a volunteer's computers over some days, in words: in all, by project, by computer, and before these
+    days."""
 
     first: dt.date
     last: dt.date
@@ -127,7 +128,7 @@ class Summary:
 
 
 def send_summaries(now: dt.datetime) -> int:
-    """Send last week's summary to those who asked for it and whose computers worked; return how many mails."""
+    """Send last week's summary to subscribers whose computers worked; return how many mails."""
     today = now.astimezone(dt.UTC).date()
     if today.weekday() > _LAST_WEEKDAY:
         return 0
@@ -144,7 +145,7 @@ def send_summaries(now: dt.datetime) -> int:
 
 
 def summarise(user: User, first: dt.date, ndays: int = 7) -> Summary | None:
-    """``ndays`` days from this one on; None if nothing was done. Five statements."""
+    """Summarise ``ndays`` days from this one on; None if nothing was done. Five statements."""
     week = Period(first, first + dt.timedelta(days=ndays - 1), "", Step.WEEK)
     before = Period(first - dt.timedelta(days=ndays), first - dt.timedelta(days=1), "", Step.WEEK)
     by_project = {cell.key: cell.amounts for cell in read_cells(user, week, By.PROJECT)}
@@ -166,7 +167,7 @@ def summarise(user: User, first: dt.date, ndays: int = 7) -> Summary | None:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """How a volunteer's computers are, in words; ``did``: None if nothing was reported in these days."""
+    """The state of a volunteer's computers, in words; ``did``: None if nothing was reported in these days."""
 
     ndays: int
     did: str | None
@@ -174,12 +175,12 @@ class Status:
 
 
 def send_statuses(now: dt.datetime) -> int:
-    """Send how their computers are to those whose chosen interval is over; return how many mails.
+    """Send the state of their computers to volunteers whose chosen interval is over; return how many mails.
 
-    Those without a computer get none: there is another mail for their first week.
+    Volunteers without a computer get none: there is another mail for their first week.
     """
     last = SentMail.objects.filter(user=OuterRef("user"), kind=Mail.STATUS).order_by("-sent_at").values("sent_at")
-    # An hour less, so that a mail does not come later each time.
+    # An hour less, so that mails do not drift to later hours.
     is_due = Q(told_at__lte=now + dt.timedelta(hours=1) - F("status_days") * dt.timedelta(days=1))
     choices = MailChoice.objects.filter(status_days__gt=0, user__in=recipients()).annotate(told_at=Subquery(last[:1]))
     mails = 0
@@ -200,7 +201,7 @@ def _status(user: User, hosts: Iterable[Host], ndays: int, now: dt.datetime) -> 
 
 
 def send_first_steps(now: dt.datetime) -> int:
-    """Write once to those of whom no computer has reported two days after they joined; return how many mails."""
+    """Write once to volunteers without any report two days after they joined; return how many mails."""
     new = recipients().filter(created_at__range=(now - _TOLD_FOR, now - _FIRST_STEPS_AFTER), hosts=None)
     already_sent = SentMail.objects.filter(kind=Mail.NO_COMPUTER).values("user_id")
     return sum(
@@ -222,7 +223,7 @@ def _ranked(amounts: dict[int, Totals], names: dict[int, str]) -> list[str]:
 
 
 def _words(amounts: Totals) -> str:
-    """Credit, run time and tasks: "1 284 credits, 41.2 h of run time, 23 tasks finished, 1 failed"."""
+    """Return credit, run time and tasks: "1 284 credits, 41.2 h of run time, 23 tasks finished, 1 failed"."""
     text = ngettext(
         "%(credit)s credits, %(time)s of run time, %(number)s task finished",
         "%(credit)s credits, %(time)s of run time, %(number)s tasks finished",

@@ -88,7 +88,7 @@ def _config(project: Project) -> ProjectConfig:
 
 
 def _forms(user: User, config: ProjectConfig, action: str, data: Any) -> dict[str, Any]:
-    """The forms by action; the one that was sent has what was entered."""
+    """Return the forms by action; the submitted one has its entries."""
     sent = {action: data}
     forms: dict[str, Any] = {
         "find": LoginForm(config, sent.get("find"), login=user.email),

@@ -21,12 +21,12 @@ _NO: Final = "-1"
 
 
 def keywords(request: ClientRequest) -> Steps[ClientReply]:
-    """su_rpc.php"""
+    """Answer su_rpc.php."""
     return answer(_keywords, request)
 
 
 def host_ids(request: ClientRequest) -> Steps[ClientReply]:
-    """su_host_ids.php"""
+    """Answer su_host_ids.php."""
     return answer(_host_ids, request)
 
 

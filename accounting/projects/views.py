@@ -1,4 +1,4 @@
-"""Which projects a volunteer's computers work for: chosen by hand or by keywords; and the page of one project."""
+"""A volunteer's projects: chosen by hand or by keywords; and the page of one project."""
 
 from __future__ import annotations
 

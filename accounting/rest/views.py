@@ -35,7 +35,7 @@ class _Range(serializers.Serializer[Any]):
     to = serializers.DateField(required=False, help_text="The last day; if left out, today.")
 
     def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
-        # "from" is a word of Python's, so it cannot be a class attribute.
+        # "from" is a keyword in Python, so it cannot be a class attribute.
         first = serializers.DateField(required=False, help_text="The first day; if left out, 29 days before the last.")
         return {"from": first, **super().get_fields()}
 

@@ -46,7 +46,7 @@ class Command(BaseCommand):
 
 
 def _signature(url: str, file: str | None) -> str | None:
-    """What the file holds, checked; None where the site signs the URL itself. Raises CommandError."""
+    """Read the signature in the file and check it; None where the site signs the URL itself. Raises CommandError."""
     if file is None:
         if signing_key.is_here():
             return None
