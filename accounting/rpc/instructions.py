@@ -1,9 +1,10 @@
 """Instructions for a client: its projects and their shares, its owner's wishes, preferences, the next contact.
 
-Source: BOINC protocol, AM RPC reply. A project that is merely left out stays attached. So a project that is not wanted
-any more is named, with an order to detach once its jobs are done: never at once, which would drop them. What its owner
-attached stays, unless they exclude it from the computer, and gets no orders at an address that only computers have
-reported. A project that the client has is named by the client's own address, and one that is unknown here not at all.
+Source: BOINC protocol, AM RPC reply. A project that is merely left out stays attached. So a project that is no longer
+wanted is named, with an order to detach once its jobs are done: never at once, which would drop them. A project that
+its owner attached stays, unless they exclude it from the computer, and gets no orders at an address that only computers
+have reported. A project that the client has is named by the client's own address, and one that is unknown here not at
+all.
 """
 
 from __future__ import annotations
@@ -44,9 +45,8 @@ SAME_SHARE: Final = 1e-3
 
 
 class Outcome(NamedTuple):
-    """The settlement, the host's rows after it, what the request listed, the shares chosen, all projects, and how the
-    client came to those that it has.
-    """
+    """The settlement, the host's rows after it, the projects that the request listed, the shares chosen, all projects,
+    and how the client came to have its projects."""
 
     settlement: LedgerChanges
     rows: dict[int, ProjectState]
@@ -64,7 +64,7 @@ def choose_for(
     projects: catalogue.Catalogue,
     now: dt.datetime,
 ) -> dict[int, float]:
-    """The shares of the account's computer's projects; ``troubles``: those with projects that the request lists."""
+    """Choose the projects of the account's computer; ``troubles``: those with projects that the request lists."""
     if not account.may_have_keys:
         return {}
     without_account = projects.without_account
@@ -111,7 +111,7 @@ def _troubles(
 
 
 class _Site(NamedTuple):
-    """What all replies have in common while the site runs. ``signing_key``: clients check URLs' signatures by it."""
+    """The constant parts of all replies while the site runs. ``signing_key``: clients check URLs' signatures by it."""
 
     name: str
     signing_key: str
@@ -136,7 +136,7 @@ def _site() -> _Site:
 def reply_to(
     request: AccountManagerRequest, account: Account, outcome: Outcome, *, now: dt.datetime
 ) -> AccountManagerReply:
-    """The reply without a key for later requests, which the caller adds."""
+    """Build the reply without a key for later requests, which the caller adds."""
     site = _site()
     reader = Reader(frozenset(outcome.listed), account.platform, request.version_tuple)
     return AccountManagerReply(
@@ -159,12 +159,12 @@ def reply_to(
 
 
 def takes_tasks(account: Account) -> bool:
-    """Whether the tasks that the account's client lists are kept."""
+    """Whether the tasks that the account's client lists are stored."""
     return account.sends_tasks and bool(_site().asks_tasks)
 
 
 def _feeds(account: Account, outcome: Outcome, reader: Reader) -> tuple[RssFeed, ...]:
-    """The feed for everybody and, while there is news that may be for this computer alone, its own."""
+    """Return the feed for everybody and, while there may be news for this computer alone, its own."""
     feeds = _site().feeds
     if any(audience.may_fit(reader) for audience in outcome.projects.audiences):
         return (*feeds, RssFeed(f"{settings.SITE_URL}{feed_path(account.host_id)}", NOTICES_POLL_SECS))
@@ -173,7 +173,7 @@ def _feeds(account: Account, outcome: Outcome, reader: Reader) -> tuple[RssFeed,
 
 def _accounts(request: AccountManagerRequest, account: Account, outcome: Outcome) -> list[AccountEntry]:
     if not account.may_have_keys:
-        # What is left out stays as it is: nothing is attached, and nothing that is attached is detached.
+        # Projects that are left out stay as they are: nothing is attached, and nothing that is attached is detached.
         return []
     entries = []
     for id_, share in outcome.shares.items():
@@ -190,14 +190,14 @@ def _accounts(request: AccountManagerRequest, account: Account, outcome: Outcome
         if wishes.excluded or (is_left and request.host_number is None):
             entries.append(_leave(account, id_, outcome, drop_waiting=wishes.drop_waiting))
         elif reported.attached_via_acct_mgr or _may_take_over(account, outcome.projects.by_id[id_]):
-            # The owner's own. It may have been told a share, or to detach, before: this takes it back. And a client
-            # says the account key of a project once a reply has named it, so that its owner can take that over.
+            # The owner's own. It may have been sent a share, or an order to detach, before: this takes it back. And a
+            # client reports the account key of a project once a reply has named it, so that its owner can take it over.
             entries.append(_entry(request, account, id_, outcome, None))
     return entries
 
 
 def _may_take_over(account: Account, project: catalogue.CatalogueProject) -> bool:
-    """Whether the volunteer has entered no account of their own yet where each has one."""
+    """Whether the volunteer has not yet entered their own account, where each has one."""
     return project.per_user and not project.is_own and account_key(account, project) is None
 
 
@@ -215,14 +215,14 @@ def _leave(account: Account, id_: int, outcome: Outcome, *, drop_waiting: bool) 
 def _entry(
     request: AccountManagerRequest, account: Account, id_: int, outcome: Outcome, share: float | None
 ) -> AccountEntry:
-    """What the client is told of a project that it has, or is to attach to; ``share`` None: the project's own."""
+    """Return the entry of a project that the client has, or should attach to; ``share`` None: the project's own."""
     project, reported = outcome.projects.by_id[id_], outcome.listed.get(id_)
     wishes = account.wishes.get(id_, NO_WISHES)
     key = _key_to_send(account, project, outcome)
     total, average = _user_credit(account, id_, outcome)
     entry = AccountEntry(
         url=reported.url if reported is not None else project.url,
-        # Needed to attach only
+        # Needed only to attach
         url_signature=project.url_signature if reported is None or reported.url == project.url else "",
         authenticator=key,
         resource_share=share,
@@ -243,7 +243,7 @@ def _entry(
 
 
 def _user_credit(account: Account, id_: int, outcome: Outcome) -> tuple[float, float]:
-    """The volunteer's credit at a project and a day's, which clients show; without it they would show 0.
+    """Return the volunteer's credit at a project and a day's, which clients show; without it they would show 0.
 
     The sum of all computers is some minutes old. This one's credit since then is added.
     """
@@ -252,9 +252,8 @@ def _user_credit(account: Account, id_: int, outcome: Outcome) -> tuple[float, f
 
 
 def _key_to_send(account: Account, project: catalogue.CatalogueProject, outcome: Outcome) -> str:
-    """The account key at the project; empty if the client has one of its owner's own, or an address that a stranger may
-    have made up. Clients keep theirs then.
-    """
+    """Return the account key at the project; empty if the client has its owner's own, or an address that a stranger may
+    have made up. Clients keep theirs then."""
     reported = outcome.listed.get(project.id)
     if reported is not None and (
         is_key_of_owner(project, reported, account, outcome.attachments) or not project.may_get_key(reported.url)
@@ -264,18 +263,18 @@ def _key_to_send(account: Account, project: catalogue.CatalogueProject, outcome:
 
 
 def _is_offered(row: ProjectState | None) -> bool:
-    """Whether the books have the totals that the client is to start from.
+    """Whether the ledger has the totals that the client should start from.
 
-    They do not if the request was an old message, which changes nothing. Then it is offered with the next reply: the
-    work for a project that it was never offered does not count (accounting rules, rule 3).
+    It does not if the request was an old message, which changes nothing. Then the project is offered with the next
+    reply: work for a project that was never offered does not count (accounting rules, rule 3).
     """
     return row is not None and row.handed is not None
 
 
 def _takes_new_key(reported: ReportedProject | None, key: str) -> bool:
-    """Whether the client has another account key for a project that it has, and takes this one.
+    """Whether the client has another account key for a project that it has, and accepts this one.
 
-    It should use it at once: the project refused its old one, perhaps, and it would wait for up to an hour. Clients
+    It should use it at once: the project may have refused its old one, and it would wait for up to an hour. Clients
     exchange weak keys only, which have an underscore.
     """
     if reported is None or not key or reported.account_key == key:
@@ -284,9 +283,10 @@ def _takes_new_key(reported: ReportedProject | None, key: str) -> bool:
 
 
 def _repeat_secs(account: Account, outcome: Outcome, now: dt.datetime) -> int:
-    """When to call again: soon after an attach, as clients take shares from the second reply on only.
+    """Return when to call again: soon after an attach, as clients apply shares from the second reply on only.
 
-    A client that does not follow them (because it refuses a signature, say) is asked back at doubling intervals.
+    A client that does not follow them (for example because it refuses a signature) is called back at doubling
+    intervals.
     """
     site = _site()
     if outcome.first_contact or _is_offered_more(account, outcome):
@@ -302,7 +302,8 @@ def _repeat_secs(account: Account, outcome: Outcome, now: dt.datetime) -> int:
 def _is_offered_more(account: Account, outcome: Outcome) -> bool:
     """Whether this reply is the first that offers a project.
 
-    If it had the project before, it may start from zero now, and is soon back at its old totals (accounting rules, 3).
+    If the client had the project before, it may start from zero now, and soon return to its old totals (accounting
+    rules, 3).
     """
     for id_, row in outcome.rows.items():
         if id_ not in outcome.listed and row.handed is not None:
@@ -313,10 +314,10 @@ def _is_offered_more(account: Account, outcome: Outcome) -> bool:
 
 
 def _secs_of_reset(account: Account, outcome: Outcome, since_secs: int) -> float:
-    """How soon a client that was reset should report, so that its new work can be told from its old totals.
+    """Return how soon a client that was reset should report, so that its new work can be told from its old totals.
 
-    Half of what it lacks to them may not come at once (accounting rules, rule 4). It is asked in the time in which the
-    computer can do a third, as clients report a little late. Where nothing was done since its last report, the time is
+    Half of its shortfall must not come in one step (accounting rules, rule 4). It is asked in the time in which the
+    computer can do a third, as clients report a little late. If nothing was done since its last report, the time is
     twice that since then, so that an idle client is not asked for ever.
     """
     machine = account.machine
@@ -348,7 +349,7 @@ def _is_settled(account: Account, outcome: Outcome) -> bool:
 def _messages(
     request: AccountManagerRequest, account: Account, outcome: Outcome, reader: Reader, now: dt.datetime
 ) -> list[Message]:
-    """Messages for the client's log: urgent announcements, and problems that its owner should act upon."""
+    """Build messages for the client's log: urgent announcements, and problems that its owner should act on."""
     projects = outcome.projects
     urgent = (
         Message(VERBATIM, text=message.title)
@@ -385,10 +386,10 @@ _NOTE_MESSAGES: Final = {NoteKind.INVALID: "told_totals_unreadable", NoteKind.SU
 
 
 def _preferences(account: Account) -> Preferences | None:
-    """The volunteer's preferences, if saved here for the computer's place; else none: the client keeps its own.
+    """Return the volunteer's preferences, if saved here for the computer's place; else none: the client keeps its own.
 
-    Clients need a set for everywhere. Where none is saved, a computer gets that of its place as such, too: it stays if
-    the computer's place changes to one without a set.
+    Clients need a set for everywhere. Where none is saved, a computer gets its place's set in that role; it keeps it
+    even if it moves to a place without a set.
     """
     venues = preferences.own_venues(account.preferences)
     has_everywhere = preferences.has_everywhere(account.preferences)
