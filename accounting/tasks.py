@@ -84,7 +84,8 @@ def send_mails() -> None:
 @shared_task
 def send_concerns() -> None:
     """Several times a day: mails about computers without work or with failing jobs. It looks at every computer of
-    subscribers."""
+    subscribers.
+    """
     with suppress(MailServerDown):
         send.send_concerns(timezone.now())
 
@@ -149,7 +150,8 @@ def reconcile() -> None:
 @shared_task
 def follow_tasks() -> None:
     """Every five minutes: take over the tasks that clients listed; then start a task for each project elsewhere to
-    ask."""
+    ask.
+    """
     now = timezone.now()
     follow.follow(now)
     for project_id in task_asking.due_projects(now):

@@ -216,7 +216,8 @@ def _files_of_apps(user: User) -> list[CopiedFile]:
 
 def _of_other_apps(user: User) -> Iterator[tuple[str, QuerySet[Any]]]:
     """Return the rows of the site's other apps, and of extras that name no files of their own: every row that points to
-    the user or to one of their computers, with its parts."""
+    the user or to one of their computers, with its parts.
+    """
     for app in site_apps():
         if app.label not in _OTHER_APPS and not (app.is_extra and type(app).copied_files is SiteApp.copied_files):
             continue

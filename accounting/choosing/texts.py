@@ -38,7 +38,8 @@ _TEXTS: Final[dict[Verdict, str]] = {
 @dataclass(frozen=True, slots=True)
 class Why:
     """The verdict on one project for a computer. ``part``: its share of the computer's work, 0 to 1; None if not
-    chosen."""
+    chosen.
+    """
 
     project: Project
     score: Score

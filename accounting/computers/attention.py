@@ -315,7 +315,8 @@ def _failing_text(row: Mapping[str, Any]) -> str:
 
 def _capped(user: User, hosts: Iterable[Host], first: dt.date, today: dt.date) -> list[Attention]:
     """Find computers that reported more than they can have done, on several days, with some of that work still
-    waiting."""
+    waiting.
+    """
     names = {host.pk: host.name for host in hosts}
     waits = HostProject.objects.filter(host_id=OuterRef("host_id")).filter(
         Q(pending__0__gt=0) | Q(pending__1__gt=0) | Q(pending__2__gt=0) | Q(pending__3__gt=0)

@@ -48,7 +48,8 @@ NOTES_SINCE: Final = dt.timedelta(days=90)
 @dataclass(frozen=True, slots=True)
 class GroupLine:
     """A group's computers in use: their number, how many synced recently, how many need attention; credit of the last
-    24 hours."""
+    24 hours.
+    """
 
     name: str
     hosts: int

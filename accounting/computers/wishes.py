@@ -19,7 +19,8 @@ MAX_RESOURCE_CHARS: Final = 64
 
 def exclude_types(host: Host, types: Sequence[str]) -> None:
     """Exclude these processor types (BOINC's names) of a computer from all projects. Raises ChoiceRefused for bad
-    names."""
+    names.
+    """
     _check_resources(None, types)
     with transaction.atomic():
         HostLedger.objects.bulk_create([HostLedger(host=host)], ignore_conflicts=True)

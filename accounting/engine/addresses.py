@@ -61,7 +61,8 @@ def address_key(url: str) -> str:
 def is_same_place(url: str, trusted: str) -> bool:
     """Whether data meant for ``trusted`` may go to ``url``: scheme, host, port and path are the same, or only the
     scheme is upgraded from http to https. `www.` makes a different host, but upper case in a path makes no different
-    path: clients write addresses in lower case that their project does not."""
+    path: clients write addresses in lower case that their project does not.
+    """
     one, other = _split(url), _split(trusted)
     if (one.host, one.port, one.path.lower()) != (other.host, other.port, other.path.lower()):
         return False

@@ -66,7 +66,8 @@ class Processor(StrEnum):
 
     def part(self, amounts: Totals) -> Totals:
         """Return the part of these amounts that this kind did; jobs are those of both, as clients do not say where each
-        ran."""
+        ran.
+        """
         if self is Processor.CPU:
             return amounts._replace(gpu_ec=0, gpu_time=0)
         return amounts._replace(cpu_ec=0, cpu_time=0)

@@ -15,7 +15,8 @@ UNKNOWN: Final[Version] = (0, 0, 0)
 @dataclass(frozen=True, slots=True)
 class Reader:
     """A computer: its projects, BOINC's name of its platform, its client's version (`UNKNOWN`: not reported), and the
-    apps of this site's project that it has run, with their versions. ``programs`` None: not looked up."""
+    apps of this site's project that it has run, with their versions. ``programs`` None: not looked up.
+    """
 
     project_ids: frozenset[int]
     platform: str

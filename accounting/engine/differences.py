@@ -1,5 +1,6 @@
 """Interpret one project's totals: the work since the last ones, where it starts to count, and what returns (accounting
-rules, rules 3 and 4). Handles totals that are only partly numbers. Pure: no clock, no Django."""
+rules, rules 3 and 4). Handles totals that are only partly numbers. Pure: no clock, no Django.
+"""
 
 from __future__ import annotations
 

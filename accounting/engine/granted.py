@@ -24,7 +24,8 @@ class ReportedCredit:
 @dataclass(frozen=True, slots=True)
 class StoredCredit:
     """What we store of an export. ``highest``: the highest total so far, below which nothing counts; ``counted``: the
-    sum of all grants, which only grows."""
+    sum of all grants, which only grows.
+    """
 
     total: int
     highest: int

@@ -1,5 +1,6 @@
 """Judge speeds by the model of a processor: a value far from the others of its model is a fault of a driver or a
-benchmark (accounting rules, "Speeds by model"). Pure: no clock, no Django."""
+benchmark (accounting rules, "Speeds by model"). Pure: no clock, no Django.
+"""
 
 from __future__ import annotations
 

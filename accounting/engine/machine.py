@@ -36,7 +36,8 @@ NO_ALLOWANCE = Allowance(0, 0, 0, 0, 0)
 @dataclass(frozen=True, slots=True)
 class Machine:
     """Hardware as a client describes it: CPU instances, FLOPS of one, and GPUs as (count, peak FLOPS); names of models,
-    where known."""
+    where known.
+    """
 
     ncpus: int
     p_fpops: int

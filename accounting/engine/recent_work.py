@@ -33,7 +33,8 @@ class Work:
 @dataclass(frozen=True, slots=True)
 class ReportedDays:
     """A computer's reports of yesterday and today, and the time of the last one; ``is_active``: more is to be
-    expected."""
+    expected.
+    """
 
     last_at: dt.datetime
     yesterday: Work
@@ -56,7 +57,8 @@ class Recent:
 
 def part_of_yesterday(last_at: dt.datetime, now: dt.datetime) -> float:
     """Return the fraction of yesterday's report within the last 24 hours, as if the work had been done evenly over the
-    time that the reports cover. The last of them came at ``last_at``."""
+    time that the reports cover. The last of them came at ``last_at``.
+    """
     midnight = now.astimezone(dt.UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     covered_until = min(last_at, midnight)
     covered = covered_until - (midnight - DAY)

@@ -99,7 +99,8 @@ def stand(
     seen: SettledCredit | None, estimates: Mapping[dt.date, int], grants: Mapping[dt.date, int], today: dt.date
 ) -> dict[dt.date, DayStand]:
     """Return what each day's credit counts as, in the order of days; ``seen`` None: no statistics have listed the
-    computer."""
+    computer.
+    """
     stands = {}
     for day in sorted({*estimates, *grants}):
         stays = seen is None or seen.is_estimated(day)

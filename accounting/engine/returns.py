@@ -54,7 +54,8 @@ def is_return(totals: Totals, reported: Totals, earlier: Totals, restart: Totals
 
 def smallest_remaining(row: ProjectState) -> int:
     """Return the least run time that a client is short of earlier totals, among those still more than halfway off; or
-    0."""
+    0.
+    """
     if row.reported is None or row.restart is None:
         return 0
     done = row.reported.minus(row.restart).run_time

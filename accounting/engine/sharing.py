@@ -98,7 +98,8 @@ def _split(deltas: list[int], waiting: list[int], level: int, most_pending: int)
 
 def _split_jobs(success: list[int], error: list[int], most: int) -> list[_Split]:
     """Split both kinds of jobs, which share an allowance; a project's part is split in the proportion of its jobs. Jobs
-    never wait."""
+    never wait.
+    """
     jobs = [good + bad for good, bad in zip(success, error, strict=True)]
     credited = _fit(jobs, most)
     good = [part * g // all_ if all_ else 0 for part, g, all_ in zip(credited, success, jobs, strict=True)]

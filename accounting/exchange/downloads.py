@@ -38,7 +38,8 @@ _FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r")
 
 def amount_values(amounts: Totals) -> dict[str, str | int]:
     """Return the six amounts under their documented names: credits and seconds as decimal text, jobs as whole
-    numbers."""
+    numbers.
+    """
     texts = [format_micro(amount) for amount in amounts[:4]]
     return dict(zip(AMOUNTS, [*texts, *amounts[4:]], strict=True))
 

@@ -52,7 +52,8 @@ class Comparison:
 
     def change(self, total: int) -> int | None:
         """Return by how many per cent ``total`` exceeds the other range (negative: falls short); None if that is
-        empty."""
+        empty.
+        """
         return round(100 * total / self.other_total) - 100 if self.other_total else None
 
 

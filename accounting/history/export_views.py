@@ -114,7 +114,8 @@ def download_made(request: HttpRequest, pk: int) -> HttpResponseBase:
 
 def _read_wanted(user: User, params: Mapping[str, str], parameters: Sequence[str]) -> tuple[DayRange, list[str]]:
     """Read the days and the filter that an address names, and what of it is unavailable; ``known``: the allowed
-    parameters."""
+    parameters.
+    """
     today = timezone.now().date()
     named = {name: value for name, value in params.items() if name in RANGE_PARAMETERS}
     earliest = read_first_day(user, today) if named.get("range") == "all" else None

@@ -69,7 +69,8 @@ class Period:
 
     def starts(self) -> Iterator[dt.date]:
         """Return the first day of each step: a Monday for weeks, the first of a month; the first may be before the
-        range."""
+        range.
+        """
         start = start_of(self.first, self.step)
         while start <= self.last:
             yield start
@@ -146,7 +147,8 @@ def _clip(
     first: dt.date | None, last: dt.date | None, today: dt.date, problems: list[Problem]
 ) -> tuple[dt.date, dt.date]:
     """Return two days in order, none in the future, at most MAX_YEARS apart; a missing one becomes today or 30 days
-    before."""
+    before.
+    """
     last = min(last or today, today)
     first = first or max(earliest_for(last), last - 29 * _ONE_DAY if last.year > 1 else last)
     if first > last:

@@ -32,7 +32,8 @@ _LEAST_MILESTONE: Final = 100 * 1_000_000
 @dataclass(frozen=True, slots=True)
 class LatestWeek:
     """The credit of the seven days before today, and the median of the ``before`` weeks before them; None: too few
-    weeks."""
+    weeks.
+    """
 
     first: dt.date
     last: dt.date
@@ -74,7 +75,8 @@ class Records:
 
 def read_records(user: User, today: dt.date) -> Records | None:
     """Read all records; None without any credit. Ten statements: of closed months, only those with a milestone are
-    read."""
+    read.
+    """
     first = read_first_day(user, today)
     if first is None:
         return None

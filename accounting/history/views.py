@@ -109,7 +109,8 @@ def _settled(user: User, shown: History, choices: Choices, today: dt.date) -> di
 
 def _recent_average(user: User, choices: Choices) -> float | None:
     """Return the average as of now, of all projects or one; None where credit is not shown, or for a part without an
-    average."""
+    average.
+    """
     only = choices.only
     if choices.show is not Show.CREDIT or any((only.host_id, only.processor, only.app_id)):
         return None

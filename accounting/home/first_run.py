@@ -40,6 +40,7 @@ def system_of(chosen: str, user_agent: str) -> str:
 
 def attach_command(site_url: str, email: str) -> str:
     """Return the command that attaches a client in a terminal. It prompts for the password, to keep it out of shell
-    history."""
+    history.
+    """
     attach = f'boinccmd --acct_mgr attach {site_url} {shlex.quote(email)} "$password"'
     return f'read -rsp "Password: " password && {attach}; unset password'

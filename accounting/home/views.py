@@ -54,7 +54,8 @@ def connect_status(request: HttpRequest) -> HttpResponse:
 
 def _connect_steps(request: HttpRequest) -> dict[str, object]:
     """Return the values for the steps of the visitor's system. A visitor without an account has no e-mail address
-    here."""
+    here.
+    """
     user = request.user
     email = user.email if isinstance(user, User) and LOOKS_AROUND not in request.META else ""
     system = system_of(request.GET.get("system", ""), request.headers.get("User-Agent", ""))
@@ -69,7 +70,8 @@ def _connect_steps(request: HttpRequest) -> dict[str, object]:
 
 def _contact_since(request: HttpRequest) -> dict[str, object]:
     """Return the computers attached since the page was first opened: each was given a key and has made contact with
-    it."""
+    it.
+    """
     now = timezone.now()
     try:
         since = parse_datetime(request.GET.get("since", "").replace(" ", "+"))

@@ -48,7 +48,8 @@ def usual() -> Usual:
 
 def learn(now: dt.datetime) -> int:
     """Learn the usual speeds of models from the computers of the last months; return how many models. Safe to
-    repeat."""
+    repeat.
+    """
     speeds = usual_speeds(_seen(now), shipped(), min_owners=settings.AM_MODEL_OWNERS, factor=settings.AM_MODEL_FACTOR)
     rows = [
         ModelSpeed(processor=processor.value, name=name, flops=flops, as_of=now)

@@ -48,7 +48,8 @@ def is_partition_known(day: dt.date) -> bool:
 
 def ensure_partition(day: dt.date) -> None:
     """Create the partition of ``day`` if it is missing: one look-up per process and month, so that no report is lost if
-    the task that creates partitions ahead did not run."""
+    the task that creates partitions ahead did not run.
+    """
     month = month_of(day)
     if month not in _known_months:
         create_months(month, month)

@@ -117,7 +117,8 @@ def _week(day: dt.date) -> str:
 @dataclass(frozen=True, slots=True)
 class Summary:
     """The work of a volunteer's computers over some days, in words: in all, by project, by computer, and before these
-    days."""
+    days.
+    """
 
     first: dt.date
     last: dt.date

@@ -123,7 +123,8 @@ def mail_preferences(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def unsubscribe_here(request: HttpRequest, token: str) -> HttpResponse:
     """End mails of one kind, signed in or not. Opening the address only shows a question: mail scanners open every
-    link."""
+    link.
+    """
     choice = read_token(token)
     if choice is None:
         raise Http404

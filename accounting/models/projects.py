@@ -325,7 +325,8 @@ class ProjectVersion(models.Model):
 
 class ProjectTrouble(models.Model):
     """A trouble that most volunteers' computers report: no work for a type, or no answer. A task maintains these
-    rows."""
+    rows.
+    """
 
     project = models.ForeignKey(
         Project, models.CASCADE, related_name="troubles", db_index=False, verbose_name=_("project")

@@ -67,7 +67,8 @@ class NoticesFeed(AnnouncementFeed):
 
 class HostNoticesFeed(NoticesFeed):
     """/notices/….rss: the announcements for one computer that are not for everybody, at an address given to its
-    client."""
+    client.
+    """
 
     def get_object(self, request: HttpRequest, pk: int, mark: str) -> Host:
         host = Host.objects.select_related("owner").filter(pk=pk).first() if is_right(pk, mark) else None

@@ -162,7 +162,8 @@ def _described(account: OwnAccount, key: str, *, is_given: bool = False) -> Find
 
 def _refusal(error: AccountProblem, secret: str, *, is_key: bool) -> Finding:
     """Return the reason shown to volunteers, without the secret, which the project may repeat, and without internal
-    addresses."""
+    addresses.
+    """
     is_inside = isinstance(error.__cause__, AddressRefused)
     reason = None if is_inside else accounts.without(error.message, secret)
     return Finding(State(state_of_refusal(error.error_num, is_key=is_key)), reason=reason)

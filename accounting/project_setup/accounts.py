@@ -46,7 +46,8 @@ _T = TypeVar("_T")
 
 class AccountProblem(MessageError):
     """The project did not give what was requested. ``status``: HTTP's, if it was the reason; ``error_num``: BOINC's, if
-    the project refused."""
+    the project refused.
+    """
 
     def __init__(self, message: Message, status: int = 0, error_num: int = 0) -> None:
         super().__init__(message)

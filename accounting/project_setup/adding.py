@@ -26,7 +26,8 @@ class AlreadyThere(Exception):
 @dataclass(frozen=True, slots=True)
 class NewProject:
     """The operator's choices for a new project. ``master_url`` in its canonical form; ``asked_url``: where the project
-    answered."""
+    answered.
+    """
 
     name: str
     master_url: str

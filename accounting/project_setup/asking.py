@@ -136,7 +136,8 @@ class _Change(Protocol):
 
 def _note(project_id: int, now: dt.datetime, change: _Change) -> None:
     """Note the answer in one transaction: locks the project, but not against rows that refer to it, then its
-    profile."""
+    profile.
+    """
     with transaction.atomic():
         project = Project.objects.select_for_update(no_key=True).get(pk=project_id)
         profile = ProjectProfile.objects.select_for_update().filter(project=project).first()

@@ -45,7 +45,8 @@ def is_signed(project: Project) -> bool:
 
 def sign(project_id: int, pasted: str) -> None:
     """Store the pasted signature if it is valid, or, if none is pasted, sign with the server's key. Raises
-    StepRefused."""
+    StepRefused.
+    """
 
     def change(project: Project) -> None:
         try:

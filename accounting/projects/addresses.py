@@ -18,7 +18,8 @@ Source = ProjectAddress.Source
 
 def project_at(url: str) -> Project | None:
     """Return the project with this master URL or another address of its own, in any spelling; addresses that only
-    computers reported do not count."""
+    computers reported do not count.
+    """
     key = address_key(url)
     named = ProjectAddress.objects.filter(key=key, is_active=True).exclude(source=Source.CLIENTS).values("project")
     return Project.objects.filter(Q(address_key=key) | Q(pk__in=named)).first() if key else None

@@ -50,7 +50,8 @@ def read_settled_parts(user: User) -> dict[int, ProjectWork]:
 
 def read_project_page(user: User, project_id: int, now: dt.datetime) -> dict[str, Any] | None:
     """Return the template values; None if there is no such project. Fourteen statements, and one more where volunteers
-    have their own accounts."""
+    have their own accounts.
+    """
     selection = read_selection(user)
     project = selection.projects.get(project_id)
     if project is None:

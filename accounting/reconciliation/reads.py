@@ -104,7 +104,8 @@ class Reconciled:
 
 def read_standings(user: User) -> list[ReconciledHost]:
     """Read every computer at every project; one statement, and one for the days on which statistics first listed
-    them."""
+    them.
+    """
     with connection.cursor() as cursor:
         cursor.execute(sql.STANDINGS, {"user": user.pk})
         standings = [_standing(*row) for row in cursor]

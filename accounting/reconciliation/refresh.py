@@ -16,7 +16,8 @@ MOST_GRANTED: Final = 9 * 10**18
 
 def refresh_due(now: dt.datetime) -> int:
     """Settle every project whose statistics were read since the last run, each in its own transaction; return how
-    many."""
+    many.
+    """
     with connection.cursor() as cursor:
         cursor.execute(sql.DUE)
         due = [project_id for (project_id,) in cursor]

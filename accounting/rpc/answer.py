@@ -286,7 +286,8 @@ async def _settle_and_write(
 
 def _reports(account: store.Account, listed: Listed, attachments: Attachments) -> list[Report]:
     """Return the ledger's report on each project. One that the client has under an unknown address continues without
-    totals: they will count from their present values."""
+    totals: they will count from their present values.
+    """
     reports = [Report(id_, project.totals, project.fault, project.unreadable) for id_, project in listed.items()]
     rows = account.projects
     return reports + [Report(id_, None) for id_ in attachments.elsewhere if id_ in rows and rows[id_].listed]
@@ -302,7 +303,8 @@ def _settle(
     usual: Usual,
 ) -> LedgerChanges:
     """Compute what the totals change; ``machine``: the hardware, if the request describes it differently than
-    before."""
+    before.
+    """
     if recognised is not None and recognised.is_late:
         return LedgerChanges(True, account.state)
     own_last_at = recognised.own_last_at if recognised is not None else None
@@ -341,7 +343,8 @@ def _rows_after(
     account: store.Account, settlement: LedgerChanges, listed: Listed, shares: dict[int, float]
 ) -> dict[int, Any]:
     """Return the host's rows after this request, including projects that the reply offers and the request did not
-    list."""
+    list.
+    """
     after = dict(account.projects)
     for row in settlement.changed:
         after[row.project_id] = row
@@ -410,7 +413,8 @@ def _own_key(
 
 def _tasks(reported: ReportedTasks | None, projects: catalogue.Catalogue) -> writes.StoredTaskList | None:
     """Return the list to store: tasks of projects that this site knows. Others are none of its business, and only
-    counted."""
+    counted.
+    """
     if reported is None:
         return None
     tasks, seen = [], set()

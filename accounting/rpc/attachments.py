@@ -18,7 +18,8 @@ from portal.people.accounts import weak_key
 class Attachments(NamedTuple):
     """``by_owner``: listed projects that we did not attach. ``elsewhere``: projects that the client seems to have under
     an unknown address, with this address. ``in_doubt``: those of ``by_owner`` at an address that only computers have
-    reported. Strangers may have made it up, and it may be another project: it gets no orders."""
+    reported. Strangers may have made it up, and it may be another project: it gets no orders.
+    """
 
     by_owner: frozenset[int]
     elsewhere: dict[int, str]
@@ -26,7 +27,8 @@ class Attachments(NamedTuple):
 
     def for_contact(self) -> dict[str, object]:
         """Return the part stored with the contact, from which `accounting.projects.reported_addresses` learns
-        addresses."""
+        addresses.
+        """
         return {"elsewhere": {str(id_): url for id_, url in self.elsewhere.items()}} if self.elsewhere else {}
 
 

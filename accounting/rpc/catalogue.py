@@ -55,7 +55,8 @@ class CatalogueProject:
 
     def is_confirmed(self, url: str) -> bool:
         """Whether more than computers' reports confirm that this address, as `Catalogue.at` found it, is the
-        project's."""
+        project's.
+        """
         return not self.unconfirmed_keys or address_key(url) not in self.unconfirmed_keys
 
     def may_get_key(self, url: str) -> bool:

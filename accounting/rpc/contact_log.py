@@ -54,7 +54,8 @@ def summarise(
     troubles: Mapping[int, StoredTroubles],
 ) -> str:
     """Summarise the contact. ``projects``: the ids of those in the reply, None for one that this site does not know;
-    ``troubles``: the client's with those it lists."""
+    ``troubles``: the client's with those it lists.
+    """
     accounts = [_account(entry, project, troubles) for entry, project in zip(reply.accounts, projects, strict=True)]
     summary: dict[str, Any] = {
         "delay_secs": reply.repeat_secs,

@@ -46,7 +46,8 @@ SAME_SHARE: Final = 1e-3
 
 class Outcome(NamedTuple):
     """The settlement, the host's rows after it, the projects that the request listed, the shares chosen, all projects,
-    and how the client came to have its projects."""
+    and how the client came to have its projects.
+    """
 
     settlement: LedgerChanges
     rows: dict[int, ProjectState]
@@ -253,7 +254,8 @@ def _user_credit(account: Account, id_: int, outcome: Outcome) -> tuple[float, f
 
 def _key_to_send(account: Account, project: catalogue.CatalogueProject, outcome: Outcome) -> str:
     """Return the account key at the project; empty if the client has its owner's own, or an address that a stranger may
-    have made up. Clients keep theirs then."""
+    have made up. Clients keep theirs then.
+    """
     reported = outcome.listed.get(project.id)
     if reported is not None and (
         is_key_of_owner(project, reported, account, outcome.attachments) or not project.may_get_key(reported.url)

@@ -98,7 +98,8 @@ def recognise(
 
 def _with_same_numbers(host: Host, hostids: Mapping[int, int]) -> Host:
     """Of the owner's records with this CPID, return that whose client had most of these numbers at projects, else
-    ``host``."""
+    ``host``.
+    """
     rows = HostProject.objects.filter(
         host__owner=host.owner_id, host__merged_into=None, host__host_cpid=host.host_cpid, project__in=hostids
     ).exclude(host__host_cpid="")
@@ -110,7 +111,8 @@ def _with_same_numbers(host: Host, hostids: Mapping[int, int]) -> Host:
 
 def _renamed(user_id: int, appearance: HostDescription, previous_cpid: str, hostids: Mapping[int, int]) -> Host | None:
     """Return the owner's record with this CPID and hardware under another name, if there is further evidence: the
-    client had this CPID at its last contact here, or has a number at a project that the record's client has."""
+    client had this CPID at its last contact here, or has a number at a project that the record's client has.
+    """
     if not (appearance.host_cpid and appearance.os_name and appearance.p_model):
         return None
     alike = Host.objects.filter(
@@ -134,7 +136,8 @@ def _has_number(row: HostProject, hostids: Mapping[int, int]) -> bool:
 
 def _reported_before(user_id: int, appearance: HostDescription, now: dt.datetime) -> Host | None:
     """Return the computer as which a client with this CPID reported before another one did; not under another name,
-    unless it has been silent (`portal.computers.identify`)."""
+    unless it has been silent (`portal.computers.identify`).
+    """
     if not (appearance.host_cpid and appearance.os_name and appearance.p_model):
         return None
     clients = HostClient.objects.filter(
@@ -168,7 +171,8 @@ def _change(host: Host, request: AccountManagerRequest, hostids: Mapping[int, in
 
 def number_key(host: Host, project_id: int, number: int) -> str:
     """Return the substitute for the CPID of a client that shares its CPID with another, but has its own number at a
-    project."""
+    project.
+    """
     return f"{host.host_cpid} {project_id} {number}"
 
 
@@ -310,7 +314,8 @@ def _record_of(client: HostClient, cpid: str, own: Host | None, now: dt.datetime
 
 def _at_own_project(host: Host, hostids: Mapping[int, int]) -> Host | None:
     """Return the record of a client that the site's own project told apart and the account manager does not know
-    yet."""
+    yet.
+    """
     own = Project.served_here().first()
     number = hostids.get(own.pk, 0) if own is not None else 0
     if HostProject.objects.filter(host=host, project=own, state__hostid=number).exists():

@@ -111,7 +111,8 @@ def forget_lists(users: QuerySet[User]) -> None:
 
 def move(older_id: int, newer_id: int) -> None:
     """Move the tasks of an older record that is merged with a newer one, whose list is the later. Ledgers are
-    locked."""
+    locked.
+    """
     TaskList.objects.filter(host=older_id).delete()
     with connection.cursor() as cursor:
         cursor.execute(sql.MOVE, {"older": older_id, "newer": newer_id})

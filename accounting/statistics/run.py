@@ -117,7 +117,8 @@ def _lock(session: Connection[Any], key: int) -> bool:
 
 def _begin(project_id: int, now: dt.datetime, at_once: bool) -> StatisticsImport | None:
     """Return the project's row, if it should be read. Its next time is set first: one that kills its worker is not
-    retried at once."""
+    retried at once.
+    """
     row = StatisticsImport.objects.select_related("project__profile").filter(pk=project_id).first()
     if row is None or not (at_once or (row.is_on and row.next_at <= now)):
         return None

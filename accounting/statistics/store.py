@@ -40,7 +40,8 @@ Source = Callable[[Kind, set[int] | None, OddRecords], Iterator[tuple[int, list[
 @dataclass(slots=True)
 class Counts:
     """Records in the export, those of our volunteers, invalid ones, and the grants since the previous export, in
-    micro-credits."""
+    micro-credits.
+    """
 
     hosts_read: int = 0
     hosts_kept: int = 0
@@ -109,7 +110,8 @@ def keep(
 
 def _lock_ledgers(session: Connection[Any], params: dict[str, Any]) -> None:
     """Lock the computers in question. If a merge that this waited for moved a record to a computer that is not locked,
-    start over, as further locks would be out of order."""
+    start over, as further locks would be out of order.
+    """
     session.execute(sql.BEGIN_TO_LOCK)
     while True:
         locked = set(session.execute(sql.LOCK_LEDGERS, params))
@@ -158,7 +160,8 @@ def _copy(
 
 def _odd_ours(session: Connection[Any], params: dict[str, Any], hosts: OddRecords, users: OddRecords) -> str:
     """Return the numbers of invalid records that belonged to our volunteers so far, such as "computer 7, account
-    12"."""
+    12".
+    """
     if not hosts.ids and not users.ids:
         return ""
     rows = session.execute(sql.ODD_OURS, params | {"odd_hosts": hosts.ids, "odd_users": users.ids})
@@ -171,7 +174,8 @@ def _lines(batch: Iterable[Record]) -> bytes:
 
 def _fits(session: Connection[Any], params: dict[str, Any]) -> Iterator[list[tuple[Any, ...]]]:
     """Return the records of our volunteers' computers, with the stored values of each. In most exports, they are
-    few."""
+    few.
+    """
     matches = session.execute(sql.MATCH_RECORDS, params).fetchall()
     for begin in range(0, len(matches), _BATCH_ROWS):
         yield matches[begin : begin + _BATCH_ROWS]

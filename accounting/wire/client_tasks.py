@@ -29,7 +29,8 @@ _DIGIT: Final = re.compile(rb"\s{0,9}([0-9]{1,2})\s{0,9}")
 @dataclass(frozen=True, slots=True)
 class ReportedTask:
     """A task as its client reports it. Times in seconds (the deadline: Unix time); None: missing, or not a sane
-    number."""
+    number.
+    """
 
     url: str
     name: str

@@ -57,7 +57,8 @@ _TYPES: Final = (
 @dataclass(frozen=True, slots=True)
 class ProjectConfig:
     """``versions``: platform and BOINC's name of the processor type, sorted. ``keywords``: the fraction of the
-    project's work that each applies to, above 0 to 1. ``error_num``: 0 if the project is all right."""
+    project's work that each applies to, above 0 to 1. ``error_num``: 0 if the project is all right.
+    """
 
     name: str = ""
     master_url: str = ""
@@ -155,7 +156,8 @@ def processor_type(plan_class: str) -> str:
 
 def _keywords(section: bytes) -> dict[int, float]:
     """Parse numbers with the fraction of the work that each applies to: as elements, or as a list such as "3:0.5
-    12"."""
+    12".
+    """
     amounts: dict[int, float] = {}
     if b"<keyword>" in section:
         for keyword_part in section.split(b"<keyword>")[1:]:

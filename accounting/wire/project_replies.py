@@ -62,7 +62,8 @@ class AccountInfo:
 @dataclass(frozen=True, slots=True)
 class SchedulerAnswer:
     """A scheduler's answer. ``hostid``: the number that it gave the computer, 0 for none. ``code_key``: SHA-256 of the
-    key that programs are signed with, empty if it was not sent."""
+    key that programs are signed with, empty if it was not sent.
+    """
 
     project_name: str
     user_name: str
@@ -168,7 +169,8 @@ def scheduler_request(account_key: str, cross_project_id: str, domain_name: str)
 
 def _fields(data: bytes, root: bytes, *, refuses: bool = True) -> dict[bytes, bytes]:
     """Parse the elements that are used. Raises ProjectRefused for an error, ProtocolError if this is another
-    document."""
+    document.
+    """
     scanner = TagScanner(data, LIMITS)
     fields: dict[bytes, bytes] = {}
     roots = set()

@@ -294,7 +294,8 @@ def _request(
 
 def _printed_projects(scan: TagScanner, most: int) -> list[ReportedProject]:
     """Parse the following projects, as long as they are exactly as clients print them; much cheaper than field by
-    field."""
+    field.
+    """
     projects: list[ReportedProject] = []
     while len(projects) < most and (match := scan.take(_PRINTED_PROJECT)) is not None:
         *texts, no_work, account_key = match.groups()

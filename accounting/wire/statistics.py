@@ -99,7 +99,8 @@ class OddRecords:
 
     def check(self, kind: Kind, nrecords: int, percent: float) -> None:
         """Raise StatisticsError if more than this fraction of a file's records is invalid; a single one is always
-        allowed."""
+        allowed.
+        """
         if self.first and self.count > max(1, math.ceil(nrecords * percent / 100)):
             name, least, most = self.first
             raise StatisticsError(

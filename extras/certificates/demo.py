@@ -10,7 +10,7 @@ from portal.models import User
 
 
 def issue_one(volunteer: User, now: dt.datetime) -> None:
-    """Issues a certificate of the last thirty days."""
+    """Issue a certificate of the last thirty days."""
     today = now.astimezone(dt.UTC).date()
     shows = ("credit", "run_time", "tasks", "computers", "since", "badges")
     wanted = CertificateRequest(

@@ -28,7 +28,7 @@ from portal.wire import statements
 @require_safe
 @login_required
 def certificates(request: HttpRequest) -> HttpResponse:
-    """Which ones did I make, and which of them are valid?"""
+    """Which certificates did I make, and which of them are valid?"""
     certificates = [
         (certificate, shown(certificate.statement))
         for certificate in Certificate.objects.filter(user=signed_in(request))
@@ -39,7 +39,7 @@ def certificates(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 @login_required
 def new(request: HttpRequest) -> HttpResponse:
-    """Choose what it says, see it, make it."""
+    """Choose what it shows, preview it, make it."""
     user, now = signed_in(request), timezone.now()
     today = now.astimezone(dt.UTC).date()
     first = read_first_day(user, today)
@@ -123,7 +123,7 @@ def check(request: HttpRequest, text: str) -> HttpResponse:
 
 @require_safe
 def statement(request: HttpRequest, text: str) -> HttpResponse:
-    """What was signed, its signature and the public key, for anyone who checks them with programs of their own."""
+    """The signed text, its signature and the public key, for checks by other programs."""
     code = read_code(text)
     checked = registry.check(code) if code is not None else Checked(Verdict.UNKNOWN)
     headers = {"X-Robots-Tag": "noindex", "Cache-Control": "private, no-store"}
@@ -141,7 +141,7 @@ def statement(request: HttpRequest, text: str) -> HttpResponse:
 
 @require_safe
 def public_key(request: HttpRequest) -> HttpResponse:
-    """The key that all certificates of this site are checked with."""
+    """The key by which all certificates of this site are checked."""
     return HttpResponse(_public_key(), content_type="application/x-pem-file")
 
 

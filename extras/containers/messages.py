@@ -1,4 +1,4 @@
-"""What is wrong with a container image (`portal.languages.messages`). Pure."""
+"""Messages about faults of a container image (`portal.languages.messages`). Pure."""
 
 from __future__ import annotations
 

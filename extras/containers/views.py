@@ -25,7 +25,7 @@ SHOWN_IMAGES = 500
 @require_http_methods(["GET", "HEAD", "POST"])
 @login_required
 def run_image(request: HttpRequest) -> HttpResponse:
-    """Which image do you want to run, and on what? Nothing is submitted before the preview."""
+    """Choose an image and its inputs. Nothing is submitted before the preview."""
     user = submitter(request)
     initial = {"image": request.GET.get("image", "")[:20]}
     form = RunForm(request.POST or None, request.FILES or None, initial=initial)
@@ -61,7 +61,7 @@ def images(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 @login_required
 def image(request: HttpRequest, pk: int) -> HttpResponse:
-    """What is in this image, for which computers? Its owner can give it a variant."""
+    """What is in this image, and for which computers? Its owner can give it a variant."""
     user = submitter(request)
     shown = get_object_or_404(Image.objects.select_related("app"), pk=pk)
     may_change = changeable(user).filter(pk=pk).exists()
@@ -85,7 +85,7 @@ def image(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 @login_required
 def remove_variant(request: HttpRequest, pk: int) -> HttpResponse:
-    """Forget a variant, and the image with its last one. Jobs that were submitted keep their files."""
+    """Delete a variant, and the image with its last one. Submitted jobs keep their files."""
     own = get_object_or_404(changeable(submitter(request)), pk=pk)
     remove(own, request.POST.get("plan_class", "")[:64], request.POST.get("cpu", "")[:8])
     if not Image.objects.filter(pk=pk).exists():

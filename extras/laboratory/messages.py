@@ -1,4 +1,4 @@
-"""The sentences of the laboratory that are stored by code (`portal.languages.messages`). Pure."""
+"""The laboratory's sentences that are stored by code (`portal.languages.messages`). Pure."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ MESSAGES: Final = declare(
             "populations or rules."
         ),
         "experiment_memory_limit": _("It needs more than %(mib)s MiB of memory. Try fewer jobs."),
-        # What an experiment cannot be (trials/experiment.py)
+        # Why an experiment is impossible (trials/experiment.py)
         "experiment_range": _("%(name)s: must be from %(low)s to %(high)s, not %(value)s"),
         "experiment_choice": _("%(name)s: must be one of %(choices)s"),
         "experiment_no_parameter": _("%(name)s: there is no such parameter"),
         "experiment_cheats": _("cheats: %(number)s of %(hosts)s computers would cheat, and there may be %(most)s"),
         "experiment_variants": _("variants: the choices make %(number)s, and there may be %(most)s. Choose fewer."),
-        # The rules that are compared, and how often they have a job computed (trials/goals.py)
+        # The compared rules, and how often they have a job computed (trials/goals.py)
         "experiment_variant": "%(parts)s",
         "way_single": _("single results"),
         "way_adaptive": _("adaptive replication"),
@@ -54,7 +54,7 @@ MESSAGES: Final = declare(
             "%(group)s who collude among %(hosts)s and compute nothing: part of an honest computer's credit"
         ),
         "goal_honest_pairs": _("honest pairs among %(hosts)s that a third has to confirm, a day"),
-        # Where the title of a chart says the rest
+        # For goals where the title of a chart supplies the rest
         "goal_cpu_time_short": _("credit of CPU time here and at another project apart"),
         "goal_gpu_time_short": _("credit of GPU time off the efficiency of its programs"),
         "goal_one_time_short": _("greatest grant over the default"),

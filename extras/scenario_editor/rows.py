@@ -1,6 +1,6 @@
 """The rows of the editor as forms, and back into a scenario's JSON.
 
-A field that was not touched keeps the JSON's own value, so that looking at a scenario changes no digit of it.
+An unedited field keeps the JSON's own value, so that viewing a scenario changes no digit of it.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ MAX_LINES_CHARS: Final = 20_000
 
 
 class Row(PlainForm):
-    """A row: ``base`` is its JSON, ``typed`` what was typed, None if nothing was yet."""
+    """A row: ``base`` is its JSON, ``typed`` its input, None if there was none yet."""
 
     shown: Sequence[Entry] = ()
 
@@ -54,7 +54,7 @@ class Row(PlainForm):
     ) -> None:
         self.base = base
         self.was = self.texts(base)
-        self.typed = {**self.was, **(typed or {})}  # an older release's draft lacks the fields that came since
+        self.typed = {**self.was, **(typed or {})}  # an older release's draft lacks fields added since
         super().__init__({f"{prefix}-{key}": text for key, text in self.typed.items() if text}, prefix=prefix)
         for shown in self.shown:
             self.fields[shown.name] = shown.field()
@@ -66,10 +66,10 @@ class Row(PlainForm):
                 field.widget.attrs["step"] = "any"
 
     def add_fields(self) -> None:
-        """Fields that are not simply a value of the JSON."""
+        """Add fields that are not simply a value of the JSON."""
 
     def texts(self, base: Mapping[str, Any]) -> dict[str, str]:
-        """What the fields show of the JSON."""
+        """Return the fields' texts for the JSON."""
         values = {}
         for shown in self.shown:
             text = shown.text_of(base)
@@ -83,7 +83,7 @@ class Row(PlainForm):
         return any(self.typed.get(key, "") != self.was.get(key, "") for key in names)
 
     def merged(self) -> dict[str, Any]:
-        """The JSON with what was typed; the row must be valid."""
+        """Return the JSON merged with the input; the row must be valid."""
         data: dict[str, Any] = copy.deepcopy(dict(self.base))
         for shown in self.shown:
             if self.is_touched(shown.name):
@@ -96,11 +96,11 @@ class ProcessorRow(Row):
 
 
 class HoursRow(Row):
-    """Preferences, or a change of them; a row of anything else has no hours."""
+    """Preferences, or a change of them; other rows have no hours."""
 
     @property
     def parts(self) -> Sequence[hour_fields.HourFields]:
-        """The hours that it has."""
+        """Return its groups of hours."""
         return hour_fields.PREFERENCES if "compute_hours" in self.base else ()
 
     @property
@@ -124,7 +124,7 @@ class HoursRow(Row):
         return data
 
     def main(self) -> list[forms.BoundField]:
-        """All fields but the hours."""
+        """All fields except the hours."""
         of_hours = {bound.name for bound in self.hours()}
         return [bound for bound in self if bound.name not in of_hours]
 
@@ -132,7 +132,7 @@ class HoursRow(Row):
         return [self[key] for part in self.parts for key in part.names]
 
     def are_hours_open(self) -> bool:
-        """Whether they say something, or are wrong."""
+        """Whether they have values or errors."""
         return any(bound.errors or self.typed.get(bound.name) for bound in self.hours())
 
 
@@ -141,7 +141,7 @@ class PreferencesRow(HoursRow):
 
 
 class HostRow(HoursRow):
-    """The computer: its memory, when it is there, and what its owner does with it."""
+    """The computer: its memory, its availability, and its owner's use of it."""
 
     shown = (*HOST, *(shown for _title, use in USES.values() for shown in use))
     first_fields = ("name", "ram_gib")
@@ -157,7 +157,7 @@ class HostRow(HoursRow):
         return any(bound.errors for bound in self.availability())
 
     def uses(self) -> list[tuple[Any, list[forms.BoundField]]]:
-        """What the owner does: its title, and its fields."""
+        """The owner's uses: title and fields."""
         parts = []
         for part in self.parts:
             title, shown = USES[part.name]
@@ -165,14 +165,14 @@ class HostRow(HoursRow):
         return parts
 
     def are_uses_open(self) -> bool:
-        """Whether the owner ever does something, or it is wrong."""
+        """Whether the owner uses it at all, or there is an error."""
         return any(bound.errors for _title, bounds in self.uses() for bound in bounds) or any(
             self.typed.get(f"{part.name}_percent") not in ("", "0") for part in self.parts
         )
 
 
 class StartRow(Row):
-    """When the run begins, which hours count from. Its JSON is what of a scenario has no rows."""
+    """The start of the run, from which hours count. Its JSON is the part of a scenario without rows."""
 
     shown = (
         Entry(
@@ -185,7 +185,9 @@ class StartRow(Row):
 
 
 class ProjectRow(Row):
-    """A project, with its downtimes as text: one a line, start, length and repetition; and so its excluded GPUs."""
+    """A project, with its downtimes as text: one per line, start, length and repetition; and likewise its excluded
+    GPUs.
+    """
 
     shown = PROJECT
 
@@ -372,7 +374,7 @@ class AppRow(Row):
         return [self[key] for key in self.main_fields]
 
     def more(self) -> list[forms.BoundField]:
-        """The others."""
+        """The remaining fields."""
         return [bound for bound in self if bound.name not in self.main_fields]
 
     def has_more_errors(self) -> bool:
@@ -392,11 +394,11 @@ class EventRow(HoursRow):
 
 
 def choices_for(kinds: Sequence[str], projects: Sequence[str]) -> dict[str, Sequence[tuple[str, Any]]]:
-    """The options of fields that name a type of processor or a project."""
+    """Return the options of fields that name a type of processor or a project."""
     return {"kind": kinds_of(kinds), "project": [(name, name) for name in projects if name]}
 
 
 def new_app() -> App:
-    """An application to begin with: jobs of an hour at 4 GFLOPS, due after a week."""
+    """Return a default application: jobs of an hour at 4 GFLOPS, due after a week."""
     hour = Normal(HOUR_SECS * 4 * GIGA)
     return App("app", (Version(4 * GIGA),), hour, hour, 7 * DAY_SECS)

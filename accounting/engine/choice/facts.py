@@ -20,7 +20,8 @@ LEAST_WEIGHT: Final = 1e-6
 
 class Wish(NamedTuple):
     """What a volunteer wants of a project: whether it is picked by hand, and its share (None: the project's
-    default)."""
+    default).
+    """
 
     is_chosen: bool
     resource_share: float | None

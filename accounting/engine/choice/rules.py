@@ -109,7 +109,8 @@ def choose_shares(
     projects: Iterable[ProjectFacts], volunteer: Volunteer, computer: Computer, now: dt.datetime
 ) -> dict[int, float]:
     """Return the shares of `choose` without the reasons, which only pages show. ``projects``: in the order of their
-    ids."""
+    ids.
+    """
     picked = _picked(projects, volunteer)
     if picked:
         return picked
@@ -195,7 +196,8 @@ def _refusal(project: ProjectFacts, volunteer: Volunteer, computer: Computer, co
 
 def _stays_idle(project: ProjectFacts, computer: Computer) -> bool:
     """Whether a project stays on the computer but does nothing, because its owner excluded it from all types that it
-    could serve."""
+    could serve.
+    """
     return (
         project.id in computer.current
         and project.id in computer.excluded_types
@@ -361,7 +363,8 @@ def _probabilities(pool: Sequence[_Candidate]) -> dict[int, float]:
 @lru_cache(maxsize=1 << 12)
 def _time_until(arrived: float, rates: tuple[float, ...]) -> float:
     """Return when this many are expected to have arrived. Newton's method never overshoots, as the number is concave in
-    time."""
+    time.
+    """
     time = 0.0
     for _ in range(50):
         left = [exp(-rate * time) for rate in rates]

@@ -64,7 +64,8 @@ class Command(BaseCommand):
 
     def _follow_address(self, move: own_project.Move, may_follow: bool) -> None:
         """Explain what a changed SITE_URL means, or follow it; a command started with the wrong settings has a changed
-        one, too."""
+        one, too.
+        """
         changed = f"SITE_URL is {settings.SITE_URL}, but this site's own project is at {move.here}."
         if not (may_follow and own_project.is_of_one_machine(move.here)):
             self.stdout.write(

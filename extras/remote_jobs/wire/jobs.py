@@ -21,11 +21,11 @@ _NOT_SERVED: Final = {
     "sandbox": "this project has no folders of files for people: stage the file",
 }
 _TARGETS: Final = ("target_team", "target_user", "target_host")
-"""In BOINC's order: the first that is given counts."""
+"""In BOINC's order: the first one given counts."""
 
 
 class RequestError(Exception):
-    """A submission that cannot be taken, in BOINC's words where it has some."""
+    """A submission that cannot be accepted, in BOINC's words where it has some."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +40,8 @@ class BatchJobs:
 
 
 def read_jobs(batch: Element, template_text: Callable[[str, str], str | None]) -> BatchJobs:
-    """The jobs in ``<batch>``. ``template_text``: the text of a template by its kind and name ("": the app's own), if
-    there is one. Raises RequestError.
+    """Parse the jobs in ``<batch>``. ``template_text``: returns the text of a template by its kind and name ("": the
+    app's own), if there is one. Raises RequestError.
     """
     elements = list(batch.all("job"))
     if len(elements) > MAX_JOBS_PER_SUBMISSION:
@@ -157,7 +157,7 @@ def _given(file: Element, wanted: TemplateInput) -> dict[str, Any]:
 
 
 def fpops_in(batch: Element, of_template: Callable[[], Mapping[str, Any] | None]) -> float:
-    """FLOPs of the jobs of an ``estimate_batch``: of each its own, or that of the app's template."""
+    """Return the FLOPs of the jobs of an ``estimate_batch``: each job's own, or those of the app's template."""
     total = 0.0
     for job in batch.all("job"):
         fpops = job.number("rsc_fpops_est")

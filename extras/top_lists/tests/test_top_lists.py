@@ -233,7 +233,8 @@ def test_the_list_of_an_app_and_both_counts_take_as_many_statements_for_any_numb
     client: Client, nusers: int, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
     """The app, its list, the choice of apps; two statements count all, and four count the credit of apps, of which one
-    reads the archive."""
+    reads the archive.
+    """
     app = make_app("alpine")
     many(nusers)
     ListedAppCredit.objects.bulk_create(

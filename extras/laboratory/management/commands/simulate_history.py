@@ -18,7 +18,7 @@ class Command(BaseCommand):
         " takes; for demonstrations. Does nothing the second time."
     )
 
-    # For callers: what each computer did, by its id, with the fields of a `ReportedWork`
+    # For callers: the work of each computer, by its id, with the fields of a `ReportedWork`
     stealth_options = ("work",)
 
     def add_arguments(self, parser: CommandParser) -> None:
