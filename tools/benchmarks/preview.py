@@ -1,4 +1,4 @@
-"""How long a preview of 20,000 workunits takes: reading what is kept of the passes, both replays, and the figures."""
+"""How long a preview of 20,000 workunits takes: reading the stored passes, both replays, and the figures."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CHANGES: Final[dict[str, dict[str, Any]]] = {
 
 
 def measure() -> dict[str, Any]:
-    """Seconds and processor seconds of this process, by the setting that is changed. Two results a workunit."""
+    """Measure seconds and processor seconds of this process, by the changed setting. Two results per workunit."""
     now = timezone.now()
     app = App.objects.create(name="bench-preview", user_friendly_name="Benchmark of previews")
     rng = Random(1)

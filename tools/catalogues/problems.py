@@ -1,4 +1,4 @@
-"""What is wrong with catalogues: texts without a translation, and translations that would break a page."""
+"""Problems in catalogues: texts without a translation, and translations that would break a page."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TAG: Final = re.compile(r"</?[a-z][a-z0-9]*")
 
 
 def problems(root: Path, places: Iterable[Catalogue], languages: Iterable[str]) -> list[str]:
-    """One sentence for each problem, with the file's name first; none if all is well."""
+    """Return one sentence for each problem, with the file's name first; none if all is well."""
     sentences: list[str] = []
     for language in languages:
         translated: dict[tuple[object, str | None], tuple[Path, list[str]]] = {}
@@ -53,7 +53,9 @@ def _of_entry(message: Message) -> Iterator[str]:
 
 
 def _difference(texts: list[str], form: str) -> str:
-    """What the translation lacks, or has in addition. A form of a plural may leave the number out, as English may."""
+    """Return what the translation lacks, or has in addition. A form of a plural may leave the number out, as in
+    English.
+    """
     wanted = [set(_placeholders(text)) for text in texts]
     here = set(_placeholders(form))
     if missing := wanted[0].intersection(*wanted) - here:

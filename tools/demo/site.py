@@ -1,4 +1,4 @@
-"""The demo as a private installation has it: people, projects, and the project's own results."""
+"""The demo for a private installation: people, projects, and the project's own results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A MariaDB server in a folder of its own, reached by a socket alone: Debian's packages, without their service."""
+"""A MariaDB server in its own folder, reached only by a socket: Debian's packages, without their service."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class MariaDB:
 
 @contextmanager
 def server() -> Iterator[MariaDB]:
-    """A server that ends with this process. Its folder is short, as is the longest name of a socket."""
+    """Start a server that ends with this process. Its folder's name is short because socket names must be."""
     with tempfile.TemporaryDirectory(prefix="mariadb-") as name:
         folder = Path(name)
         user = ["--user=root"] if os.geteuid() == 0 else []
@@ -79,7 +79,7 @@ def server() -> Iterator[MariaDB]:
 
 
 def _await(server: MariaDB, process: subprocess.Popen[bytes], log: Path) -> None:
-    """The server makes its socket when it answers."""
+    """Wait for the socket, which the server creates when it answers."""
     until = time.monotonic() + _START_SECS
     while not server.socket.exists():
         if process.poll() is not None or time.monotonic() > until:
