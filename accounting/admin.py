@@ -294,11 +294,11 @@ class ProjectAdmin(AuditedAdmin):
     def _ask_second(self, request: HttpRequest, obj: Project) -> None:
         """Leave the address unchanged, and have another operator confirm the new one."""
         stored = Project.objects.get(pk=obj.pk)
-        wanted = moves.payload(stored, obj.master_url, obj.url_signature)
+        payload = moves.payload(stored, obj.master_url, obj.url_signature)
         obj.master_url, obj.url_signature = stored.master_url, stored.url_signature
         try:
             two_persons.ask(
-                moves.KIND, f"{stored.name}: {wanted['master_url']}", wanted, signed_in(request), timezone.now()
+                moves.KIND, f"{stored.name}: {payload['master_url']}", payload, signed_in(request), timezone.now()
             )
         except two_persons.StepRefused as refusal:
             messages.error(request, str(refusal))

@@ -157,7 +157,7 @@ class ListFilter:
         }.get(self.status, True)
 
 
-def read_wanted(params: Mapping[str, str], groups: Iterable[str]) -> ListFilter:
+def read_filter(params: Mapping[str, str], groups: Iterable[str]) -> ListFilter:
     """Read the list that an address asks for; ``groups``: the existing groups."""
     problems = unknown_parameters(params, _PARAMETERS)
     text = params.get("q", "").strip()

@@ -23,7 +23,7 @@ from accounting.choosing.texts import Why
 from accounting.choosing.texts import explain as explain_choice
 from accounting.computers.attention import CONCERN_NAMES, Attention, Concern, read_attention
 from accounting.computers.contacts import Contacts, read_contacts
-from accounting.computers.listing import HostLine, ListFilter, Status, read_wanted
+from accounting.computers.listing import HostLine, ListFilter, Status, read_filter
 from accounting.computers.texts import ClientFact, client_facts
 from accounting.engine.amounts import NO_WORK, Totals
 from accounting.engine.choice.facts import CPU, Choice
@@ -73,7 +73,7 @@ class HostList:
     retired: Page[HostLine]
     recent_ec: int
     total_ec: int
-    wanted: ListFilter
+    list_filter: ListFilter
     known: int
     groups: list[GroupLine]
     # How many computers in use have each concern, the most urgent first
@@ -82,7 +82,9 @@ class HostList:
     @property
     def total(self) -> int:
         """How many computers a change of the whole list affects: those in use, unless the list is of retired ones."""
-        return self.retired.paginator.count if self.wanted.status is Status.RETIRED else self.active.paginator.count
+        return (
+            self.retired.paginator.count if self.list_filter.status is Status.RETIRED else self.active.paginator.count
+        )
 
     @property
     def several(self) -> bool:
@@ -165,31 +167,31 @@ def read_chosen(user: User, now: dt.datetime, params: Mapping[str, str]) -> list
     Raises HostChangeRefused if the list no longer exists: without its filter, it would be all computers.
     """
     lines = _read_lines(user, now)
-    wanted = read_wanted(params, _group_names(lines))
-    if wanted.problems:
+    list_filter = read_filter(params, _group_names(lines))
+    if list_filter.problems:
         raise HostChangeRefused("groups", gettext("That list no longer exists. Nothing was changed."))
-    is_retired = wanted.status is Status.RETIRED
-    return [line.host.pk for line in wanted.choose(lines) if (line.host.retired_at is not None) == is_retired]
+    is_retired = list_filter.status is Status.RETIRED
+    return [line.host.pk for line in list_filter.choose(lines) if (line.host.retired_at is not None) == is_retired]
 
 
 def read_hosts(user: User, now: dt.datetime, params: Mapping[str, str]) -> HostList:
     """Read a page of the user's computers for an address; eleven statements."""
     lines = _read_lines(user, now)
-    wanted = read_wanted(params, _group_names(lines))
-    chosen = wanted.choose(lines)
+    list_filter = read_filter(params, _group_names(lines))
+    chosen = list_filter.choose(lines)
     active = [line for line in chosen if line.host.retired_at is None]
     retired = [line for line in chosen if line.host.retired_at is not None]
     # A filter by a state of computers in use excludes the retired ones.
-    if wanted.status is Status.RETIRED:
+    if list_filter.status is Status.RETIRED:
         active = []
-    elif wanted.status is not Status.USED:
+    elif list_filter.status is not Status.USED:
         retired = []
     return HostList(
         active=Paginator(active, HOSTS_A_PAGE).get_page(params.get("page", "1")),
         retired=Paginator(retired, HOSTS_A_PAGE).get_page(params.get("retired_page", "1")),
         recent_ec=sum(line.recent_ec for line in (*active, *retired)),
         total_ec=sum(line.total_ec for line in (*active, *retired)),
-        wanted=wanted,
+        list_filter=list_filter,
         known=len(lines),
         groups=_groups(lines),
         concerns=_concerns(lines),
@@ -316,7 +318,7 @@ def read_host_page(user: User, host: Host, now: dt.datetime) -> HostPage:
     ]
     lines.sort(key=lambda line: (-(line.share or 0), -line.credit, line.project.name.casefold()))
     contacts = read_contacts(host, selection.projects)
-    shown = (
+    concerns = (
         Concern.KEY_ENDED,
         Concern.CANNOT_REPORT,
         Concern.NO_WORK,
@@ -341,7 +343,7 @@ def read_host_page(user: User, host: Host, now: dt.datetime) -> HostPage:
         attention=[
             line
             for line in read_attention(user, [host], now, silent_after(user))
-            if line.concern in shown and not (line.concern == Concern.SEVERAL and contacts.are_several)
+            if line.concern in concerns and not (line.concern == Concern.SEVERAL and contacts.are_several)
         ],
         contacts=contacts,
         other_clients=_other_clients(host, rows, selection.projects),

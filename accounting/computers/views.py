@@ -61,10 +61,10 @@ def computers(request: HttpRequest) -> HttpResponse:
 
 def _list_controls(hosts: reads.HostList) -> dict[str, object]:
     """Build the list's controls, and the address for sorting by each column."""
-    wanted = hosts.wanted
+    list_filter = hosts.list_filter
     return {
-        "query": urlencode(wanted.query),
-        "has_controls": hosts.known >= CONTROLS_FROM or bool(wanted.filters),
+        "query": urlencode(list_filter.query),
+        "has_controls": hosts.known >= CONTROLS_FROM or bool(list_filter.filters),
         "statuses": [
             (Status.USED, _("all in use")),
             (Status.ACTIVE, _("active")),
@@ -74,8 +74,8 @@ def _list_controls(hosts: reads.HostList) -> dict[str, object]:
         ],
         "sorts": {
             str(sort): {
-                "url": "?" + urlencode(wanted.sorted_by(sort)),
-                "direction": wanted.direction if sort is wanted.sort else "",
+                "url": "?" + urlencode(list_filter.sorted_by(sort)),
+                "direction": list_filter.direction if sort is list_filter.sort else "",
             }
             for sort in Sort
         },
@@ -108,8 +108,8 @@ def computers_change(request: HttpRequest) -> HttpResponse:
         _tell_changed(request, action, changed)
         if action is Action.JOIN:
             filters = {"group": request.POST.get("name", "").strip()}
-    shown = {name: value for name, value in filters.items() if name in FILTERS}
-    return redirect(f"{reverse('computers')}?{urlencode(shown)}")
+    query = {name: value for name, value in filters.items() if name in FILTERS}
+    return redirect(f"{reverse('computers')}?{urlencode(query)}")
 
 
 def _chosen(request: HttpRequest, user: User, filters: dict[str, str]) -> list[int]:

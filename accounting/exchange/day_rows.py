@@ -97,12 +97,12 @@ class DayRange:
         return {name: pk for name, pk in named.items() if pk is not None}
 
 
-def read_names(user: User, wanted: DayRange | None = None) -> Names:
+def read_names(user: User, day_range: DayRange | None = None) -> Names:
     """Read all names that the user's rows can need; three statements at most."""
     projects = {pk: (name, url) for pk, name, url in Project.objects.values_list("pk", "name", "master_url")}
     hosts = Host.objects.filter(owner=user).only("pk", "given_name", "domain_name")
     names = Names(projects, {host.pk: host.name for host in hosts})
-    if wanted is not None and wanted.processor is not None:
+    if day_range is not None and day_range.processor is not None:
         return names
     settlements = Settlement.objects.filter(host__owner=user)
     for row in settlements.only("project_id", "host_id", "is_whole", "seen_on", "read_on"):
@@ -111,27 +111,27 @@ def read_names(user: User, wanted: DayRange | None = None) -> Names:
     return names
 
 
-def count_rows(user: User, wanted: DayRange, most: int | None = None) -> int:
+def count_rows(user: User, day_range: DayRange, most: int | None = None) -> int:
     """Count the rows, up to ``most``; one statement."""
-    if wanted.app_id is not None:
-        return len(_of_app(user, wanted, None, most))
-    rows = _places(Day.objects.all(), user, wanted, None).values_list(*_PLACE)[:most]
-    if wanted.processor is None:
-        rows = rows.union(_places(GrantedDay.objects.all(), user, wanted, None).values_list(*_PLACE)[:most])
+    if day_range.app_id is not None:
+        return len(_of_app(user, day_range, None, most))
+    rows = _places(Day.objects.all(), user, day_range, None).values_list(*_PLACE)[:most]
+    if day_range.processor is None:
+        rows = rows.union(_places(GrantedDay.objects.all(), user, day_range, None).values_list(*_PLACE)[:most])
     number = rows.count()
     return number if most is None else min(number, most)
 
 
-def read_page(user: User, wanted: DayRange, after: Place | None = None, limit: int = PAGE_ROWS) -> list[DayRow]:
+def read_page(user: User, day_range: DayRange, after: Place | None = None, limit: int = PAGE_ROWS) -> list[DayRow]:
     """Read the next ``limit`` rows after a position, oldest day first; two statements at most, one for an app."""
-    if wanted.app_id is not None:
-        return _of_app(user, wanted, after, limit)
-    days = _places(Day.objects.all(), user, wanted, after).values_list(*_PLACE, *KINDS, "flags")[:limit]
+    if day_range.app_id is not None:
+        return _of_app(user, day_range, after, limit)
+    days = _places(Day.objects.all(), user, day_range, after).values_list(*_PLACE, *KINDS, "flags")[:limit]
     reported = [DayRow(day, project, host, Totals(*amounts), flags) for day, project, host, *amounts, flags in days]
-    if wanted.processor is not None:
-        part = wanted.processor.part
+    if day_range.processor is not None:
+        part = day_range.processor.part
         return [replace(row, amounts=part(row.amounts)) for row in reported]
-    grants = _places(GrantedDay.objects.all(), user, wanted, after).values_list(*_PLACE, "credit")[:limit]
+    grants = _places(GrantedDay.objects.all(), user, day_range, after).values_list(*_PLACE, "credit")[:limit]
     rows = {row.place: row for row in reported}
     for day, project, host, granted in grants:
         row = rows.get((day, project, host)) or DayRow(day, project, host, NO_WORK, 0)
@@ -140,36 +140,36 @@ def read_page(user: User, wanted: DayRange, after: Place | None = None, limit: i
     return [rows[place] for place in sorted(rows)[:limit]]
 
 
-def _of_app(user: User, wanted: DayRange, after: Place | None, limit: int | None) -> list[DayRow]:
+def _of_app(user: User, day_range: DayRange, after: Place | None, limit: int | None) -> list[DayRow]:
     """Read the next rows of an app, each a computer's day."""
-    project_id = wanted.project_id or 0
-    tasks = app_history.AppDays(user.pk, wanted.app_id or 0, wanted.first, wanted.last, wanted.host_id)
+    project_id = day_range.project_id or 0
+    tasks = app_history.AppDays(user.pk, day_range.app_id or 0, day_range.first, day_range.last, day_range.host_id)
     rows = []
     for work in app_history.read_days(tasks, limit, (after[0], after[2]) if after else None):
         amounts = Totals(*work.amounts)
-        if wanted.processor is not None:
-            amounts = wanted.processor.part(amounts)
+        if day_range.processor is not None:
+            amounts = day_range.processor.part(amounts)
         rows.append(DayRow(work.start, project_id, work.host_id, amounts, 0, amounts.cpu_ec + amounts.gpu_ec))
     return rows
 
 
-def _places(rows: QuerySet[Any], user: User, wanted: DayRange, after: Place | None) -> QuerySet[Any]:
+def _places(rows: QuerySet[Any], user: User, day_range: DayRange, after: Place | None) -> QuerySet[Any]:
     """Return the rows of the range after a position, in their order."""
-    first = max(wanted.first, after[0]) if after else wanted.first
-    places = rows.filter(user=user, day__range=(first, wanted.last), **wanted.only)
+    first = max(day_range.first, after[0]) if after else day_range.first
+    places = rows.filter(user=user, day__range=(first, day_range.last), **day_range.only)
     if after is not None:
         places = places.filter(pk__gt=(user.pk, *after))
     return places.order_by(*_PLACE)
 
 
-def read_pages(user: User, wanted: DayRange, page_rows: int = PAGE_ROWS) -> Iterator[list[DayRow]]:
+def read_pages(user: User, day_range: DayRange, page_rows: int = PAGE_ROWS) -> Iterator[list[DayRow]]:
     """Yield all rows, a page at a time.
 
     The database connection is closed between the pages, so that a slow download does not occupy it.
     """
     after: Place | None = None
     while True:
-        page = read_page(user, wanted, after, page_rows)
+        page = read_page(user, day_range, after, page_rows)
         close_connection()
         if page:
             yield page

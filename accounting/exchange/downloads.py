@@ -70,9 +70,9 @@ def as_csv(pages: Iterable[Sequence[DayRow]], names: Names) -> Iterator[bytes]:
         yield _csv_lines(lines)
 
 
-def as_json(pages: Iterable[Sequence[DayRow]], names: Names, wanted: DayRange) -> Iterator[bytes]:
+def as_json(pages: Iterable[Sequence[DayRow]], names: Names, day_range: DayRange) -> Iterator[bytes]:
     """Write one object: the range, the rows, and at the end their sums; for grants, of those that are known."""
-    yield f'{{"first": "{wanted.first}", "last": "{wanted.last}", "rows": ['.encode()
+    yield f'{{"first": "{day_range.first}", "last": "{day_range.last}", "rows": ['.encode()
     sums, granted, separator = NO_WORK, 0, "\n"
     for page in pages:
         parts = []
@@ -83,7 +83,7 @@ def as_json(pages: Iterable[Sequence[DayRow]], names: Names, wanted: DayRange) -
             separator = ",\n"
         yield "".join(parts).encode()
     totals = amount_values(sums) | {
-        "granted_credit": format_micro(granted) if wanted.processor is None or wanted.app_id else None
+        "granted_credit": format_micro(granted) if day_range.processor is None or day_range.app_id else None
     }
     yield f'\n], "sums": {json.dumps(totals)}}}\n'.encode()
 

@@ -34,13 +34,13 @@ class TooManyAtOnce(Exception):
     """All the files that this volunteer may have are queued or being made."""
 
 
-def is_large(user: User, wanted: DayRange) -> bool:
+def is_large(user: User, day_range: DayRange) -> bool:
     """Whether the range has too many rows to be sent at once; one statement, which counts no further."""
     most = settings.HISTORY_DOWNLOAD_ROWS
-    return count_rows(user, wanted, most + 1) > most
+    return count_rows(user, day_range, most + 1) > most
 
 
-def ask(user: User, content: DataCopy.Content, wanted: DayRange) -> DataCopy:
+def ask(user: User, content: DataCopy.Content, day_range: DayRange) -> DataCopy:
     """Have the file made, unless one of the same days is unfinished. A new file replaces the oldest.
 
     Raises TooManyAtOnce. Locks the person's row, so that two simultaneous requests count each other's files.
@@ -50,7 +50,7 @@ def ask(user: User, content: DataCopy.Content, wanted: DayRange) -> DataCopy:
         export = read(user)
         unfinished = [copy for copy, _ in export if copy.state in made_files.UNFINISHED]
         for copy in unfinished:
-            if copy.content == content and range_of(copy) == wanted:
+            if copy.content == content and range_of(copy) == day_range:
                 return copy
         if len(unfinished) >= MAX_KEPT:
             raise TooManyAtOnce
@@ -60,12 +60,12 @@ def ask(user: User, content: DataCopy.Content, wanted: DayRange) -> DataCopy:
             user=user,
             asked_at=timezone.now(),
             content=content,
-            first=wanted.first,
-            last=wanted.last,
-            only_host=wanted.host_id,
-            only_project=wanted.project_id,
-            only_processor=wanted.processor or "",
-            only_app=wanted.app_id,
+            first=day_range.first,
+            last=day_range.last,
+            only_host=day_range.host_id,
+            only_project=day_range.project_id,
+            only_processor=day_range.processor or "",
+            only_app=day_range.app_id,
         )
         queue.ask(user.pk, KIND, [copy.pk])
         return copy
@@ -86,12 +86,12 @@ def make(copy_id: int) -> None:
     made_files.make(copy_id, write)
 
 
-def file_name(wanted: DayRange, ending: str) -> str:
+def file_name(day_range: DayRange, ending: str) -> str:
     """Return a file name with the days, and the computer, project, app and processors if limited to them."""
-    named = {"computer": wanted.host_id, "project": wanted.project_id, "app": wanted.app_id}
+    named = {"computer": day_range.host_id, "project": day_range.project_id, "app": day_range.app_id}
     parts = [f"-{name}-{pk}" for name, pk in named.items() if pk is not None]
-    parts += [f"-{wanted.processor}"] if wanted.processor else []
-    return f"history-{wanted.first}-to-{wanted.last}{''.join(parts)}.{ending}"
+    parts += [f"-{day_range.processor}"] if day_range.processor else []
+    return f"history-{day_range.first}-to-{day_range.last}{''.join(parts)}.{ending}"
 
 
 def _exports(user: User) -> QuerySet[DataCopy]:
@@ -99,17 +99,17 @@ def _exports(user: User) -> QuerySet[DataCopy]:
 
 
 def write(copy: DataCopy, file: IO[bytes]) -> None:
-    wanted = range_of(copy)
-    chunks = _chunks(copy, wanted)
+    day_range = range_of(copy)
+    chunks = _chunks(copy, day_range)
     with (
         zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive,
-        archive.open(file_name(wanted, copy.content), "w", force_zip64=True) as history,
+        archive.open(file_name(day_range, copy.content), "w", force_zip64=True) as history,
     ):
         for chunk in chunks:
             history.write(chunk)
 
 
-def _chunks(copy: DataCopy, wanted: DayRange) -> Iterator[bytes]:
-    names = read_names(copy.user, wanted)
+def _chunks(copy: DataCopy, day_range: DayRange) -> Iterator[bytes]:
+    names = read_names(copy.user, day_range)
     pages = made_files.counted_pages(copy)
-    return as_csv(pages, names) if copy.content == DataCopy.Content.CSV else as_json(pages, names, wanted)
+    return as_csv(pages, names) if copy.content == DataCopy.Content.CSV else as_json(pages, names, day_range)

@@ -83,10 +83,10 @@ def range_of(copy: DataCopy) -> DayRange:
 
 def counted_pages(copy: DataCopy, page_rows: int = PAGE_ROWS) -> Iterator[list[DayRow]]:
     """Yield the pages of the history for the file, and record the progress in its row."""
-    wanted = range_of(copy)
-    total = count_rows(copy.user, wanted)
+    day_range = range_of(copy)
+    total = count_rows(copy.user, day_range)
     done = stored_percent = 0
-    for page in read_pages(copy.user, wanted, page_rows):
+    for page in read_pages(copy.user, day_range, page_rows):
         yield page
         done += len(page)
         percent = min(99, 100 * done // max(total, 1))

@@ -128,7 +128,7 @@ def read_choices(user: User, params: Mapping[str, str], period: Period) -> Choic
         apps=places.apps,
         problems=problems,
     )
-    refusals: list[Refusal] = []
+    refusals: list[UnavailablePart] = []
     choices.only = _only(params, places, refusals)
     problems += [f"{refusal.reason} {refusal.instead}" for refusal in refusals]
     if choices.only.processor and (choices.show is Show.JOBS or choices.by is By.PROCESSOR):
@@ -148,18 +148,18 @@ def read_choices(user: User, params: Mapping[str, str], period: Period) -> Choic
     return choices
 
 
-class Refusal(NamedTuple):
+class UnavailablePart(NamedTuple):
     """Why a part of the work is unavailable, and what a page shows instead. A download has no substitute."""
 
     reason: str
     instead: str
 
 
-def read_only(user: User, params: Mapping[str, str], problems: list[str]) -> HistoryFilter:
+def read_filter(user: User, params: Mapping[str, str], problems: list[str]) -> HistoryFilter:
     """Read the filter that an address asks for; two or three statements, none without a filter."""
     if not any(params.get(name) for name in PART_PARAMETERS):
         return HistoryFilter()
-    refusals: list[Refusal] = []
+    refusals: list[UnavailablePart] = []
     only = _only(params, _read_places(user), refusals)
     problems += [refusal.reason for refusal in refusals]
     return only
@@ -185,14 +185,16 @@ def _read_places(user: User) -> _Places:
     return _Places(names, places, [] if own is None else read_apps(), own)
 
 
-def _only(params: Mapping[str, str], places: _Places, refusals: list[Refusal]) -> HistoryFilter:
+def _only(params: Mapping[str, str], places: _Places, refusals: list[UnavailablePart]) -> HistoryFilter:
     host = _number(params, "host", places.hosts, refusals)
     project = _number(params, "project", places.projects, refusals)
     app = _number(params, "app", places.apps, refusals)
     if app is not None:
         if project not in (None, places.own):
             refusals.append(
-                Refusal(gettext("This site’s own project has this app."), gettext("Only that project is shown."))
+                UnavailablePart(
+                    gettext("This site’s own project has this app."), gettext("Only that project is shown.")
+                )
             )
         project = places.own
     return HistoryFilter(host, project, _processor(params, refusals), app)
@@ -213,7 +215,7 @@ def _choice(params: Mapping[str, str], name: str, default: _Choice, problems: li
 
 
 def _number(
-    params: Mapping[str, str], name: str, choices: list[tuple[int, str]], refusals: list[Refusal]
+    params: Mapping[str, str], name: str, choices: list[tuple[int, str]], refusals: list[UnavailablePart]
 ) -> int | None:
     """Return an id from the address if it is among the known ones."""
     text = params.get(name, "").strip()
@@ -226,12 +228,12 @@ def _number(
     return None
 
 
-def _refusal(name: str, text: str) -> Refusal:
+def _refusal(name: str, text: str) -> UnavailablePart:
     reason, instead = _REFUSALS[name]
-    return Refusal(gettext(reason) % {"value": text[:20]}, gettext(instead))
+    return UnavailablePart(gettext(reason) % {"value": text[:20]}, gettext(instead))
 
 
-def _processor(params: Mapping[str, str], refusals: list[Refusal]) -> Processor | None:
+def _processor(params: Mapping[str, str], refusals: list[UnavailablePart]) -> Processor | None:
     text = params.get("processor", "")
     if not text:
         return None

@@ -57,26 +57,26 @@ class Comparison:
         return round(100 * total / self.other_total) - 100 if self.other_total else None
 
 
-def read_comparison(user: User, shown: History, compare: Compare, curve: Overlay, only: HistoryFilter) -> Comparison:
+def read_comparison(user: User, history: History, compare: Compare, curve: Overlay, only: HistoryFilter) -> Comparison:
     """Read what was requested; one statement (by months up to three) for the other range, and one for the mean."""
     comparison = Comparison()
-    totals = [line.total for line in shown.lines]
+    totals = [line.total for line in history.lines]
     if compare is not Compare.NOTHING:
-        other = other_period(shown.period, compare)
+        other = other_period(history.period, compare)
         comparison.first, comparison.last = other.first, other.last
-        amounts = _amounts(user, shown, other, only)
+        amounts = _amounts(user, history, other, only)
         comparison.other, comparison.other_total = amounts[: len(totals)], sum(amounts)
     if curve is Overlay.MEAN:
-        first = shown.period.first
+        first = history.period.first
         earlier = Period(first - (MEAN_DAYS - 1) * _ONE_DAY, first - _ONE_DAY, "", Step.DAY)
-        comparison.means = means(_amounts(user, shown, earlier, only), totals)
+        comparison.means = means(_amounts(user, history, earlier, only), totals)
     if curve is Overlay.TOTAL:
         comparison.running = list(accumulate(totals))
     return comparison
 
 
-def _amounts(user: User, shown: History, period: Period, only: HistoryFilter) -> list[int]:
-    sums = {cell.start: quantity(cell.amounts, shown.show) for cell in read_sums(user, period, None, only=only)}
+def _amounts(user: User, history: History, period: Period, only: HistoryFilter) -> list[int]:
+    sums = {cell.start: quantity(cell.amounts, history.show) for cell in read_sums(user, period, None, only=only)}
     return [sums.get(start, 0) for start in period.starts()]
 
 

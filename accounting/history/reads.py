@@ -213,15 +213,15 @@ def _processors(cells: Sequence[Cell], show: Show, kinds: GpuKinds) -> tuple[lis
     for cell in cells:
         if amount := gpu(cell.amounts):
             sums[cell.key] = sums.get(cell.key, 0) + amount
-    shown = sorted(sums, key=lambda kind: (-sums[kind], kind)) or [UNKNOWN]
-    places = {kind: place for place, kind in enumerate(shown, 1)}
+    kinds_in_order = sorted(sums, key=lambda kind: (-sums[kind], kind)) or [UNKNOWN]
+    places = {kind: place for place, kind in enumerate(kinds_in_order, 1)}
     parts: Parts = {}
     for cell in cells:
-        values = parts.setdefault(cell.start, [0] * (len(shown) + 1))
+        values = parts.setdefault(cell.start, [0] * (len(kinds_in_order) + 1))
         values[0] += cpu(cell.amounts)
         if amount := gpu(cell.amounts):
             values[places[cell.key]] += amount
-    names = [(kinds.names[kind][0], str(kinds.names[kind][1])) for kind in shown]
+    names = [(kinds.names[kind][0], str(kinds.names[kind][1])) for kind in kinds_in_order]
     return [(gettext("CPU"), "0"), *names], parts
 
 

@@ -122,8 +122,8 @@ def read_week(user: User, first: dt.date, today: dt.date) -> LatestWeek:
 
 def _days(user: User, ranges: Sequence[tuple[dt.date, dt.date]]) -> list[tuple[dt.date, int]]:
     """Return days with credit and their amount, in order; one statement."""
-    wanted = reduce(or_, [Q(day__range=days) for days in ranges])
-    rows = Day.objects.filter(wanted, user=user).values("day").order_by("day")
+    in_ranges = reduce(or_, [Q(day__range=days) for days in ranges])
+    rows = Day.objects.filter(in_ranges, user=user).values("day").order_by("day")
     rows = rows.annotate(ec=Cast(Sum(F("cpu_ec") + F("gpu_ec")), BigIntegerField())).filter(ec__gt=0)
     return list(rows.values_list("day", "ec"))
 
@@ -139,8 +139,8 @@ def goals(total: int) -> Iterable[int]:
 def _milestones(user: User, months: dict[dt.date, int]) -> list[Milestone]:
     ordered = sorted(months)
     reached = dict(zip(ordered, accumulate(months[month] for month in ordered), strict=True))
-    wanted = list(goals(sum(months.values())))[-MOST_MILESTONES:]
-    when = {goal: next(month for month in ordered if reached[month] >= goal) for goal in wanted}
+    latest_goals = list(goals(sum(months.values())))[-MOST_MILESTONES:]
+    when = {goal: next(month for month in ordered if reached[month] >= goal) for goal in latest_goals}
     if not when:
         return []
     ranges = [(month, next_month(month) - _ONE_DAY) for month in sorted(set(when.values()))]

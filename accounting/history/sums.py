@@ -112,9 +112,9 @@ def read_sums(
 
 
 def _of_app(user: User, period: Period, key: Key | None, only: HistoryFilter) -> list[Cell]:
-    wanted = reads.AppDays(user.pk, only.app_id or 0, period.first, period.last, only.host_id)
+    app_days = reads.AppDays(user.pk, only.app_id or 0, period.first, period.last, only.host_id)
     cells: dict[tuple[dt.date, int], Cell] = {}
-    for row in reads.read_steps(wanted, period.step):
+    for row in reads.read_steps(app_days, period.step):
         work = AppDay(row.start, only.project_id or 0, row.host_id, Totals(*row.amounts))
         place = (start_of(work.start, period.step), key.of(work) if key else 0)
         amounts = only.part(work.amounts)

@@ -50,12 +50,12 @@ def history(request: HttpRequest) -> HttpResponse:
     earliest = read_first_day(user, today) if params.get("range") == "all" else None
     period = read_period(params, today, earliest)
     choices = read_choices(user, params, period)
-    shown = read_history(user, period, choices.show, choices.by, today, choices.only)
-    beside = read_comparison(user, shown, choices.compare, choices.curve, choices.only)
+    history = read_history(user, period, choices.show, choices.by, today, choices.only)
+    beside = read_comparison(user, history, choices.compare, choices.curve, choices.only)
     template = _MORE_ROWS.get(request.headers.get("HX-Target", ""))
     context: dict[str, object] = {
-        "history": shown, "beside": beside, "choices": choices, "today": today, "words": texts.words(period, shown.by),
-        **_history_tables(shown, beside, choices, params),
+        "history": history, "beside": beside, "choices": choices, "today": today,
+        "words": texts.words(period, history.by), **_history_tables(history, beside, choices, params),
     }  # fmt: skip
     if template is None:
         context |= {
@@ -64,9 +64,9 @@ def history(request: HttpRequest) -> HttpResponse:
                 *(texts.problem_text(problem) for problem in period.problems),
                 *choices.problems,
             ],
-            "chart": chart_data(shown, choices, beside),
-            "compared": _compared(shown, beside),
-            **_settled(user, shown, choices, today),
+            "chart": chart_data(history, choices, beside),
+            "compared": _compared(history, beside),
+            **_settled(user, history, choices, today),
             "recent_average": _recent_average(user, choices),
             "notes": read_notes(user, period.first, period.last, choices.only, NOTES_SHOWN),
             **_history_controls(period, choices, today),
@@ -86,15 +86,15 @@ _MORE_ROWS = {
 }
 
 
-def _settled(user: User, shown: History, choices: Choices, today: dt.date) -> dict[str, object]:
+def _settled(user: User, history: History, choices: Choices, today: dt.date) -> dict[str, object]:
     """Return the card of granted and estimated credit of the same days, where credit is shown.
 
     Projects do not say on which processors they grant. For an app, all credit shown is granted.
     """
-    if shown.show is not Show.CREDIT or choices.only.processor is not None or choices.only.app_id is not None:
+    if history.show is not Show.CREDIT or choices.only.processor is not None or choices.only.app_id is not None:
         return {}
-    period = shown.period
-    starts = [(start, line.title) for start, line in zip(period.starts(), shown.lines, strict=True)]
+    period = history.period
+    starts = [(start, line.title) for start, line in zip(period.starts(), history.lines, strict=True)]
     settled = read_reconciled(
         user,
         starts,
@@ -122,28 +122,28 @@ def _recent_average(user: User, choices: Choices) -> float | None:
 
 
 def _history_tables(
-    shown: History, beside: Comparison, choices: Choices, params: Mapping[str, str]
+    history: History, beside: Comparison, choices: Choices, params: Mapping[str, str]
 ) -> dict[str, object]:
     """Build a page of each table, and the addresses of the next ones."""
-    period = shown.period
+    period = history.period
     columns = _extra_columns(beside)
     # The other range may have one step fewer.
     extra = {
         line.start: [values[place] if place < len(values) else None for _, values, _ in columns]
-        for place, line in enumerate(shown.lines)
+        for place, line in enumerate(history.lines)
     }
-    lines = Paginator(shown.lines[::-1], ROWS_A_PAGE).get_page(params.get("days_page", "1"))
+    lines = Paginator(history.lines[::-1], ROWS_A_PAGE).get_page(params.get("days_page", "1"))
     # If each has its own colour, the legend shows the sums.
-    shown_groups = shown.groups if len(shown.groups) > MAX_SERIES else []
+    shown_groups = history.groups if len(history.groups) > MAX_SERIES else []
     groups = Paginator(shown_groups, ROWS_A_PAGE).get_page(params.get("groups_page", "1"))
     # Explicit days: "the last 30 days" would be different ones tomorrow.
     here = {"from": period.first, "to": period.last, "step": period.step, **choices.query}
-    name = {By.PROJECT: "project", By.COMPUTER: "host"}.get(shown.by, "")
+    name = {By.PROJECT: "project", By.COMPUTER: "host"}.get(history.by, "")
     return {
         "lines": lines,
-        "rows": [(line, address(shown, line, choices), extra[line.start]) for line in lines],
+        "rows": [(line, address(history, line, choices), extra[line.start]) for line in lines],
         "extra_columns": [(name, total) for name, _, total in columns],
-        "ncolumns": len(shown.series) + len(columns) + 8,
+        "ncolumns": len(history.series) + len(columns) + 8,
         "groups": groups,
         "group_rows": [(group, reverse(name, args=[group.key])) for group in groups],
         "first_rows_url": "?" + urlencode(here),
@@ -164,22 +164,22 @@ def _extra_columns(beside: Comparison) -> list[tuple[str, list[int], int | None]
     return columns
 
 
-def _compared(shown: History, beside: Comparison) -> str:
+def _compared(history: History, beside: Comparison) -> str:
     """Describe the other range in a sentence; empty without one."""
     if beside.first is None:
         return ""
     other = texts.range_text(beside.first, beside.last)
-    return f"{other}: {amount(beside.other_total, shown.show)}. {_more(shown, beside)}".strip()
+    return f"{other}: {amount(beside.other_total, history.show)}. {_more(history, beside)}".strip()
 
 
-def _more(shown: History, beside: Comparison) -> str:
+def _more(history: History, beside: Comparison) -> str:
     """Return how much more it is than the other range; empty if that has nothing."""
-    change = beside.change(shown.total)
+    change = beside.change(history.total)
     if change is None:
         return ""
     if change >= _TIMES_FROM:
         return gettext("This range has %(factor)s times as much.") % {
-            "factor": count(round(shown.total / beside.other_total))
+            "factor": count(round(history.total / beside.other_total))
         }
     text = (
         gettext("This range has %(percent)s %% less.") if change < 0 else gettext("This range has %(percent)s %% more.")

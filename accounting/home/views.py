@@ -98,11 +98,11 @@ def home(request: HttpRequest) -> HttpResponse:
         first_run = read_first_run(user, [line.host for line in overview.hosts])
     granted = granted_to_user(user) if "project" in settings.ROOMS else None
     title = gettext("Granted and estimated credit, last %(number)s days") % {"number": DAYS_SHOWN}
-    shown = card(overview.settled, title, of=user, granted=granted)
+    settled_card = card(overview.settled, title, of=user, granted=granted)
     context = {
         "overview": overview,
         "running": read_running(user, timezone.now()),
         "first_run": first_run,
         "news": latest(timezone.now()),
     }
-    return render(request, "accounting/home.html", context | shown)
+    return render(request, "accounting/home.html", context | settled_card)

@@ -46,7 +46,7 @@ def send_silences(now: dt.datetime) -> int:
     for host in hosts.select_related("owner__mail_choice").order_by("owner_id", "pk"):
         if _is_newly_silent(host, now):
             silent.setdefault(host.owner_id, []).append(host)
-    told = set(
+    sent = set(
         SentMail.objects.filter(kind=Mail.SILENCE, sent_at__gte=oldest, user__in=list(silent)).values_list(
             "key", flat=True
         )
@@ -54,7 +54,7 @@ def send_silences(now: dt.datetime) -> int:
     mails = 0
     for those in silent.values():
         with written_for(those[0].owner):
-            lines = {_silence(host): _silence_line(host, now) for host in those if _silence(host) not in told}
+            lines = {_silence(host): _silence_line(host, now) for host in those if _silence(host) not in sent}
         if lines:
             mails += _send(those[0].owner, Mail.SILENCE, "silence", dict(list(lines.items())[:_SHOWN]))
     return mails
@@ -93,13 +93,15 @@ def send_concerns(now: dt.datetime) -> int:
         with written_for(choice.user):
             concerns = read_attention(choice.user, hosts, now, dt.timedelta(days=choice.silent_days))
         if choice.no_work:
-            mails += _send(choice.user, Mail.NO_WORK, "no_work", _told(concerns, Concern.NO_WORK, now))
+            mails += _send(choice.user, Mail.NO_WORK, "no_work", _already_sent(concerns, Concern.NO_WORK, now))
         if choice.failing_jobs:
-            mails += _send(choice.user, Mail.FAILING_JOBS, "failing_jobs", _told(concerns, Concern.FAILING_JOBS, now))
+            mails += _send(
+                choice.user, Mail.FAILING_JOBS, "failing_jobs", _already_sent(concerns, Concern.FAILING_JOBS, now)
+            )
     return mails
 
 
-def _told(concerns: Iterable[Attention], concern: Concern, now: dt.datetime) -> dict[str, str]:
+def _already_sent(concerns: Iterable[Attention], concern: Concern, now: dt.datetime) -> dict[str, str]:
     """Return the lines of a concern that were sent, by computer and week."""
     lines: dict[str, list[str]] = {}
     for attention in concerns:
@@ -135,8 +137,10 @@ def send_summaries(now: dt.datetime) -> int:
         return 0
     first = today - dt.timedelta(days=today.weekday() + 7)
     mails = 0
-    told = SentMail.objects.filter(kind=Mail.WEEKLY_SUMMARY, key=_week(first)).values("user_id")
-    for choice in MailChoice.objects.filter(weekly_summary=True, user__in=recipients()).exclude(user__in=told):
+    recipients_before = SentMail.objects.filter(kind=Mail.WEEKLY_SUMMARY, key=_week(first)).values("user_id")
+    for choice in MailChoice.objects.filter(weekly_summary=True, user__in=recipients()).exclude(
+        user__in=recipients_before
+    ):
         user = User.objects.get(pk=choice.user_id)
         with written_for(user):
             summary = summarise(user, first)
@@ -167,7 +171,7 @@ def summarise(user: User, first: dt.date, ndays: int = 7) -> Summary | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
+class StatusReport:
     """The state of a volunteer's computers, in words; ``did``: None if nothing was reported in these days."""
 
     ndays: int
@@ -195,10 +199,10 @@ def send_statuses(now: dt.datetime) -> int:
     return mails
 
 
-def _status(user: User, hosts: Iterable[Host], ndays: int, now: dt.datetime) -> Status:
+def _status(user: User, hosts: Iterable[Host], ndays: int, now: dt.datetime) -> StatusReport:
     summary = summarise(user, now.astimezone(dt.UTC).date() - dt.timedelta(days=ndays), ndays)
     silent = [_silence_line(host, now) for host in hosts if now - host.last_contact_at > _SILENT_IN_STATUS]
-    return Status(ndays, summary.all if summary is not None else None, silent[:_SHOWN])
+    return StatusReport(ndays, summary.all if summary is not None else None, silent[:_SHOWN])
 
 
 def send_first_steps(now: dt.datetime) -> int:

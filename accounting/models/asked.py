@@ -8,7 +8,7 @@ from django.db import models
 class ProjectChange(models.Model):
     """A difference in a project's answers, or an event, noted when it was asked; in words.
 
-    The row applies nothing. A project's oldest rows are dropped (`project_setup.said_history.KEPT`).
+    The row applies nothing. A project's oldest rows are dropped (`project_setup.answer_history.MAX_ROWS`).
     """
 
     project = models.ForeignKey("accounting.Project", models.CASCADE, related_name="changes_said", db_index=False)

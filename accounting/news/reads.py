@@ -19,14 +19,14 @@ MOST: Final = 20
 ON_HOME: Final = 2
 
 
-def shown(now: dt.datetime) -> QuerySet[Announcement]:
+def published(now: dt.datetime) -> QuerySet[Announcement]:
     """Return announcements that are neither drafts, nor scheduled, nor over."""
     return Announcement.objects.filter(Q(ends_at=None) | Q(ends_at__gt=now), published_at__lte=now, is_draft=False)
 
 
 def public(now: dt.datetime) -> QuerySet[Announcement]:
     """Return announcements for everybody."""
-    return shown(now).filter(PUBLIC)
+    return published(now).filter(PUBLIC)
 
 
 def for_everybody(now: dt.datetime) -> list[Announcement]:
@@ -41,7 +41,7 @@ def latest(now: dt.datetime) -> list[Announcement]:
 
 def for_computer(host: Host, now: dt.datetime) -> list[Announcement]:
     """Return the items of a computer's feed: those for it and not for everybody. At most three statements."""
-    items = list(shown(now).exclude(PUBLIC).filter(published_at__gte=now - KEPT))
+    items = list(published(now).exclude(PUBLIC).filter(published_at__gte=now - KEPT))
     if not items or not host.owner.is_active:
         return []
     listed = HostProject.objects.filter(host=host, listed=True).values_list("project_id", flat=True)

@@ -70,7 +70,7 @@ class PreferencesForm(forms.Form):
     def __init__(self, data: Mapping[str, Any] | None = None, *, values: Mapping[str, float]) -> None:
         super().__init__(data, initial={name: _initial(name, value) for name, value in values.items()})
         for name, words in _WORDS.items():
-            self.fields[name] = _field(name, words.shown)
+            self.fields[name] = _field(name, words.translated)
 
     @property
     def groups(self) -> list[PreferenceGroup]:
@@ -78,7 +78,7 @@ class PreferencesForm(forms.Form):
         return [
             PreferenceGroup(
                 gettext(title),
-                [(self[name], words.shown, _range(name, words)) for name, words in group.items()],
+                [(self[name], words.translated, _range(name, words)) for name, words in group.items()],
                 is_main=title in OPEN,
                 is_open=any(self._stands_out(name) for name in group),
             )

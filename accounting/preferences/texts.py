@@ -22,7 +22,7 @@ class Words:
     scale: int = 1
 
     @property
-    def shown(self) -> Words:
+    def translated(self) -> Words:
         """Return the words in the visitor's language."""
         label, unit, help_ = (gettext(text) if text else "" for text in (self.label, self.unit, self.help))
         return Words(label, unit, help_, self.scale)

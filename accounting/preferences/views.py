@@ -52,8 +52,8 @@ def preferences(request: HttpRequest) -> HttpResponse:
         problem = gettext("“%(text)s” is not a place. The preferences for everywhere are shown.") % {"text": venue[:20]}
         venue = EVERYWHERE
     sets = read_saved(user)
-    shown = sets.get(venue) or sets.get(EVERYWHERE) or Saved(complete({}), {})
-    bound = PreferenceForms(PreferencesForm(values=shown.values), DaysForm(days=shown.days))
+    saved = sets.get(venue) or sets.get(EVERYWHERE) or Saved(complete({}), {})
+    bound = PreferenceForms(PreferencesForm(values=saved.values), DaysForm(days=saved.days))
     if request.method == "POST":
         done, bound = _act(request, user, venue, bound)
         if done:
@@ -128,5 +128,5 @@ def _context(user: User, venue: str, sets: Mapping[str, object], bound: Preferen
         ],
         "hosts_here": sum(number for key, number in numbers.items() if key == venue or (not venue and key not in sets)),
         "everywhere_url": _address(EVERYWHERE),
-        "presets": [(key, words.shown) for key, words in PRESET_WORDS.items()],
+        "presets": [(key, words.translated) for key, words in PRESET_WORDS.items()],
     }

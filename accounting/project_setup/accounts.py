@@ -18,7 +18,7 @@ from django.conf import settings
 from django.db import transaction
 
 from accounting.models import Project, ProjectProfile
-from accounting.project_setup import said_history
+from accounting.project_setup import answer_history
 from accounting.project_setup.changes import CODE_KEY_LABEL
 from accounting.wire.project_config import from_json
 from accounting.wire.project_replies import (
@@ -218,7 +218,7 @@ def _note(project: Project, trial: Trial, key: str, now: dt.datetime) -> Trial:
     profile.tried_at, profile.tried_well, profile.tried_text = now, trial.went_well, trial.message
     if trial.code_key and trial.code_key != profile.code_key:
         if profile.code_key:
-            said_history.note(locked, now, [(CODE_KEY_LABEL, profile.code_key, trial.code_key)])
+            answer_history.add(locked, now, [(CODE_KEY_LABEL, profile.code_key, trial.code_key)])
         profile.code_key = trial.code_key
         profile.code_key_seen = profile.code_key_seen or trial.code_key
     profile.save()

@@ -18,7 +18,7 @@ from django.db import transaction
 
 from accounting.engine.addresses import address_key
 from accounting.models import Project, ProjectAddress, ProjectProfile
-from accounting.project_setup import changes, said_history
+from accounting.project_setup import answer_history, changes
 from accounting.project_setup.changes import is_down
 from accounting.project_setup.contents import set_versions
 from accounting.projects.addresses import learn
@@ -146,7 +146,7 @@ def _note(project_id: int, now: dt.datetime, change: _Change) -> None:
         lines = change(project, profile, now)
         profile.ask_after = _next_time(now, profile.failures)
         profile.save()
-        said_history.note(project, now, lines)
+        answer_history.add(project, now, lines)
 
 
 def _note_problem(
@@ -175,7 +175,7 @@ def _note_answer(
     if answer.config is not None:
         config = answer.config.to_json()
         # A field that this site has only just learnt to read is no change.
-        lines += said_history.between(config | profile.said, config)
+        lines += answer_history.differences(config | profile.said, config)
         profile.said, profile.seen = config, config | profile.seen
         if project.takes_platforms and answer.config.versions:
             if set_versions(project, answer.config.versions):

@@ -16,7 +16,7 @@ from accounting.choosing.texts import trouble_text
 from accounting.engine.choice.facts import Trouble, TroubleKind
 from accounting.engine.states import NoteKind
 from accounting.models import Project, ProjectProfile
-from accounting.project_setup import said_history, sql
+from accounting.project_setup import answer_history, sql
 from accounting.project_setup.accounts import web_rpc_base
 from accounting.project_setup.changes import ConfigChange, described, fingerprint, master_url_problem, states, unseen
 from accounting.project_setup.steps import StepRefused, account_key, is_signed, obstacles
@@ -71,7 +71,7 @@ def read_set_up(project: Project, user: User) -> dict[str, Any]:
         "rows": described(config) if profile is not None and profile.said else [],
         "states": states(config, status_from_json(profile.status) if profile is not None else None),
         "counts": _counts(profile),
-        "history": said_history.read(project),
+        "history": answer_history.read(project),
         "master_url_problem": master_url_problem(project.master_url, config) if profile and profile.said else "",
         "changes": unseen(profile) if profile is not None else [],
         "shown": fingerprint(profile) if profile is not None else "",
@@ -126,8 +126,8 @@ class ProjectTroubles:
         """Whether an operator should look at it."""
         profile = self.profile
         has_problem = profile is not None and (bool(profile.problem) or profile.tried_well is False)
-        found = self.warnings or self.troubles or self.changes or self.refused
-        return bool(found) or has_problem or 2 * self.failing > self.computers
+        has_findings = self.warnings or self.troubles or self.changes or self.refused
+        return bool(has_findings) or has_problem or 2 * self.failing > self.computers
 
 
 def read_troubles(now: dt.datetime) -> list[ProjectTroubles]:

@@ -19,7 +19,7 @@ from django.db import connection, transaction
 
 from accounting.engine.addresses import address_key
 from accounting.models import Project, ProjectAddress
-from accounting.project_setup import said_history, sql
+from accounting.project_setup import answer_history, sql
 from accounting.project_setup.changes import OTHER_ADDRESS
 from accounting.projects.addresses import learn
 
@@ -60,6 +60,6 @@ def _learn(project_id: int, url: str, now: dt.datetime) -> bool:
         if project is None or project.addresses.filter(source=source).count() >= MAX_REPORTED:
             return False
         if learn(project, url, source) is not None:
-            said_history.note(project, now, [(OTHER_ADDRESS, "", url)])
+            answer_history.add(project, now, [(OTHER_ADDRESS, "", url)])
             return True
     return False

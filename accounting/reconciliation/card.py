@@ -12,7 +12,7 @@ from portal.models import Host, User
 
 
 def card(
-    shown: Reconciled,
+    reconciled: Reconciled,
     title: str,
     *,
     per: str = "day",
@@ -24,13 +24,13 @@ def card(
     ``of``: whose jobs of this site's own project are explained; one statement. ``granted``: that project's grants.
     """
     steps = steps_of(differences_of(of)) if of is not None and "project" in settings.ROOMS else []
-    if not shown.has_grants and not steps and granted is None:
+    if not reconciled.has_grants and not steps and granted is None:
         return {}
     return {
-        "settled": shown,
+        "settled": reconciled,
         "settled_title": title,
         "settled_per": gettext(STEPS[per]),
         "settled_steps": steps,
         "granted": granted,
-        "settled_chart": chart_data(shown, per) if shown.has_parts else None,
+        "settled_chart": chart_data(reconciled, per) if reconciled.has_parts else None,
     }

@@ -266,16 +266,16 @@ def _read_open(user: User, standings: Iterable[ReconciledHost], today: dt.date) 
         yield from open_days(seen[key], estimates[key], grants[key], today).items()
 
 
-def chart_data(shown: Reconciled, per: str) -> list[dict[str, Any]]:
+def chart_data(reconciled: Reconciled, per: str) -> list[dict[str, Any]]:
     """Build the bars of static/portal/bars.js: settled credit, and on top the provisional part."""
-    steps = [step for _, step in shown.lines]
+    steps = [step for _, step in reconciled.lines]
     columns = [[getattr(step, kind) for step in steps] for kind in ("granted", "estimated", "provisional")]
     return [
         {
             "id": "settled-chart",
             "x": gettext(UTC_STEPS[per]),
             "y": gettext(CREDITS_PER[per]),
-            "labels": [_tick(day, per) for day in shown.begins],
+            "labels": [_tick(day, per) for day in reconciled.begins],
             "series": [
                 {
                     "name": gettext(name),

@@ -93,8 +93,8 @@ class DaysView(ApiView):
     @extend_schema(operation_id="days_list", parameters=[DaysQuery], responses=page_of(results.DayResult, "Days"))
     def get(self, request: HttpRequest) -> Response:
         query = self.query()
-        wanted = DayRange(query["from"], query["to"], query.get("project"), query.get("host"))
-        rows = read_page(self.volunteer, wanted, _read_place(query), query["limit"] + 1)
+        day_range = DayRange(query["from"], query["to"], query.get("project"), query.get("host"))
+        rows = read_page(self.volunteer, day_range, _read_place(query), query["limit"] + 1)
         names = read_names(self.volunteer)
         return self.page(
             rows,

@@ -66,14 +66,14 @@ def follow_projects(now: dt.datetime) -> None:
         cursor.execute(sql.FOLLOW, {"now": now, "has_project": "project" in settings.ROOMS})
 
 
-def wanted() -> QuerySet[StatisticsImport]:
+def daily_imports() -> QuerySet[StatisticsImport]:
     """Return the projects that are read daily."""
     return StatisticsImport.objects.filter(is_on=True, project__is_active=True)
 
 
 def due(now: dt.datetime) -> list[int]:
     """Return the projects that are due, those that have waited longest first."""
-    return list(wanted().filter(next_at__lte=now).order_by("next_at").values_list("pk", flat=True))
+    return list(daily_imports().filter(next_at__lte=now).order_by("next_at").values_list("pk", flat=True))
 
 
 def import_project(project_id: int, *, at_once: bool = False) -> str:
@@ -228,7 +228,7 @@ def _note_trouble(row: StatisticsImport, error: Exception) -> str:
 
 
 def _in_words() -> Iterator[str]:
-    for row in wanted().select_related("project"):
+    for row in daily_imports().select_related("project"):
         yield f"{row.project.name}: {import_project(row.pk, at_once=True)}"
 
 

@@ -87,12 +87,12 @@ def keep(
     with session.transaction():
         session.execute(sql.MAKE_TABLES)
         # A few ids among millions are searched for here; otherwise all is copied, and the database searches.
-        cpids = _wanted(session, sql.WANTED_USERS, params)
+        cpids = _ids_to_find(session, sql.WANTED_USERS, params)
         odd_users, odd_hosts = OddRecords(), OddRecords()
         counts.users_read = _copy(
             session, USERS, tables, source, odd_users, cpids=cpids and {cpid.hex.encode() for cpid in cpids}
         )
-        ids = _wanted(session, sql.WANTED_HOSTS, params)
+        ids = _ids_to_find(session, sql.WANTED_HOSTS, params)
         counts.hosts_read = _copy(session, HOSTS, tables, source, odd_hosts, ids=ids)
         counts.users_odd, counts.hosts_odd = odd_users.count, odd_hosts.count
         params["odd_ours"] = _odd_ours(session, params, odd_hosts, odd_users)
@@ -124,7 +124,7 @@ def _numbers(counts: Counts) -> dict[str, int]:
     return {name: getattr(counts, name) for name in Counts.__slots__}
 
 
-def _wanted(session: Connection[Any], statement: str, params: dict[str, Any]) -> set[Any] | None:
+def _ids_to_find(session: Connection[Any], statement: str, params: dict[str, Any]) -> set[Any] | None:
     """Return the ids to look for; None if there are too many to hold in memory."""
     keys = {key for (key,) in session.execute(statement, params | {"most": _MAX_WANTED + 1})}
     return keys if len(keys) <= _MAX_WANTED else None

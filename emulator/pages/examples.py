@@ -75,6 +75,6 @@ def _results(example: Preset) -> list[tuple[str, str]]:
         return []
     pairs = zip(variants_of(example), stored_runs(example.key), strict=True)
     return [
-        (variant_texts.shown(variant.label), case_texts.result(example.case.figure, run.figures, run.projects))
+        (variant_texts.label_of(variant.label), case_texts.result(example.case.figure, run.figures, run.projects))
         for variant, run in pairs
     ]

@@ -204,7 +204,7 @@ def variants(runs: Sequence[Run]) -> list[VariantRow]:
         groups.setdefault(run.variant, []).append(run)
     done = [{run.seed: run.figures for run in group if run.state == RunState.DONE} for group in groups.values()]
     compared = compare(done, [group[0].value for group in groups.values()], figures_of(runs))
-    labels = [variant_texts.shown(label) for label in groups]
+    labels = [variant_texts.label_of(label) for label in groups]
     return [
         _variant(labels, number, group, row)
         for number, (group, row) in enumerate(zip(groups.values(), compared, strict=True))
@@ -232,7 +232,7 @@ def _whose(same: Sequence[Run], number: int) -> str:
         one = gettext("%(variant)s, seed %(seed)s: failed.")
         if not is_failed:
             one = gettext("%(variant)s, seed %(seed)s: cancelled.")
-        return one % {"variant": variant_texts.shown(first.variant), "seed": first.seed}
+        return one % {"variant": variant_texts.label_of(first.variant), "seed": first.seed}
     if len(same) == number:
         text = gettext("All %(number)s runs failed.") if is_failed else gettext("All %(number)s runs were cancelled.")
     elif is_failed:

@@ -47,7 +47,7 @@ def decision(request: HttpRequest, key: str, number: int, decision: int) -> Http
     context = {
         "run": run,
         "key": key,
-        "variant": variant_texts.shown(run.variant),
+        "variant": variant_texts.label_of(run.variant),
         "row": row_texts.decision(packed, decision),
         "why_not": why_not,
         "refusal": refusal,

@@ -28,4 +28,4 @@ def signed(number: float) -> str:
 
 
 register.filter(row_texts.run_time)
-register.filter("variant", variant_texts.shown)
+register.filter("variant", variant_texts.label_of)

@@ -119,16 +119,16 @@ def _write_messages(user_id: int, evaluated: Evaluation, now: dt.datetime) -> in
     )
     messages = []
     for channel in channels:
-        wanted = _messages(channel, evaluated, now)
-        security = [message for message in wanted if message.kind == AlertKind.SECURITY]
-        others = [message for message in wanted if message.kind != AlertKind.SECURITY]
+        of_channel = _messages(channel, evaluated, now)
+        security = [message for message in of_channel if message.kind == AlertKind.SECURITY]
+        others = [message for message in of_channel if message.kind != AlertKind.SECURITY]
         beyond = [
             *others[max(0, settings.ALERTS_PER_CHANNEL_DAY - channel.nday) :],
             *security[max(0, settings.SECURITY_ALERTS_PER_CHANNEL_DAY - channel.nday_security) :],
         ]
         for message in beyond:
             message.outcome, message.finished_at = AlertMessage.Outcome.LEFT_OUT, now
-        messages += wanted
+        messages += of_channel
     AlertMessage.objects.bulk_create(messages)
     return sum(message.finished_at is None for message in messages)
 

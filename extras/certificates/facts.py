@@ -73,34 +73,34 @@ def read_scopes(user: User) -> Scopes:
     return Scopes(projects, {f"subject:{id_}": name for name, id_ in named})
 
 
-def draft(user: User, wanted: CertificateRequest, scopes: Scopes, today: dt.date) -> Statement:
+def draft(user: User, request: CertificateRequest, scopes: Scopes, today: dt.date) -> Statement:
     """Build the statement except for its code: at most 16 SQL statements, however long the range is. Raises NoWork.
 
     It begins with the first day of work, so that a certificate never suggests more years than there were.
     """
-    projects = _projects_of(wanted.about, scopes)
+    projects = _projects_of(request.about, scopes)
     since = read_first_day(user, today, projects)
-    if since is None or since > wanted.last:
+    if since is None or since > request.last:
         raise NoWork
-    first = max(wanted.first, since)
-    sums = _sums(user, first, wanted.last, projects)
+    first = max(request.first, since)
+    sums = _sums(user, first, request.last, projects)
     if not any(sums):
         raise NoWork
-    facts = _facts(sums, wanted.shows)
-    if "since" in wanted.shows:
+    facts = _facts(sums, request.shows)
+    if "since" in request.shows:
         facts["since"] = since.isoformat()
-    if "badges" in wanted.shows:
-        facts["badges"] = list(titles_of(user, wanted.last))
+    if "badges" in request.shows:
+        facts["badges"] = list(titles_of(user, request.last))
     statement: Statement = {
         "format": FORMAT,
         "site": settings.SITE_URL,
         "made_on": today.isoformat(),
         "first": first.isoformat(),
-        "last": wanted.last.isoformat(),
-        "about": _about(wanted.about, scopes),
+        "last": request.last.isoformat(),
+        "about": _about(request.about, scopes),
         "facts": facts,
     }
-    return statement | ({"name": wanted.name} if wanted.name else {})
+    return statement | ({"name": request.name} if request.name else {})
 
 
 def _about(key: str, scopes: Scopes) -> Statement:

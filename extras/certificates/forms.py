@@ -79,7 +79,7 @@ class CertificateForm(forms.Form):
         return cleaned
 
     @property
-    def wanted(self) -> CertificateRequest:
+    def request(self) -> CertificateRequest:
         """Return the valid form's request."""
         return CertificateRequest(
             **{name: self.cleaned_data[name] for name in ("first", "last", "about", "shows", "name")}
@@ -88,6 +88,6 @@ class CertificateForm(forms.Form):
     @property
     def pairs(self) -> list[tuple[str, str]]:
         """Return the valid form's values, as a further form sends them."""
-        wanted = self.wanted
-        single = {"first": wanted.first, "last": wanted.last, "about": wanted.about, "name": wanted.name}
-        return [(name, str(value)) for name, value in single.items()] + [("shows", part) for part in wanted.shows]
+        request = self.request
+        single = {"first": request.first, "last": request.last, "about": request.about, "name": request.name}
+        return [(name, str(value)) for name, value in single.items()] + [("shows", part) for part in request.shows]

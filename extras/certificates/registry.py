@@ -53,7 +53,7 @@ class Checked:
 
 
 def issue(
-    user: User, wanted: CertificateRequest, scopes: Scopes, now: dt.datetime, form_key: UUID | None = None
+    user: User, request: CertificateRequest, scopes: Scopes, now: dt.datetime, form_key: UUID | None = None
 ) -> Certificate:
     """Make a certificate from the ledger's present state; raises TooMany, NoWork. One transaction; locks the user's
     row, then the closing of months: a closed month must not be reopened between two reads.
@@ -70,7 +70,7 @@ def issue(
             raise TooMany
         with connection.cursor() as cursor:
             cursor.execute(LOCK_MONTHS)
-        statement = draft(user, wanted, scopes, now.astimezone(dt.UTC).date()) | {"code": code}
+        statement = draft(user, request, scopes, now.astimezone(dt.UTC).date()) | {"code": code}
         signature = statements.sign(statement, signing_key())
         return Certificate.objects.create(
             user=user, code=code, statement=statement, signature=signature, made_at=now, form_key=form_key

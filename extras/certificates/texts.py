@@ -45,7 +45,7 @@ class CertificateText:
         return grouped_code(self.code)
 
 
-def shown(statement: Statement) -> CertificateText:
+def certificate_text(statement: Statement) -> CertificateText:
     """Return the words of a statement; of a draft, which has no code, those of its preview."""
     code = str(statement.get("code", ""))
     values = {"site": settings.SITE_NAME, "day": _day(statement["made_on"])}

@@ -19,7 +19,7 @@ from extras.certificates.codes import MAX_CODE_CHARS, read_code
 from extras.certificates.forms import CertificateForm
 from extras.certificates.models import Certificate
 from extras.certificates.registry import MAX_CERTIFICATES, Checked, Verdict
-from extras.certificates.texts import shown
+from extras.certificates.texts import certificate_text
 from portal.people.access import signed_in
 from portal.people.pages.form_keys import FORM_KEY, read_form_key
 from portal.wire import statements
@@ -30,7 +30,7 @@ from portal.wire import statements
 def certificates(request: HttpRequest) -> HttpResponse:
     """Which certificates did I make, and which of them are valid?"""
     certificates = [
-        (certificate, shown(certificate.statement))
+        (certificate, certificate_text(certificate.statement))
         for certificate in Certificate.objects.filter(user=signed_in(request))
     ]
     return render(request, "certificates/list.html", {"certificates": certificates, "most": MAX_CERTIFICATES})
@@ -53,9 +53,9 @@ def new(request: HttpRequest) -> HttpResponse:
         try:
             if request.method == "POST":
                 return redirect(
-                    "certificate", registry.issue(user, form.wanted, scopes, now, read_form_key(request.POST)).pk
+                    "certificate", registry.issue(user, form.request, scopes, now, read_form_key(request.POST)).pk
                 )
-            context["shown"] = shown(facts.draft(user, form.wanted, scopes, today))
+            context["shown"] = certificate_text(facts.draft(user, form.request, scopes, today))
         except registry.TooMany:
             form.add_error(
                 None,
@@ -72,7 +72,7 @@ def new(request: HttpRequest) -> HttpResponse:
 def certificate(request: HttpRequest, pk: int) -> HttpResponse:
     """One of my certificates: to print, to revoke."""
     own = _own(request, pk)
-    context = {"certificate": own, "shown": shown(own.statement)}
+    context = {"certificate": own, "shown": certificate_text(own.statement)}
     return render(request, "certificates/own.html", context)
 
 
@@ -113,7 +113,7 @@ def check(request: HttpRequest, text: str) -> HttpResponse:
     checked = registry.check(code) if code is not None else Checked(Verdict.UNKNOWN)
     context: dict[str, object] = {"found": checked, "code": code}
     if checked.certificate is not None:
-        context["shown"] = shown(checked.certificate.statement)
+        context["shown"] = certificate_text(checked.certificate.statement)
     status = 404 if checked.verdict is Verdict.UNKNOWN else 200
     answer = render(request, "certificates/check.html", context, status=status)
     answer.headers["X-Robots-Tag"] = "noindex"

@@ -63,22 +63,22 @@ def images(request: HttpRequest) -> HttpResponse:
 def image(request: HttpRequest, pk: int) -> HttpResponse:
     """What is in this image, and for which computers? Its owner can give it a variant."""
     user = submitter(request)
-    shown = get_object_or_404(Image.objects.select_related("app"), pk=pk)
+    stored = get_object_or_404(Image.objects.select_related("app"), pk=pk)
     may_change = changeable(user).filter(pk=pk).exists()
     if request.method == "POST" and not may_change:
         return redirect("image", pk)
-    form = VariantForm(shown, request.POST or None, request.FILES or None)
+    form = VariantForm(stored, request.POST or None, request.FILES or None)
     if request.method == "POST" and form.is_valid():
         try:
-            put_variant(shown, form.variant())
+            put_variant(stored, form.variant())
         except ImageError as error:
             form.add_error(None, sentence(error.message))
         else:
             messages.success(request, gettext("The variant is stored. Jobs that you submit from now on have it."))
             return redirect("image", pk)
-    files = shown.files.select_related("file").order_by("plan_class", "cpu", "open_name")
+    files = stored.files.select_related("file").order_by("plan_class", "cpu", "open_name")
     variants = [list(group) for _, group in groupby(files, lambda file: (file.plan_class, file.cpu))]
-    context = {"image": shown, "variants": variants, "form": form, "may_change": may_change}
+    context = {"image": stored, "variants": variants, "form": form, "may_change": may_change}
     return render(request, "containers/image.html", context)
 
 

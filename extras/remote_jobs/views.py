@@ -130,8 +130,8 @@ def get_output(request: HttpRequest) -> HttpResponseBase:
                 batch = outputs.all_of_batch(value("batch_id"), value("auth_str"))
                 return _archive(f"batch_{batch.pk}", output_archive.of_batch(batch))
             case "workunit_files":
-                found = outputs.all_of_job(value("wu_id"), value("auth_str"))
-                return _archive(f"workunit_{value('wu_id')}", found)
+                outputs_of_job = outputs.all_of_job(value("wu_id"), value("auth_str"))
+                return _archive(f"workunit_{value('wu_id')}", outputs_of_job)
             case _:
                 raise outputs.OutputRefused("bad command")
     except throttle.Throttled as fault:

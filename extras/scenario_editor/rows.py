@@ -43,7 +43,7 @@ MAX_LINES_CHARS: Final = 20_000
 class Row(PlainForm):
     """A row: ``base`` is its JSON, ``typed`` its input, None if there was none yet."""
 
-    shown: Sequence[Entry] = ()
+    entries: Sequence[Entry] = ()
 
     def __init__(
         self,
@@ -56,8 +56,8 @@ class Row(PlainForm):
         self.was = self.texts(base)
         self.typed = {**self.was, **(typed or {})}  # an older release's draft lacks fields added since
         super().__init__({f"{prefix}-{key}": text for key, text in self.typed.items() if text}, prefix=prefix)
-        for shown in self.shown:
-            self.fields[shown.name] = shown.field()
+        for entries in self.entries:
+            self.fields[entries.name] = entries.field()
         self.add_fields()
         for key, field in self.fields.items():
             if isinstance(field, forms.ChoiceField) and not field.choices:
@@ -71,11 +71,11 @@ class Row(PlainForm):
     def texts(self, base: Mapping[str, Any]) -> dict[str, str]:
         """Return the fields' texts for the JSON."""
         values = {}
-        for shown in self.shown:
-            text = shown.text_of(base)
-            value = shown.value_of(base)
-            is_check = isinstance(shown.field(), forms.BooleanField)
-            values[shown.name] = str(value) if isinstance(value, bool) and not is_check else text
+        for entries in self.entries:
+            text = entries.text_of(base)
+            value = entries.value_of(base)
+            is_check = isinstance(entries.field(), forms.BooleanField)
+            values[entries.name] = str(value) if isinstance(value, bool) and not is_check else text
         return values
 
     def is_touched(self, *names: str) -> bool:
@@ -85,14 +85,14 @@ class Row(PlainForm):
     def merged(self) -> dict[str, Any]:
         """Return the JSON merged with the input; the row must be valid."""
         data: dict[str, Any] = copy.deepcopy(dict(self.base))
-        for shown in self.shown:
-            if self.is_touched(shown.name):
-                shown.put(data, self.cleaned_data[shown.name])
+        for entries in self.entries:
+            if self.is_touched(entries.name):
+                entries.put(data, self.cleaned_data[entries.name])
         return data
 
 
 class ProcessorRow(Row):
-    shown = PROCESSOR
+    entries = PROCESSOR
 
 
 class HoursRow(Row):
@@ -137,13 +137,13 @@ class HoursRow(Row):
 
 
 class PreferencesRow(HoursRow):
-    shown = PREFERENCES
+    entries = PREFERENCES
 
 
 class HostRow(HoursRow):
     """The computer: its memory, its availability, and its owner's use of it."""
 
-    shown = (*HOST, *(shown for _title, use in USES.values() for shown in use))
+    entries = (*HOST, *(entries for _title, use in USES.values() for entries in use))
     first_fields = ("name", "ram_gib")
     parts = hour_fields.USES
 
@@ -151,7 +151,7 @@ class HostRow(HoursRow):
         return [self[key] for key in self.first_fields]
 
     def availability(self) -> list[forms.BoundField]:
-        return [self[shown.name] for shown in HOST if shown.name not in self.first_fields]
+        return [self[entries.name] for entries in HOST if entries.name not in self.first_fields]
 
     def is_availability_open(self) -> bool:
         return any(bound.errors for bound in self.availability())
@@ -160,8 +160,8 @@ class HostRow(HoursRow):
         """The owner's uses: title and fields."""
         parts = []
         for part in self.parts:
-            title, shown = USES[part.name]
-            parts.append((title, [self[key] for key in (*(field.name for field in shown), *part.names)]))
+            title, entries = USES[part.name]
+            parts.append((title, [self[key] for key in (*(field.name for field in entries), *part.names)]))
         return parts
 
     def are_uses_open(self) -> bool:
@@ -174,7 +174,7 @@ class HostRow(HoursRow):
 class StartRow(Row):
     """The start of the run, from which hours count. Its JSON is the part of a scenario without rows."""
 
-    shown = (
+    entries = (
         Entry(
             "week_hours",
             ("week_secs",),
@@ -189,7 +189,7 @@ class ProjectRow(Row):
     GPUs.
     """
 
-    shown = PROJECT
+    entries = PROJECT
 
     def add_fields(self) -> None:
         self.fields["downtimes"] = forms.CharField(
@@ -276,7 +276,7 @@ _FLOP_FIELDS: Final = {"size": ("hours", "spread_percent"), "estimate": ("estima
 class AppRow(Row):
     """An application: its first version's device and speed, and its jobs by their run time there."""
 
-    shown = (
+    entries = (
         Entry("name", ("name",), name(gettext_lazy("App"))),
         Entry(
             "deadline_days",
@@ -389,7 +389,7 @@ class EventRow(HoursRow):
     """An event; its type does not change."""
 
     def __init__(self, base: Mapping[str, Any], *args: Any, **kwargs: Any) -> None:
-        self.title, self.shown = EVENTS[base["event"]]
+        self.title, self.entries = EVENTS[base["event"]]
         super().__init__(base, *args, **kwargs)
 
 

@@ -30,8 +30,8 @@ def save(script: Script, person: User, now: dt.datetime) -> bool:
     Raises StepRefused if too many steps wait.
     """
     stored = Script.objects.filter(pk=script.pk).first() if script.pk else None
-    wanted, before = _code(script), _code(stored) if stored is not None else {}
-    if not two_persons.is_on() or wanted == before:
+    code, before = _code(script), _code(stored) if stored is not None else {}
+    if not two_persons.is_on() or code == before:
         script.save()
         return True
     if stored is None:
@@ -40,7 +40,7 @@ def save(script: Script, person: User, now: dt.datetime) -> bool:
         for name in CODE:
             setattr(script, name, getattr(stored, name))
     script.save()
-    payload = {"script": script.pk, "before": _digest(_code(script)), "code": wanted}
+    payload = {"script": script.pk, "before": _digest(_code(script)), "code": code}
     two_persons.ask(STEP, script.name, payload, person, now)
     return False
 

@@ -31,12 +31,12 @@ class Picture:
     etag: str
 
 
-def save(user: User, shown: dict[str, Any], now: dt.datetime) -> SignatureImage:
+def save(user: User, content: dict[str, Any], now: dt.datetime) -> SignatureImage:
     """Save what the image shows; the first time, with a link. One transaction; locks the user's row."""
     with transaction.atomic():
         User.objects.select_for_update(no_key=True).only("pk").get(pk=user.pk)
         image, _made = SignatureImage.objects.update_or_create(
-            user=user, defaults={**shown, "changed_at": now}, create_defaults={**shown, "token": _token()}
+            user=user, defaults={**content, "changed_at": now}, create_defaults={**content, "token": _token()}
         )
         return image
 

@@ -44,8 +44,8 @@ def measure() -> dict[str, Any]:
 
 
 def _preview(app: App, user: User, changes: dict[str, Any]) -> dict[str, float]:
-    wanted = checked(app, {"app": changes})
-    preview = Preview.objects.create(app=app, asked_by=user, asked_at=timezone.now(), changes=wanted)
+    changed = checked(app, {"app": changes})
+    preview = Preview.objects.create(app=app, asked_by=user, asked_at=timezone.now(), changes=changed)
     began, cpu_began = time.perf_counter(), time.process_time()
     with override_settings(PREVIEW_WORKUNITS=WORKUNITS):
         worker.carry_out(preview.pk)

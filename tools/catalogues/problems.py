@@ -56,11 +56,11 @@ def _difference(texts: list[str], form: str) -> str:
     """Return what the translation lacks, or has in addition. A form of a plural may leave the number out, as in
     English.
     """
-    wanted = [set(_placeholders(text)) for text in texts]
+    placeholders = [set(_placeholders(text)) for text in texts]
     here = set(_placeholders(form))
-    if missing := wanted[0].intersection(*wanted) - here:
+    if missing := placeholders[0].intersection(*placeholders) - here:
         return f"lacks {', '.join(sorted(missing))}"
-    if unknown := here - wanted[0].union(*wanted):
+    if unknown := here - placeholders[0].union(*placeholders):
         return f"has {', '.join(sorted(unknown))}"
     if len(texts) == 1 and Counter(_placeholders(texts[0])) != Counter(_placeholders(form)) and "%s" in form:
         return "has another number of %s"

@@ -17,8 +17,8 @@ class Command(BaseCommand):
         parser.add_argument("names", nargs="*", metavar="PROJECT", help="the project's name in the list of projects")
 
     def handle(self, *args: Any, names: list[str], **options: Any) -> None:
-        wanted = StatisticsImport.objects.filter(project__name__in=names) if names else run.wanted()
-        numbers = {row.project.name: row.pk for row in wanted.select_related("project")}
+        imports = StatisticsImport.objects.filter(project__name__in=names) if names else run.daily_imports()
+        numbers = {row.project.name: row.pk for row in imports.select_related("project")}
         if missing := set(names) - numbers.keys():
             raise CommandError(f"No statistics are imported of a project of the name {', '.join(sorted(missing))}.")
         for name, project_id in numbers.items():

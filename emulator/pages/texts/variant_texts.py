@@ -21,7 +21,7 @@ QUIRKS: Final = gettext_noop("As implemented in BOINC")
 NO_RULE: Final = gettext_noop("Long-term debt without the eligibility rule")
 
 
-def shown(stored: str) -> str:
+def label_of(stored: str) -> str:
     """Return a variant's name in the active language, followed by the value of a sweep, if there is one."""
     names = (*NAMES.values(), QUIRKS, NO_RULE)
     name, _comma, value = stored.rpartition(", ")

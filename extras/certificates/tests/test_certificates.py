@@ -22,7 +22,7 @@ from extras.badges.rules import BadgeKind
 from extras.badges.texts import kept_rule
 from extras.certificates import registry
 from extras.certificates.models import Certificate
-from extras.certificates.texts import shown
+from extras.certificates.texts import certificate_text
 from portal.models import User
 from tests.support.accounting_factories import credit, granted, make_host, make_project
 from tests.support.page_reader import page_of
@@ -109,7 +109,7 @@ def test_badges_that_come_with_the_site_are_named_in_the_readers_language(
     certificate = made(client, alice, shows=["badges"])
     assert certificate.statement["facts"]["badges"] == ["First task"]
     with override("de"):
-        assert ("Abzeichen", "Erste Aufgabe") in shown(certificate.statement).lines
+        assert ("Abzeichen", "Erste Aufgabe") in certificate_text(certificate.statement).lines
 
 
 @pytest.mark.parametrize(

@@ -78,12 +78,12 @@ def job_numbered(number: int) -> Job | None:
     return _job(pk=number)
 
 
-def _job(**wanted: Any) -> Job | None:
-    workunit = Workunit.objects.filter(**wanted).select_related("batch__app").first()
+def _job(**lookup: Any) -> Job | None:
+    workunit = Workunit.objects.filter(**lookup).select_related("batch__app").first()
     if workunit is not None:
         canonical_id = workunit.canonical_result_id or 0
         return Job(workunit.pk, workunit.name, workunit.batch, workunit.error_mask, canonical_id, is_archived=False)
-    row = ArchivedWorkunit.objects.filter(**wanted).select_related("batch__app").first()
+    row = ArchivedWorkunit.objects.filter(**lookup).select_related("batch__app").first()
     if row is None:
         return None
     canonical_id = row.facts.get("canonical_result_id") or 0

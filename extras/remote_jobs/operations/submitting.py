@@ -60,7 +60,7 @@ def submit_batch(caller: Caller, request: Element, now: dt.datetime) -> Reply:
         app = batch.app
     else:
         app = app_of(caller, element)
-    wanted = read_jobs(element, partial(_template_text, app))
+    batch_jobs = read_jobs(element, partial(_template_text, app))
     if number and batch is None:
         raise JobsError(f"no batch {number}")
     if batch is not None:
@@ -69,7 +69,7 @@ def submit_batch(caller: Caller, request: Element, now: dt.datetime) -> Reply:
             raise JobsError(f"batch {number} is of another app")
         _check_open(batch, element)
     try:
-        return [("batch_id", _submit(caller, app, batch, element, wanted, now).pk)]
+        return [("batch_id", _submit(caller, app, batch, element, batch_jobs, now).pk)]
     except JobError as error:
         raise JobsError(f"create_work failed: {error}") from error
 
@@ -81,7 +81,7 @@ def _check_open(batch: Batch, element: Element) -> None:
 
 @transaction.atomic
 def _submit(
-    caller: Caller, app: App, batch: Batch | None, element: Element, wanted: BatchJobs, now: dt.datetime
+    caller: Caller, app: App, batch: Batch | None, element: Element, batch_jobs: BatchJobs, now: dt.datetime
 ) -> Batch:
     """Submit. Locks the batch, the submitter, and the files that jobs name."""
     if batch is None:
@@ -91,16 +91,16 @@ def _submit(
         # Of two submissions into one batch the second waits, and finds the jobs of the first.
         batch = Batch.objects.select_for_update(no_key=True).get(pk=batch.pk)
         _check_open(batch, element)
-    if not wanted.jobs:
+    if not batch_jobs.jobs:
         return batch
     # Programs of BOINC's server may ask for any priority, and take a refusal for a failure.
     highest = highest_priority(caller.user)
     jobs = [
         {"name": f"{app.name}_{batch.pk}_{number}", **job, "priority": min(job["priority"], highest)}
-        for number, job in enumerate(wanted.jobs, batch.nworkunits)
+        for number, job in enumerate(batch_jobs.jobs, batch.nworkunits)
     ]
     batch, _ = submit(app, {}, jobs, owner=caller.user, into=batch, exact_names=True, now=now)
-    staging.need(wanted.staged, batch)
+    staging.need(batch_jobs.staged, batch)
     return batch
 
 

@@ -126,18 +126,22 @@ class _Reader:
         if len(given) != template.njob_files:
             raise RequestError(f"wrong # of input files for job {number}: need {template.njob_files}, got {len(given)}")
         files = iter(given)
-        for wanted in template.files:
-            file = _constant(wanted) if wanted.physical_name else _given(next(files), wanted)
+        for template_input in template.files:
+            file = _constant(template_input) if template_input.physical_name else _given(next(files), template_input)
             if "name" in file:
                 self.staged.add(file["name"])
-            yield {"open_name": wanted.open_name, **file, **({"sticky": True} if wanted.is_sticky else {})}
+            yield {
+                "open_name": template_input.open_name,
+                **file,
+                **({"sticky": True} if template_input.is_sticky else {}),
+            }
 
 
-def _constant(wanted: TemplateInput) -> dict[str, Any]:
-    return {"name": wanted.physical_name}
+def _constant(template_input: TemplateInput) -> dict[str, Any]:
+    return {"name": template_input.physical_name}
 
 
-def _given(file: Element, wanted: TemplateInput) -> dict[str, Any]:
+def _given(file: Element, template_input: TemplateInput) -> dict[str, Any]:
     mode, source = file.text_of("mode"), file.first("source")
     if mode == "remote":
         url, md5 = file.text_of("url"), file.text_of("md5").lower()
@@ -147,10 +151,17 @@ def _given(file: Element, wanted: TemplateInput) -> dict[str, Any]:
     if mode != "local_staged":
         raise RequestError(": ".join(filter(None, (f"unsupported file mode: {mode[:40]}", _NOT_SERVED.get(mode)))))
     name = source.text if source is not None else ""
-    if wanted.urls:
-        return {"url": [f"{url}{name}" for url in wanted.urls], "nbytes": wanted.nbytes, "md5": wanted.md5} | (
-            {"gzipped_url": [f"{url}{name}.gz" for url in wanted.urls], "gzipped_nbytes": wanted.gzipped_nbytes}
-            if wanted.gzipped_nbytes
+    if template_input.urls:
+        return {
+            "url": [f"{url}{name}" for url in template_input.urls],
+            "nbytes": template_input.nbytes,
+            "md5": template_input.md5,
+        } | (
+            {
+                "gzipped_url": [f"{url}{name}.gz" for url in template_input.urls],
+                "gzipped_nbytes": template_input.gzipped_nbytes,
+            }
+            if template_input.gzipped_nbytes
             else {}
         )
     return {"name": name}

@@ -174,19 +174,19 @@ def test_a_scenario_that_the_form_shows_as_a_whole_has_no_such_notice(page: Edit
     assert "does not show" not in text_of(page.answer).partition("Download what was last saved")[0]
 
 
-def paths_of(*shown: Any) -> set[str]:
+def paths_of(*entries: Any) -> set[str]:
     """The first part of the path of each field, or of each thing that is named instead."""
-    return {(getattr(each, "path", None) or each)[0] for each in shown}
+    return {(getattr(each, "path", None) or each)[0] for each in entries}
 
 
 @pytest.mark.parametrize(
     ("part", "known"),
     [
-        (Host, {"processors", *paths_of(*HostRow.shown, *hour_fields.USES, *hidden.HOST)}),
+        (Host, {"processors", *paths_of(*HostRow.entries, *hour_fields.USES, *hidden.HOST)}),
         (Preferences, paths_of(*PREFERENCES, *hour_fields.PREFERENCES)),
         (ChangePreferences, paths_of(*EVENTS["ChangePreferences"][1], *hour_fields.PREFERENCES)),
         (Project, {"apps", "downtimes", "excluded_gpus", *paths_of(*PROJECT, *hidden.PROJECT)}),
-        (App, {"versions", "size", "estimate", *paths_of(*AppRow.shown, *hidden.APP)}),
+        (App, {"versions", "size", "estimate", *paths_of(*AppRow.entries, *hidden.APP)}),
     ],
     ids=lambda each: getattr(each, "__name__", ""),
 )

@@ -329,8 +329,8 @@ def test_a_file_that_waits_to_be_made_has_the_days_of_the_record_in_use(alice: U
     """Asked for the older record alone, which has no days any more. One that is being made begins again."""
     project = make_project()
     credit(old, project, "2026-01-31", (1, 2, 3, 4, 5, 6))
-    wanted = DayRange(dt.date(2026, 1, 1), dt.date(2026, 3, 1), host_id=old.pk)
-    waiting = exports.ask(alice, DataCopy.Content.CSV, wanted)
+    day_range = DayRange(dt.date(2026, 1, 1), dt.date(2026, 3, 1), host_id=old.pk)
+    waiting = exports.ask(alice, DataCopy.Content.CSV, day_range)
     merge(alice.pk, old.pk, new.pk)
     exports.make(waiting.pk)
     assert rows_of(waiting) == 1
@@ -338,8 +338,8 @@ def test_a_file_that_waits_to_be_made_has_the_days_of_the_record_in_use(alice: U
 
 def test_a_file_that_is_being_made_while_its_computer_is_merged_begins_again(alice: User, old: Host, new: Host) -> None:
     credit(old, make_project(), "2026-01-31", (1, 2, 3, 4, 5, 6))
-    wanted = DayRange(dt.date(2026, 1, 1), dt.date(2026, 3, 1), host_id=old.pk)
-    copy = exports.ask(alice, DataCopy.Content.CSV, wanted)
+    day_range = DayRange(dt.date(2026, 1, 1), dt.date(2026, 3, 1), host_id=old.pk)
+    copy = exports.ask(alice, DataCopy.Content.CSV, day_range)
     written: list[int | None] = []
 
     def write(copy: DataCopy, file: IO[bytes]) -> None:

@@ -274,10 +274,10 @@ def test_downloads_have_the_days_of_the_app(
 def test_a_made_file_is_of_the_app_that_was_asked_for(
     signed_in: Client, tasks: list[Workunit], alpine: App, own: Project, alice: User
 ) -> None:
-    wanted = DayRange(NOON.date(), NOON.date() + DAY, own.pk, app_id=alpine.pk)
-    copy = exports.ask(alice, DataCopy.Content.CSV, wanted)
-    assert exports.ask(alice, DataCopy.Content.CSV, wanted).pk == copy.pk
+    day_range = DayRange(NOON.date(), NOON.date() + DAY, own.pk, app_id=alpine.pk)
+    copy = exports.ask(alice, DataCopy.Content.CSV, day_range)
+    assert exports.ask(alice, DataCopy.Content.CSV, day_range).pk == copy.pk
     assert queue.carry_out_next()
     copy.refresh_from_db()
     assert copy.state == DataCopy.State.READY
-    assert f"-app-{alpine.pk}." in exports.file_name(wanted, "csv")
+    assert f"-app-{alpine.pk}." in exports.file_name(day_range, "csv")

@@ -62,17 +62,17 @@ def server() -> Iterator[MariaDB]:
             check=True,
             capture_output=True,
         )
-        found = MariaDB(folder / "socket")
+        mariadb = MariaDB(folder / "socket")
         command = [
-            *(PROGRAM, *data, f"--socket={found.socket}", "--skip-networking", "--skip-log-bin"),
+            *(PROGRAM, *data, f"--socket={mariadb.socket}", "--skip-networking", "--skip-log-bin"),
             *(f"--pid-file={folder / 'pid'}", f"--log-error={folder / 'log'}"),
             *("--innodb-flush-log-at-trx-commit=0", "--sql-mode="),
         ]
         process = subprocess.Popen(ends_with_parent(command))
         try:
-            _await(found, process, folder / "log")
-            found.pid = process.pid
-            yield found
+            _await(mariadb, process, folder / "log")
+            mariadb.pid = process.pid
+            yield mariadb
         finally:
             process.terminate()
             process.wait()
