@@ -56,9 +56,9 @@ def test_a_browser_gets_an_alert_that_only_it_can_read_from_this_site(alice: Use
         assert deliver.deliver_due() == 1
     ((headers, body),) = service.received()
     assert service.requests[0].startswith(b"POST /send/x HTTP/1.1") and b"attic" not in body
-    told = json.loads(browser.decrypted(body))
-    assert told["body"] == "attic has not reported." and told["tag"] == f"msg_{message.uid.hex}"
-    assert told["url"] == f"{site_settings.SITE_URL}computers/1/"
+    payload = json.loads(browser.decrypted(body))
+    assert payload["body"] == "attic has not reported." and payload["tag"] == f"msg_{message.uid.hex}"
+    assert payload["url"] == f"{site_settings.SITE_URL}computers/1/"
     claims = claims_of(headers["Authorization"])
     assert claims["aud"] == f"https://{HOST}:{service.port}"
     assert claims["k"] == web_push.public_key_text(web_push.parse_key(site_settings.VAPID_PRIVATE_KEY))

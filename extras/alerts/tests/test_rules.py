@@ -42,12 +42,12 @@ def told(
     looks: Sequence[Sequence[Observation]], *, every: dt.timedelta = 10 * MINUTE, is_first: bool = False
 ) -> list[str]:
     """What is told in a row of looks, each this long after the one before: "+key" for begun, "-key" for over."""
-    known: dict[str, OpenAlert] = {}
+    open_alerts: dict[str, OpenAlert] = {}
     lines = []
     for number, seen in enumerate(looks):
-        evaluated = evaluate(known, seen, NOW + number * every, is_first=is_first and number == 0)
+        evaluated = evaluate(open_alerts, seen, NOW + number * every, is_first=is_first and number == 0)
         lines += [f"+{each.key}" for each in evaluated.begun] + [f"-{each.key}" for each in evaluated.over]
-        known = evaluated.open
+        open_alerts = evaluated.open
     return lines
 
 
@@ -86,13 +86,13 @@ SEEN = st.builds(
 
 @given(looks=st.lists(st.lists(SEEN, max_size=6), max_size=6), minutes=st.integers(1, 120), first=st.booleans())
 def test_looking_again_at_the_same_tells_nothing_new(looks: list[list[Observation]], minutes: int, first: bool) -> None:
-    known: dict[str, OpenAlert] = {}
+    open_alerts: dict[str, OpenAlert] = {}
     for number, seen in enumerate(looks):
         now = NOW + number * minutes * MINUTE
-        evaluated = evaluate(known, seen, now, is_first=first and number == 0)
+        evaluated = evaluate(open_alerts, seen, now, is_first=first and number == 0)
         again = evaluate(evaluated.open, seen, now)
         assert (again.begun, again.over, again.open) == ([], [], evaluated.open)
-        known = evaluated.open
+        open_alerts = evaluated.open
 
 
 @given(looks=st.lists(st.lists(SEEN, max_size=6), max_size=6), minutes=st.integers(1, 120), seed=st.integers(0, 9))
@@ -115,16 +115,16 @@ def test_the_order_in_which_things_are_seen_does_not_matter(
 def test_what_is_over_had_begun_and_nothing_begins_twice_without_an_end(
     looks: list[list[Observation]], minutes: int
 ) -> None:
-    known: dict[str, OpenAlert] = {}
+    open_alerts: dict[str, OpenAlert] = {}
     open_now: set[str] = set()
     for number, seen in enumerate([*looks, [], [], []]):
-        evaluated = evaluate(known, seen, NOW + number * minutes * MINUTE)
+        evaluated = evaluate(open_alerts, seen, NOW + number * minutes * MINUTE)
         begun, over = ({each.key for each in some} for some in (evaluated.begun, evaluated.over))
         assert not begun & open_now and over <= open_now
         assert all(each.kind in LASTING for each in evaluated.over)
-        known = evaluated.open
+        open_alerts = evaluated.open
         # An event may be forgotten without a word.
-        open_now = (open_now | begun) & set(known)
+        open_now = (open_now | begun) & set(open_alerts)
 
 
 # --- trying again --------------------------------------------------------------------------------------

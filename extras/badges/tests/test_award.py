@@ -30,9 +30,9 @@ NOW = at("2026-05-20", 12)
 
 def badge(kind: BadgeKind, threshold: int, **more: object) -> Badge:
     title = f"{kind} {threshold}"
-    found = Badge.objects.create(title=title, kind=kind, threshold=threshold, is_active=True, **more)
-    Badge.objects.filter(pk=found.pk).update(changed_at=NOW - dt.timedelta(days=1))
-    return found
+    badge = Badge.objects.create(title=title, kind=kind, threshold=threshold, is_active=True, **more)
+    Badge.objects.filter(pk=badge.pk).update(changed_at=NOW - dt.timedelta(days=1))
+    return badge
 
 
 @pytest.fixture

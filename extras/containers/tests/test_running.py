@@ -116,9 +116,9 @@ def test_the_images_of_a_person_have_a_limit(app: App, alice: User, monkeypatch:
 
 
 def test_an_image_is_run_on_five_hundred_inputs_of_one_archive(browser: Client, app: App, alice: User) -> None:
-    shown = run(browser, app, file=zipped(*(f"{number}.txt" for number in range(500))), settings="verbose = 1")
-    assert "Submit 500 jobs" in shown.content.decode()
-    assert "Too few results" in shown.content.decode()
+    preview = run(browser, app, file=zipped(*(f"{number}.txt" for number in range(500))), settings="verbose = 1")
+    assert "Submit 500 jobs" in preview.content.decode()
+    assert "Too few results" in preview.content.decode()
     browser.post(f"/project/batches/drafts/{SubmissionDraft.objects.get().pk}/submit/")
     batch = Batch.objects.get()
     assert (batch.nworkunits, batch.name) == (500, "wordcount")
@@ -230,9 +230,9 @@ def test_what_no_image_can_be_run_with_is_told_beside_its_field(
 def test_inputs_that_cannot_be_taken_are_told_before_anything_is_submitted(
     browser: Client, app: App, file: SimpleUploadedFile, said: str
 ) -> None:
-    shown = run(browser, app, file=file).content.decode().replace("\u202f", "").replace("\xa0", "")
-    assert said in shown
-    assert "cannot be submitted" in shown and not Batch.objects.exists()
+    preview = run(browser, app, file=file).content.decode().replace("\u202f", "").replace("\xa0", "")
+    assert said in preview
+    assert "cannot be submitted" in preview and not Batch.objects.exists()
 
 
 def test_jobs_of_other_ways_cannot_leave_the_container_either(app: App, submitter: User) -> None:
@@ -267,8 +267,8 @@ def test_only_owners_change_images_and_all_submitters_run_them(
     assert content_of(theirs.files.get().file.name) == "FROM x\n"
     assert b"Store the variant" not in browser.get(page).content
     assert b"theirs" in browser.get("/project/batches/images/").content
-    shown = run(browser, app, image=theirs.pk, image_name=None, base=None, command=None).content.decode()
-    assert "Submit 2 jobs" in shown
+    preview = run(browser, app, image=theirs.pk, image_name=None, base=None, command=None).content.decode()
+    assert "Submit 2 jobs" in preview
     assert "called theirs already" in run(browser, app, image_name="theirs").content.decode()
 
 

@@ -82,8 +82,8 @@ def test_an_address_is_never_a_name(alice: User, client: Client) -> None:
     User.objects.filter(pk=alice.pk).update(name="")
     grant(alice, 1)
     agree(alice)
-    shown = text_of(client.get(TOP))
-    assert "Anonymous" in shown and "alice" not in shown.lower()
+    list_text = text_of(client.get(TOP))
+    assert "Anonymous" in list_text and "alice" not in list_text.lower()
 
 
 def test_this_consent_and_the_one_to_the_export_are_independent(alice: User, signed_in: Client) -> None:
@@ -166,8 +166,8 @@ def test_teams_are_listed_with_the_sums_of_all_their_members(alice: User, bob: U
     grant(bob, 105)
     agree(alice, "A.")
     count.count()
-    shown = text_of(client.get(TOP_TEAMS))
-    assert "1 Peaks 2 35" in shown and "Without credit" not in shown
+    list_text = text_of(client.get(TOP_TEAMS))
+    assert "1 Peaks 2 35" in list_text and "Without credit" not in list_text
     page = text_of(client.get(f"/project/teams/{team.pk}/"))
     assert "Founder A." in page and "Bob" not in page and "Sign in to join" in page
     assert [(row.name, row.total_credit) for row in reads.members(team, Choice()).rows] == [("A.", 30)]

@@ -340,8 +340,8 @@ class TestTheOperator:
         page = text_of(desk.post(f"/admin/win_back_mails/mailcampaign/{campaign.pk}/change/", form, follow=True))
         assert "can no longer be changed" in page
         campaign.refresh_from_db()
-        found = (campaign.title, campaign.released_at, campaign.stopped_at, campaign.nsent)
-        assert found == ("New projects", NOW, NOW, 7)
+        state = (campaign.title, campaign.released_at, campaign.stopped_at, campaign.nsent)
+        assert state == ("New projects", NOW, NOW, 7)
 
 
 @pytest.mark.parametrize(("extras", "is_offered"), [(["win_back_mails"], True), ([], False)])
