@@ -61,8 +61,8 @@ from portal.templatetags.display import credit_text, duration_text, significant
 from portal.wire import signing
 
 KEY_DROPPED = _(
-    "The address is one of another server, so the account key was removed. It was entered for the server before. Enter "
-    "it again if the new one is to have it."
+    "The address is on another server, so the account key was removed: it was entered for the previous server. Enter "
+    "it again if the new server should have it."
 )
 
 

@@ -20,8 +20,8 @@ MESSAGES: Final = declare(
         "export_from_future": _("update_time is in the future"),
         "export_not_a_number": _("%(field)s is not a number from %(low)s to %(high)s"),
         "export_odd_records": _(
-            "%(number)s of %(all)s records are odd; of the first one, %(field)s is not a number from %(low)s to "
-            "%(high)s"
+            "%(number)s of %(all)s records are invalid; in the first one, %(field)s is not a number from %(low)s "
+            "to %(high)s"
         ),
         "export_damaged": _("is not a gzip file, is damaged, or has other data after it"),
         "export_unpacked_limit": _("unpacks to more than the limit of %(limit_nbytes)s bytes"),

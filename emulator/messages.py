@@ -38,7 +38,7 @@ MESSAGES: Final = declare(
         "place_line": _("%(file)s, line %(line)s"),
         # Why a decision cannot be replayed (emulator/engine/replay.py)
         "replay_without_simulation": _("This policy does not use the round-robin simulation."),
-        "replay_no_decision": _("This was no decision of the policy."),
+        "replay_no_decision": _("The policy did not make this decision."),
         "replay_other_run": _(
             "The emulator has changed since this run was made. Run the experiment again to see its decisions."
         ),

@@ -57,7 +57,7 @@ def _changed(request: HttpRequest, user: User, project: Project, forms: dict[str
     try:
         admit_project_account(user.pk)
     except Throttled:
-        text = _("You have had projects asked %(number)s times within an hour. Try again later.")
+        text = _("You have sent %(number)s requests to projects within an hour. Try again later.")
         messages.error(request, text % {"number": PROJECT_ACCOUNTS_PER_HOUR})
         return redirect("own_account", project.pk)
     requests.ask(user, project, account_request)

@@ -52,8 +52,7 @@ def ask(owner: User, title: str, experiment: Experiment, *, is_operator: bool) -
     if not experiment.is_document and experiment.total_jobs > most:
         raise ExperimentRefusedError(
             gettext(
-                "That makes %(number)s simulated jobs, and there may be %(most)s. Choose fewer jobs, populations or "
-                "rules."
+                "That makes %(number)s simulated jobs; the limit is %(most)s. Choose fewer jobs, populations or rules."
             )
             % {"number": localised(f"{experiment.total_jobs:,}"), "most": localised(f"{most:,}")}
         )
@@ -75,7 +74,7 @@ def _check_document(experiment: Experiment, *, is_operator: bool) -> None:
         raise ExperimentRefusedError(
             gettext(
                 "The document’s goals take about %(minutes)s minutes for each rule set and population. You chose "
-                "%(number)s of these, and there may be %(most)s. Choose fewer, or use manage.py credit_report."
+                "%(number)s of these; the limit is %(most)s. Choose fewer, or use manage.py credit_report."
             )
             % {"minutes": DOCUMENT_SECS // 60, "number": number, "most": most}
         )

@@ -69,8 +69,8 @@ class ScriptAdmin(AuditedAdmin):
         else:
             if not is_stored:
                 text = _(
-                    "Another operator has to confirm what it runs, at “Steps to confirm”. Until then that stays as it "
-                    "was; limits hold at once."
+                    "Another operator has to confirm its program, at “Steps to confirm”. Until then the previous one "
+                    "is used; limits take effect at once."
                 )
                 messages.warning(request, text)
 

@@ -124,7 +124,7 @@ class Script(models.Model):
             try:
                 wire.words_of(ask, getattr(self, name))
             except ValueError as error:
-                errors[name] = gettext("There is no such word. Known are: %(words)s.") % {"words": str(error)}
+                errors[name] = gettext("There is no such word. Available: %(words)s.") % {"words": str(error)}
         return errors
 
     @classmethod

@@ -70,7 +70,7 @@ def read_choice(params: Mapping[str, str], *, has_apps: bool = False) -> Choice:
         choice.by = by
     else:
         choice.problems.append(
-            _("“%(text)s” is no order of this list. Orders are: %(known)s. The list is sorted by total credit.")
+            _("“%(text)s” is not an order of this list. Available: %(known)s. The list is sorted by total credit.")
             % {"text": by[:_SHOWN_CHARS], "known": ", ".join(ORDERS)}
         )
     if has_apps and (name := params.get("app", "")):

@@ -34,7 +34,7 @@ def problems(root: Path, places: Iterable[Catalogue], languages: Iterable[str]) 
                 sentences += [f"{name}: {problem}" for problem in _of_entry(message)]
                 elsewhere, other = translated.setdefault((message.id, message.context), (name, translations(message)))
                 if other != translations(message) and all(other) and all(translations(message)):
-                    sentences.append(f"{name}: {message.id!r} is translated otherwise in {elsewhere}.")
+                    sentences.append(f"{name}: {message.id!r} is translated differently in {elsewhere}.")
     return sentences
 
 
@@ -49,7 +49,7 @@ def _of_entry(message: Message) -> Iterator[str]:
         if difference := _difference(texts, form):
             yield f"{form!r} {difference}, unlike {texts[-1]!r}."
         if _OTHER_THOUSANDS.search(form):
-            yield f"{form!r} has a number whose thousands are not parted by a narrow space."
+            yield f"{form!r} has a number whose thousands are not separated by a narrow space."
 
 
 def _difference(texts: list[str], form: str) -> str:

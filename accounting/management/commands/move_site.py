@@ -30,7 +30,7 @@ class Command(BaseCommand):
         move = own_project.pending_move()
         if move is None:
             self.stdout.write(
-                f"Nothing to move: this site has no project of its own that is elsewhere than {settings.PROJECT_URL}."
+                f"Nothing to move: this site has no project of its own at any address but {settings.PROJECT_URL}."
             )
             return
         try:

@@ -142,7 +142,7 @@ class Command(BaseCommand):
         except (OSError, ScenarioError, PolicyError) as error:
             raise CommandError(str(error)) from error
         except BrokenProcessPool as error:
-            raise CommandError("A process was ended from outside, or by a policy, or had no memory left.") from error
+            raise CommandError("A process was killed, from outside or by a policy, or ran out of memory.") from error
         self._print(results, source.scenario, options)
 
     def _checked(self, options: dict[str, Any]) -> float | None:

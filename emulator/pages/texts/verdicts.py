@@ -70,7 +70,7 @@ _SCALES: Final = {
         0.001,
         0.02,
         (
-            _("Practically every task was finished in time."),
+            _("Nearly every task was finished in time."),
             _("A few tasks were finished after their deadline."),
             _("Much work came too late to count."),
         ),
@@ -88,9 +88,9 @@ _SCALES: Final = {
         0.05,
         0.2,
         (
-            _("Projects got as near to their shares as any schedule could have brought them."),
-            _("Another schedule could have come somewhat nearer to the shares."),
-            _("Another schedule could have come much nearer to the shares."),
+            _("Projects got as close to their shares as any schedule could have brought them."),
+            _("Another schedule could have come somewhat closer to the shares."),
+            _("Another schedule could have come much closer to the shares."),
         ),
     ),
     "monotony": _Scale(
@@ -99,7 +99,7 @@ _SCALES: Final = {
         (
             _("Projects take turns often."),
             _("Projects run for a while before others have their turn. Most people do not mind."),
-            _("One project runs for long before others have their turn, so their results come late."),
+            _("One project runs for a long time before others have their turn, so their results come late."),
         ),
     ),
     "rpcs_per_job": _Scale(
@@ -107,7 +107,7 @@ _SCALES: Final = {
         1.0,
         (
             _("Several tasks are fetched and reported at once, which spares the servers of projects."),
-            _("Nearly every task is fetched and reported by itself."),
+            _("Nearly every task is fetched and reported separately."),
             _("Projects are contacted more often than there are tasks: many contacts brought nothing."),
         ),
     ),

@@ -26,7 +26,7 @@ from extras.laboratory.trials.population import KINDS, Cheat, Computer, make_job
 from extras.laboratory.trials.trial import Outcome, Setup, Trial
 from portal.languages.messages import VERBATIM, Message
 
-NEUTRAL = "device neutrality: versions' mean grants apart"
+NEUTRAL = "device neutrality: difference between versions' mean grants"
 COLLUDING = "gain of those who collude in pairs, per FLOP"
 
 

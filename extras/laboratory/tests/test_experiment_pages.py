@@ -560,7 +560,7 @@ def test_the_documents_goals_are_charts_by_how_often_a_job_is_computed() -> None
     ]
     assert charts[4]["series"][0] == {"name": "published, single results", "values": [0.1], "worst": [0.2]}
     # The title of a chart says the rest.
-    assert charts[1]["labels"] == ["credit of CPU time here and at another project apart"]
+    assert charts[1]["labels"] == ["difference between credit for CPU time here and at another project"]
     assert charts[4]["labels"] == ["greatest grant over the default (single results)"]
 
 

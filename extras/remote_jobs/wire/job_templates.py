@@ -43,7 +43,7 @@ FIELDS: Final[Mapping[str, str]] = {
 _BYTES: Final = ("memory_bound_bytes", "disk_bound_bytes", "delay_bound_secs")
 _DECLARATION: Final = re.compile(r"^\s*<\?xml[^<>]*\?>")
 _NOT_HERE: Final = {
-    "buda_app_name": "apps that are described in BUDA's way are not served by this project",
+    "buda_app_name": "this project does not support BUDA apps",
     "executable": "input files cannot be programs: release them with the app's version",
 }
 

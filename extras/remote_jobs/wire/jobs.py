@@ -16,9 +16,9 @@ MAX_FILES_PER_SUBMISSION: Final = 500_000
 LEAST_PRIORITY: Final = -30_000
 MOST_PRIORITY: Final = 30_000
 _NOT_SERVED: Final = {
-    "local": "this server reads no paths of its own: stage the file",
-    "semilocal": "this server fetches no addresses for a submission: stage the file, or use the mode remote",
-    "sandbox": "this project has no folders of files for people: stage the file",
+    "local": "this server does not read its own paths: stage the file",
+    "semilocal": "this server does not fetch addresses for a submission: stage the file, or use the mode remote",
+    "sandbox": "this project has no file folders for users: stage the file",
 }
 _TARGETS: Final = ("target_team", "target_user", "target_host")
 """In BOINC's order: the first one given counts."""

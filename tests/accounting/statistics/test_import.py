@@ -324,7 +324,7 @@ def test_what_is_wrong_changes_nothing_and_says_why(
         ([HostRecord(17, 6), HostRecord(17, 7)], "host.gz: has two records with the id 17"),
         (
             [HostRecord(17, "nan"), HostRecord(18, "1e304"), HostRecord(19, 1)],
-            "host.gz: 2 of 3 records are odd; of the first one, total_credit is not a number from 0 to 9,000,000,0",
+            "host.gz: 2 of 3 records are invalid; in the first one, total_credit is not a number from 0 to 9,000,000,0",
         ),
         ([HostRecord(number, 6) for number in range(1, 200)], "host.gz: has 199 records, but tables.xml says 2"),
     ],

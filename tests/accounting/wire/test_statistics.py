@@ -161,7 +161,7 @@ def test_one_strangers_odd_record_stops_nobody_elses(name: str, nread: int, nodd
 def test_more_odd_records_than_the_limit_are_a_fault_of_the_file() -> None:
     rows, odd = read_odd((EXPORTS / "one-in-four-odd.xml").read_bytes())
     assert (len(rows), odd.count) == (12, 4)
-    with pytest.raises(StatisticsError, match=r"host.gz: 4 of 16 records are odd; of the first one, \w+ is not a"):
+    with pytest.raises(StatisticsError, match=r"host.gz: 4 of 16 records are invalid; in the first one, \w+ is not a"):
         odd.check(HOSTS, 16, percent=1)
     odd.check(HOSTS, 16, percent=25)
 
