@@ -60,7 +60,7 @@ PREFERENCES: Final[dict[str, Preference]] = {
 }
 
 VENUES: Final = ("home", "work", "school")
-"""Places that may have their own set; stored under "venues" beside the elements of the set for everywhere."""
+"""Places that may have their own set; stored under "venues" in addition to the elements of the set for everywhere."""
 
 PRESETS: Final[dict[str, dict[str, float]]] = {
     # Hardly noticeable or audible: few processors, and no GPU while somebody works.

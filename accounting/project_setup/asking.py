@@ -68,7 +68,7 @@ def ask(url: str, known: Version | None = None) -> ConfigAnswer:
     except ProtocolError as error:
         raise AskFailed(Message("ask_no_boinc_project", url=url, fault=error.message)) from error
     if config is not None and (config.error_num or config.error_msg) and not config.name:
-        # What it temporarily does not say has not changed.
+        # Fields that it temporarily leaves out have not changed.
         what = ", ".join(filter(None, [str(config.error_num or ""), config.error_msg]))
         message = Message("ask_error", host=urlsplit(url).hostname, words=what)
         raise AskFailed(message, says_down=config.error_num == ERR_PROJECT_DOWN)

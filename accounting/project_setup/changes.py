@@ -44,7 +44,7 @@ _LABELS: Final = {
     "terms_of_use": _("Terms of use"),
     "account_ownership_public_key": _("Key for proofs of account ownership"),
 }
-# Labels of what is noted when projects are asked and tested; kept in English, and translated when shown.
+# Labels of changes noted when projects are asked and tested; stored in English, and translated when displayed.
 CODE_KEY_LABEL: Final = _("Key for signing programs")
 ANSWERS: Final = _("Answers")
 DAEMONS_STOPPED: Final = _("Stopped daemons")

@@ -49,7 +49,7 @@ class ReconciledHost:
 
     @property
     def settled(self) -> int:
-        """What it adds to the total."""
+        """The credit that it adds to the total."""
         return self.estimated if self.seen is None else self.seen.settled
 
     @property
@@ -89,7 +89,7 @@ class Reconciled:
 
     @property
     def sums(self) -> DayStand:
-        """What the range counts as."""
+        """The sum of what the range counts as."""
         total = DayStand()
         for _, stand in self.lines:
             total = total.plus(stand)

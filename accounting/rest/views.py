@@ -52,34 +52,34 @@ class _Range(serializers.Serializer[Any]):
 
 
 class DaysQuery(_Range, PageQuery):
-    """Which rows."""
+    """The rows to return."""
 
     project = id_field("project")
     host = id_field("computer")
 
 
 class SumsQuery(_Range):
-    """What is summed up."""
+    """The range, step and grouping of the totals."""
 
     step = serializers.ChoiceField(choices=[str(step) for step in Step], default="day")
     by = serializers.ChoiceField(choices=["none", "project", "host"], default="none", help_text="Split the totals.")
 
 
 class NotesQuery(_Range, ListQuery):
-    """Which notes."""
+    """The notes to return."""
 
     project = id_field("project")
     host = id_field("computer")
 
 
 class HostsQuery(ListQuery):
-    """Which computers."""
+    """The computers to return."""
 
     is_retired = TruthParam(required=False, help_text="Only those that are, or are not.")
 
 
 class ProjectsQuery(ListQuery):
-    """Which projects."""
+    """The projects to return."""
 
     is_active = TruthParam(required=False, help_text="Only those that are, or are not.")
 
