@@ -1,4 +1,4 @@
-"""What is posted to webhooks, to ntfy and to push services."""
+"""Requests to webhooks, to ntfy and to push services."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_ntfy_gets_plain_text_and_headers() -> None:
 
 
 def test_a_long_alert_loses_lines_so_that_ntfy_shows_it_as_a_message() -> None:
-    """Longer texts are files to ntfy, which many servers refuse."""
+    """ntfy treats longer texts as files, which many servers refuse."""
     alert = replace(ALERT, lines=tuple("計" * MAX_LINE_CHARS for _ in range(MAX_LINES)))
     body = ntfy_request(alert, Destination("https://ntfy.test/topic")).body
     assert 3000 < len(body) <= MAX_NTFY_BYTES and body.decode().endswith("計\n…")

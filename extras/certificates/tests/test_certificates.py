@@ -1,4 +1,4 @@
-"""Certificates: what they say, who sees it, and what their check says."""
+"""Certificates: their content, their visibility, and their check."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_it_begins_with_the_first_day_of_work(client: Client, alice: User, alpha
 def test_badges_that_come_with_the_site_are_named_in_the_readers_language(
     client: Client, alice: User, alpha: Project
 ) -> None:
-    # The migrations' own is gone after a test that emptied all tables.
+    # The migrations' own row is gone after a test that emptied all tables.
     values = {"kind": BadgeKind.TASKS.value, "threshold": 1}
     badge, _ = Badge.objects.get_or_create(title="First task", defaults=values)
     BadgeAward.objects.create(user=alice, badge=badge, day="2026-01-31", rule=kept_rule(badge))

@@ -1,4 +1,4 @@
-"""A Docker image on 500 inputs: from one form to what clients are sent, and what is refused on the way."""
+"""A Docker image on 500 inputs: from one form to the scheduler's replies, and refusals on the way."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def computer(user: User, platform: str = LINUX, **fields: Any) -> Computer:
 
 
 def inputs(reply: str) -> dict[str, str]:
-    """The names that the program of the job sees its inputs under, and what they are called on the computer."""
+    """Return the names under which the job's program sees its inputs, and their names on the computer."""
     (workunit,) = re.findall("<workunit>(.*?)</workunit>", reply, re.DOTALL)
     refs = re.findall(r"<file_name>(.*?)</file_name>\n<open_name>(.*?)</open_name>\n<copy_file/>", workunit)
     return {open_name: name for name, open_name in refs}
@@ -159,7 +159,7 @@ def test_a_computer_gets_the_variant_for_it(browser: Client, app: App, submitter
     assert (value(reply, "plan_class"), value(reply, "count")) == ("docker_nvidia", "1")
 
     assert browser.post(f"{page}remove/", {"plan_class": "\0", "cpu": "x" * 99}).status_code == 302
-    # Jobs that were submitted have their files, though the image is gone since.
+    # Submitted jobs have their files, though the image has been deleted since.
     for variant in (("", ""), ("docker", "arm"), ("docker_nvidia", "")):
         browser.post(f"{page}remove/", dict(zip(("plan_class", "cpu"), variant, strict=True)))
     assert not Image.objects.exists()
@@ -175,7 +175,7 @@ def test_jobs_without_a_variant_for_a_computer_stay_here_and_its_owner_is_told(
     submit(app, job, [{}], owner=submitter, now=timezone.now())
     lonely = computer(alice)
     assert "run in containers that are not made for this kind of processor" in messages(lonely.ask(1, **CLIENT))[0]
-    # Without Docker it is another sentence, and on ARM it runs.
+    # Without Docker the sentence is different, and on ARM it runs.
     assert "need Docker" in messages(computer_of(alice).ask(1, **CLIENT))[0]
     reader = computer(alice, MAC)
     reply = reader.ask(1, **CLIENT)

@@ -1,4 +1,4 @@
-"""Experiments: rules side by side on a described population, with the same module as `manage.py credit_report`."""
+"""Experiments: rules compared on a described population, with the same module as `manage.py credit_report`."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_a_pair_of_one_volunteer_does_not_get_both_replicas() -> None:
 
 
 def computers_of(*cheats: Cheat, hosts: int = 40, **parameters: float) -> list[Cheat]:
-    """What each computer of a described population does."""
+    """Return the cheat of each computer of a described population."""
     parameters_sent = {"hosts": hosts, **{f"cheat_{cheat}": 0.1 for cheat in cheats}, **parameters}
     experiment = Experiment([Variant()], parameters_sent)
     return [computer.cheat for computer in Trial(setup_of(experiment, Variant(), 1)).computers]
@@ -144,7 +144,7 @@ def test_a_wrong_benchmark_changes_what_is_reported_and_not_what_is_done() -> No
 
     wrong = [computer for computer in trial.computers if computer.benchmark == 4.0]
     assert len(wrong) > 40
-    # About 4 GFLOPS in truth: their benchmarks say 16.
+    # About 4 GFLOPS in truth: their benchmarks report 16.
     assert 2e9 < sorted(map(speed, wrong))[len(wrong) // 2] < 8e9
 
 
@@ -254,7 +254,7 @@ def test_grants_of_nothing_differ_by_nothing() -> None:
 
 
 def test_a_population_in_which_nobody_is_granted_anything_is_measured() -> None:
-    # Found by trying extreme populations: the deployed rules grant those with programs of their own nothing here.
+    # Found by trying extreme populations: the deployed rules grant computers with their own programs nothing here.
     population = {
         "hosts": 11, "jobs_per_host_day": 200, "efficiency_spread": 1, "anonymous_part": 0.9,
         "efficiency_1": 0.03463798235058335, "cheat_pick_and_exaggerate": 0.1, "cheat_hold_back": 0.3,
@@ -272,7 +272,7 @@ def test_many_jobs_that_are_held_back_cost_no_more_time_each(monkeypatch: pytest
     monkeypatch.setattr(trial, "_count", lambda record, ending: looked_at.append(record))
     trial._time_out()
     assert looked_at == []
-    # Looked at in the order of their ends, and only those that are over
+    # Examined in the order of their ends, and only finished ones
     first_end = trial._held[0][0]
     assert first_end == min(each[0] for each in trial._held)
     trial.now = first_end

@@ -52,7 +52,7 @@ def measured(said: str) -> list[dict[str, Any]]:
 
 @pytest.fixture(autouse=True)
 def measured_once(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Most experiments are the same one, and what it finds is worked out here; tests of the process are marked."""
+    """Most experiments are the same one, and its results are computed here once; tests of the process are marked."""
     if request.node.get_closest_marker("unit"):
         monkeypatch.setattr(worker, "measure_in_process", lambda said, report: measured(json.dumps(said)))
 
@@ -85,7 +85,7 @@ def done(owner: User) -> CreditExperiment:
     return experiment
 
 
-# --- asked for, and carried out ---------------------------------------------------------------------------
+# --- started, and carried out ---------------------------------------------------------------------------------
 
 
 @pytest.mark.system
@@ -313,11 +313,11 @@ def test_results_of_computers_that_are_gone_are_no_computer_of_their_own() -> No
     gone = Result.objects.latest("pk")
     Result.objects.filter(host=gone.host).update(host=None, granted_credit=1e6)
     after = {goal.name: goal.measured for goal in measure_app(app, 600).goals}[name]
-    # The others' grants are as near to each other as before.
+    # The others' grants are as close to each other as before.
     assert after < before + 0.05
 
 
-# --- what nobody should send ---------------------------------------------------------------------------------
+# --- impossible input -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("key", ["%00", "a" * 2000, "%ff", "'", "../1"])
@@ -349,7 +349,7 @@ def test_an_address_of_an_apps_own_results_that_makes_no_sense_says_so(
     assert words in text_of(staff.get(reverse("admin:credit_own_results"), query))
 
 
-# Each with what it is told
+# Each with its message
 HOSTILE: dict[str, tuple[str, ...]] = {
     "hosts": ("nan", "inf", "-1", "1e3", "9" * 5000, "10.5", "\0"),
     "jobs": ("", "0", "-5", "1e400", "200001"),
@@ -409,7 +409,7 @@ def test_one_that_failed_each_time_is_finished_and_says_so(
     assert not queue.carry_out_next()
     text = text_of(signed_in.get(reverse("credit_experiment", args=[experiment.pk])))
     assert "was abandoned." in text
-    # It does not count among those that are not finished.
+    # It does not count among the unfinished ones.
     for _ in range(requests.MAX_UNFINISHED):
         asked(alice)
 
@@ -461,7 +461,7 @@ def test_a_process_that_fails_is_told_as_a_fault_of_the_site(
     assert experiment.results is None
 
 
-# --- who may ----------------------------------------------------------------------------------------------------
+# --- permissions ------------------------------------------------------------------------------------------------
 
 
 def test_who_may_only_ask_sees_ones_own(staff: Client, bob: User, alice: User) -> None:
@@ -488,7 +488,7 @@ def test_an_operator_shares_an_experiment_also_while_the_laboratory_is_closed(
     stranger = Client()
     assert "Side by side" in text_of(stranger.get(link))
     assert stranger.get(f"{link}result.json").status_code == 200
-    # What was shared by one who is no operator any more is closed.
+    # Experiments shared by somebody who is no longer an operator are closed.
     bob.user_permissions.clear()
     assert stranger.get(link).status_code == 404
 
@@ -559,7 +559,7 @@ def test_the_documents_goals_are_charts_by_how_often_a_job_is_computed() -> None
         ("Cheat resistance: loss of honest computers", 1),
     ]
     assert charts[4]["series"][0] == {"name": "published, single results", "values": [0.1], "worst": [0.2]}
-    # The title of a chart says the rest.
+    # The title of the chart supplies the rest.
     assert charts[1]["labels"] == ["difference between credit for CPU time here and at another project"]
     assert charts[4]["labels"] == ["greatest grant over the default (single results)"]
 

@@ -1,4 +1,4 @@
-"""The scenario editor: memory, what the owner does with the computer, and what has no field."""
+"""The scenario editor: memory, the owner's use of the computer, and parts without fields."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_memory_and_what_the_owner_does_are_typed(page: EditorPage) -> None:
 
     again = EditorPage(page.client, page.experiment)
     assert again.fields["host-in_use_days"] == "Sun 24 0" and again.fields["host-ram_gib"] == "16"
-    # What is set is not hidden in a closed part of the page.
+    # Values that are set are not hidden in a closed part of the page.
     assert again.answer.context["rows"].host.are_uses_open()
     assert again.press("save").status_code == 302
     assert again.scenario() == scenario
@@ -175,7 +175,7 @@ def test_a_scenario_that_the_form_shows_as_a_whole_has_no_such_notice(page: Edit
 
 
 def paths_of(*entries: Any) -> set[str]:
-    """The first part of the path of each field, or of each thing that is named instead."""
+    """Return the first part of the path of each field, or of each thing that is named instead."""
     return {(getattr(each, "path", None) or each)[0] for each in entries}
 
 

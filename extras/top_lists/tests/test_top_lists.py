@@ -1,4 +1,6 @@
-"""Top lists: only who agreed is in them, until they withdraw it; by credit; with as many statements for any number."""
+"""Top lists: only volunteers who agreed are in them, until they withdraw; by credit; with a fixed number of
+statements.
+"""
 
 from __future__ import annotations
 
