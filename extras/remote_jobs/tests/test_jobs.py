@@ -218,7 +218,7 @@ def test_estimates_follow_the_credit_that_was_granted(app: App) -> None:
 
 
 def test_a_long_request_of_a_stranger_is_not_read_whole(client: Client, key: str, app: App) -> None:
-    long = f"<x>{'<y>' * 30_000}"  # it would be nested too deep, if somebody has a key
+    long = f"<x>{'<y>' * 30_000}"  # with a valid key, it is nested too deep
     assert _outcome_of_root(ask(client, long)) == "no authenticator"
     assert _outcome_of_root(ask(client, f"<authenticator>nobody</authenticator>{long}")) == "bad authenticator"
     known = f"<x><authenticator>{key}</authenticator>{long}"
