@@ -24,7 +24,7 @@ DAYS_SHOWN: Final = 30
 
 
 @dataclass(frozen=True, slots=True)
-class Across:
+class AccountTotals:
     """A person's accounts at projects, as these publish them, and their sum in micro-credits."""
 
     accounts: list[AccountTotal]
@@ -34,10 +34,10 @@ class Across:
         return sum(account.total_credit for account in self.accounts)
 
 
-def read_across(user: User) -> Across:
+def read_account_totals(user: User) -> AccountTotals:
     """Read the totals of a person's own accounts, largest first. One statement."""
     totals = AccountTotal.objects.filter(user=user).select_related("project").order_by("-total_credit", "pk")
-    return Across(list(totals))
+    return AccountTotals(list(totals))
 
 
 def read_settled_parts(user: User) -> dict[int, ProjectWork]:

@@ -263,8 +263,8 @@ async def _settle_and_write(
     shares = {id_: share for id_, share in shares.items() if id_ not in attachments.elsewhere}
     after = account.projects if settlement.stale else _rows_after(account, settlement, listed, shares)
     is_first = recognised is not None and recognised.is_new
-    outcome = instructions.Outcome(settlement, after, listed, shares, projects, is_first, attachments)
-    reply = instructions.reply_to(request, account, outcome, now=now)
+    facts = instructions.ReplyFacts(settlement, after, listed, shares, projects, is_first, attachments)
+    reply = instructions.reply_to(request, account, facts, now=now)
     if settlement.stale:
         return reply
     rows = [row for id_, row in after.items() if id_ in listed or row is not account.projects.get(id_)]
@@ -274,7 +274,7 @@ async def _settle_and_write(
         account,
         settlement,
         rows,
-        {id_: _state(id_, project, troubles[id_], outcome, account, now) for id_, project in listed.items()},
+        {id_: _state(id_, project, troubles[id_], facts, account, now) for id_, project in listed.items()},
         now,
         request.contact() | attachments.for_contact(),
         contact_log.summarise(request, reply, ids, troubles),
@@ -375,12 +375,12 @@ def _state(
     id_: int,
     project: ReportedProject,
     troubles: StoredTroubles,
-    outcome: instructions.Outcome,
+    facts: instructions.ReplyFacts,
     account: store.Account,
     now: dt.datetime,
 ) -> dict[str, Any]:
     """Build the client's report about a project, for the owner's pages and the next reply."""
-    return _own_key(id_, project, outcome, account) | {
+    return _own_key(id_, project, facts, account) | {
         "at": int(now.timestamp()),
         "troubles": troubles,
         "no_work": list(project.no_work),
@@ -392,17 +392,17 @@ def _state(
         "no_new_work": project.dont_request_more_work,
         "ended": project.ended,
         "faulty": bool(project.fault or project.unreadable),
-        "by_owner": id_ in outcome.attachments.by_owner,
-        "unsummed": [account.summed_at.get(id_), account.unsummed(id_, outcome.settlement)],
+        "by_owner": id_ in facts.attachments.by_owner,
+        "unsummed": [account.summed_at.get(id_), account.unsummed(id_, facts.settlement)],
         "hostid": project.hostid,
     }
 
 
 def _own_key(
-    id_: int, reported: ReportedProject, outcome: instructions.Outcome, account: store.Account
+    id_: int, reported: ReportedProject, facts: instructions.ReplyFacts, account: store.Account
 ) -> dict[str, Any]:
     """Return the sealed key of the owner's own account, which they may take over for all their computers."""
-    project = outcome.projects.by_id[id_]
+    project = facts.projects.by_id[id_]
     key = reported.account_key
     if not project.per_user or project.is_own or not _WHOLE_KEY.fullmatch(key) or key == account_key(account, project):
         return {}

@@ -40,7 +40,7 @@ _NO_TOTALS: Final[dict[str, Any]] = {"reported": None, "handed": None, "restart"
 _WISHES: Final = ("suspended", "told_suspended", "no_new_work", "excluded", "no_rsc", "drop_waiting")
 
 
-class Change(NamedTuple):
+class IdChange(NamedTuple):
     """The CPID of a client, its previous one as it states it, and that of the record's present client.
 
     Where CPIDs are equal, numbers at a project stand for them (``number_key``).
@@ -153,15 +153,15 @@ def _reported_before(user_id: int, appearance: HostDescription, now: dt.datetime
     return client.host if client is not None else None
 
 
-def _change(host: Host, request: AccountManagerRequest, hostids: Mapping[int, int]) -> Change | None:
+def _change(host: Host, request: AccountManagerRequest, hostids: Mapping[int, int]) -> IdChange | None:
     """Return the difference from the record's present client, if any."""
     if request.host_cpid != host.host_cpid:
-        return Change(request.host_cpid, request.previous_host_cpid, host.host_cpid)
+        return IdChange(request.host_cpid, request.previous_host_cpid, host.host_cpid)
     # A single client may get another number, or an earlier one, with a new attachment to the project.
     listed = HostProject.objects.filter(host=host, project__in=hostids, listed=True).order_by("project_id")
     numbers = [(row.project_id, row.state.get("hostid") or hostids[row.project_id]) for row in listed]
     changes = [
-        Change(number_key(host, project, hostids[project]), "", number_key(host, project, number))
+        IdChange(number_key(host, project, hostids[project]), "", number_key(host, project, number))
         for project, number in numbers
         if number != hostids[project]
     ]
@@ -189,7 +189,7 @@ def keys_of_present(host: Host, rows: Iterable[HostProject]) -> set[str]:
 
 
 def _after(
-    change: Change, host: Host, request: AccountManagerRequest, own: Host | None, now: dt.datetime
+    change: IdChange, host: Host, request: AccountManagerRequest, own: Host | None, now: dt.datetime
 ) -> Recognised:
     """Return the record of a client that was taken for this computer, but may be another one: perhaps ``own``."""
     rows = HostClient.objects.filter(host=host, cpid__in=change)

@@ -79,7 +79,7 @@ class Advice:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class TrialResults:
     """All trials of a run: they and `before` cover the same `days`."""
 
     days: float
@@ -165,14 +165,14 @@ def trial_days(days: float, events: int) -> float:
 
 def try_all(
     scenario: Scenario, findings: Findings, result: Result, days: float, run: Callable[[Scenario, float], Result]
-) -> Outcome:
+) -> TrialResults:
     """Runs each candidate over this many days, and the unchanged scenario, too, if the result covers other days."""
     tried = candidates(scenario, findings, result)
     shares = [row.share for row in result.projects]
     is_same = days == result.days or not tried
     before = measure(scenario, result if is_same else run(scenario, days), shares)
     trials = tuple(Trial(change, measure(changed, run(changed, days), shares)) for change, changed in tried)
-    return Outcome(days if tried else result.days, before, trials, advise(before, trials, _figures(findings)))
+    return TrialResults(days if tried else result.days, before, trials, advise(before, trials, _figures(findings)))
 
 
 def _figures(findings: Findings) -> list[str]:

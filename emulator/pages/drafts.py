@@ -73,7 +73,7 @@ def _project(facts: ProjectFacts, processors: Mapping[str, Processor]) -> Projec
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ScenarioChange:
     """The values of a scenario that may be changed before it runs. Lists have one entry per processor or project."""
 
     instances: Sequence[int]
@@ -83,7 +83,7 @@ class Change:
     work_buf_additional_days: float
 
 
-def changed(scenario: Scenario, change: Change) -> Scenario:
+def changed(scenario: Scenario, change: ScenarioChange) -> Scenario:
     """Return the scenario with the change made. Raises ScenarioError.
 
     A processor that is made faster works faster: its versions' speeds grow with it.

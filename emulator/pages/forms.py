@@ -19,7 +19,7 @@ from emulator.files.archive import bytes_max_of
 from emulator.files.sections import SETTINGS_BYTES_MAX
 from emulator.files.time_log import TIME_LOG_FILE
 from emulator.models import DAYS_MAX, POLICIES
-from emulator.pages.drafts import Change, ProjectFacts, draft
+from emulator.pages.drafts import ProjectFacts, ScenarioChange, draft
 from emulator.pages.texts import parameter_texts, variant_texts
 from emulator.runs.experiments import SEEDS_MAX, VARIANTS_MAX
 from emulator.runs.sweeps import check_value, full_names, read_values, split
@@ -274,12 +274,12 @@ class TrialForm(PlainForm):
             self.add_error("values", f"{parameter_texts.label(parameter)}: {sentence(error.why)}")
         return cleaned
 
-    def change(self) -> Change:
+    def change(self) -> ScenarioChange:
         """Return the changes to the scenario."""
         data = self.cleaned_data
         numbers = range(len(self.scenario.host.processors))
         listed = self._listed()
-        return Change(
+        return ScenarioChange(
             instances=[data[f"instances{number}"] for number in numbers],
             peak_flops=[self._peak_flops(number) for number in numbers],
             shares=[data[f"share{number}"] for number in range(len(listed))]

@@ -12,7 +12,7 @@ from portal.models import User
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class HeldBadge:
     """A badge that a volunteer has. ``rule``: its rule on that day; ``was_changed``: the rule has changed since."""
 
     title: str
@@ -26,7 +26,7 @@ class Held:
 class BadgePage:
     """``is_on``: the operators award any badges."""
 
-    held: list[Held]
+    held: list[HeldBadge]
     open: list[tuple[str, str]]
     is_on: bool
 
@@ -43,11 +43,11 @@ def read_page(user: User) -> BadgePage:
     )
 
 
-def _held(award: BadgeAward) -> Held:
+def _held(award: BadgeAward) -> HeldBadge:
     """Return an unchanged rule in the reader's language; a changed one as it was stored."""
     badge, was_changed = award.badge, _was_changed(award)
     rule = award.rule if was_changed else rule_text(badge)
-    return Held(shown(badge.title), shown(badge.text), rule, award.day, was_changed)
+    return HeldBadge(shown(badge.title), shown(badge.text), rule, award.day, was_changed)
 
 
 def _was_changed(award: BadgeAward) -> bool:

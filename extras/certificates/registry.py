@@ -44,7 +44,7 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class CheckResult:
     """``certificate``: only if it is valid, as others see nothing else of it."""
 
     verdict: Verdict
@@ -87,21 +87,21 @@ def delete(certificate: Certificate) -> None:
     Certificate.objects.filter(pk=certificate.pk).delete()
 
 
-def check(code: str) -> Checked:
+def check(code: str) -> CheckResult:
     """Check a code, in its plain form, for a stranger. One statement.
 
     The certificates of an account that is being deleted, or that is blocked, are unknown.
     """
     certificate = Certificate.objects.filter(code=code, user__is_active=True, user__deletion_asked_at=None).first()
     if certificate is None:
-        return Checked(Verdict.UNKNOWN)
+        return CheckResult(Verdict.UNKNOWN)
     if certificate.revoked_at is not None:
-        return Checked(Verdict.REVOKED, revoked_on=certificate.revoked_at.astimezone(dt.UTC).date())
+        return CheckResult(Verdict.REVOKED, revoked_on=certificate.revoked_at.astimezone(dt.UTC).date())
     key = signing_key().public_key()
     is_ours = certificate.statement.get("code") == code and statements.is_signed(
         certificate.statement, certificate.signature, key
     )
-    return Checked(Verdict.VALID, certificate) if is_ours else Checked(Verdict.BROKEN)
+    return CheckResult(Verdict.VALID, certificate) if is_ours else CheckResult(Verdict.BROKEN)
 
 
 def check_address(code: str) -> str:

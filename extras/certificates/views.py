@@ -18,7 +18,7 @@ from extras.certificates import facts, registry
 from extras.certificates.codes import MAX_CODE_CHARS, read_code
 from extras.certificates.forms import CertificateForm
 from extras.certificates.models import Certificate
-from extras.certificates.registry import MAX_CERTIFICATES, Checked, Verdict
+from extras.certificates.registry import MAX_CERTIFICATES, CheckResult, Verdict
 from extras.certificates.texts import certificate_text
 from portal.people.access import signed_in
 from portal.people.pages.form_keys import FORM_KEY, read_form_key
@@ -110,7 +110,7 @@ def check_form(request: HttpRequest) -> HttpResponse:
 def check(request: HttpRequest, text: str) -> HttpResponse:
     """Is this certificate valid, and what does it say?"""
     code = read_code(text)
-    checked = registry.check(code) if code is not None else Checked(Verdict.UNKNOWN)
+    checked = registry.check(code) if code is not None else CheckResult(Verdict.UNKNOWN)
     context: dict[str, object] = {"found": checked, "code": code}
     if checked.certificate is not None:
         context["shown"] = certificate_text(checked.certificate.statement)
@@ -125,7 +125,7 @@ def check(request: HttpRequest, text: str) -> HttpResponse:
 def statement(request: HttpRequest, text: str) -> HttpResponse:
     """The signed text, its signature and the public key, for checks by other programs."""
     code = read_code(text)
-    checked = registry.check(code) if code is not None else Checked(Verdict.UNKNOWN)
+    checked = registry.check(code) if code is not None else CheckResult(Verdict.UNKNOWN)
     headers = {"X-Robots-Tag": "noindex", "Cache-Control": "private, no-store"}
     if checked.certificate is None:
         status = 404 if checked.verdict is Verdict.UNKNOWN else 410

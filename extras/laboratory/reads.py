@@ -29,7 +29,7 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class GoalRow:
     """A goal: its name, its bound, and the figure of each variant (None: not measured)."""
 
     name: str
@@ -64,12 +64,12 @@ def page_of(row: CreditExperiment, now: dt.datetime) -> dict[str, Any]:
     }
 
 
-def _row(message: Message, results: Sequence[Mapping[str, Any]]) -> Row:
+def _row(message: Message, results: Sequence[Mapping[str, Any]]) -> GoalRow:
     goals = [
         next((goal for goal in variant["goals"] if Message.from_json(goal) == message), None) for variant in results
     ]
     bounds = {goal["bound"] for goal in goals if goal is not None and goal["bound"] is not None}
-    return Row(
+    return GoalRow(
         sentence(message),
         _in_words(message.code, bounds.pop()) if bounds else "",
         [

@@ -31,7 +31,7 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ListRow:
     """A row of a list: a volunteer, with their team if they are in one, or a team. No name: none was chosen."""
 
     place: int
@@ -50,7 +50,7 @@ class Row:
 class Page:
     """A page of a list. ``more``: another one follows."""
 
-    rows: list[Row]
+    rows: list[ListRow]
     number: int
     more: bool
 
@@ -124,5 +124,5 @@ def _read(statement: str, choice: Choice, **params: Any) -> Page:
     with connection.cursor() as cursor:
         cursor.execute(statement, {"limit": PAGE_ROWS + 1, "offset": offset, **params})
         entries = cursor.fetchall()
-    rows = [Row(offset + place, *row) for place, row in enumerate(entries[:PAGE_ROWS], 1)]
+    rows = [ListRow(offset + place, *row) for place, row in enumerate(entries[:PAGE_ROWS], 1)]
     return Page(rows, choice.page, len(entries) > PAGE_ROWS and choice.page < MAX_PAGES)
