@@ -44,7 +44,7 @@ class TimeMark:
     text: str
 
 
-def label_of_moment(moment: dict[str, Any], packed: Packed, palette: list[int]) -> dict[str, Any]:
+def shown_moment(moment: dict[str, Any], packed: Packed, palette: list[int]) -> dict[str, Any]:
     """Return the template values."""
     names = packed.texts["projects"]
     end_secs = _end_secs(moment)

@@ -39,13 +39,13 @@ def export(host: Host, project: Project, day: str, credits: int, *, first: bool 
     number = host.pk * 1_000 + project.pk
     grant = credits * MICRO if whole or not first else 0
     made = {"project": project, "project_host_id": number, "host": host, "avg_at": at(day), "made_at": at(day)}
-    row = GrantedTotal.objects.filter(project=project, project_host_id=number).first()
-    if row is None:
-        row = GrantedTotal(**made, total_credit=0, highest_credit=0, fits_since=at(day))
-    row.total_credit += credits * MICRO
-    row.highest_credit, row.as_of = row.total_credit, at(day)
-    row.counted_credit += grant
-    row.save()
+    total = GrantedTotal.objects.filter(project=project, project_host_id=number).first()
+    if total is None:
+        total = GrantedTotal(**made, total_credit=0, highest_credit=0, fits_since=at(day))
+    total.total_credit += credits * MICRO
+    total.highest_credit, total.as_of = total.total_credit, at(day)
+    total.counted_credit += grant
+    total.save()
     if grant:
         same, _ = GrantedDay.objects.get_or_create(
             user=host.owner, day=at(day).date(), project=project, host=host, defaults={"credit": 1}
