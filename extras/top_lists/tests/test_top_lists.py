@@ -188,7 +188,7 @@ def test_a_team_that_is_gone_is_in_no_list(alice: User) -> None:
 @pytest.mark.parametrize(
     ("query", "told"),
     [
-        ("by=name", "“name” is no order"),
+        ("by=name", "“name” is not an order"),
         ("app=none", "“none” is not an app"),
         ("app=%00", "is not an app"),
         ("page=0", "“0” is not a page from 1 to 200"),
