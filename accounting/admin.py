@@ -1,4 +1,4 @@
-"""Operators' pages of the account manager: projects, accounts at them, announcements, and what was rolled up."""
+"""Operators' pages of the account manager: projects, accounts at them, announcements, and roll-ups."""
 
 from __future__ import annotations
 
@@ -61,13 +61,13 @@ from portal.templatetags.display import credit_text, duration_text, significant
 from portal.wire import signing
 
 KEY_DROPPED = _(
-    "The address is one of another server, so the account key was removed. It was entered for the server before. Enter "
-    "it again if the new one is to have it."
+    "The address is on another server, so the account key was removed: it was entered for the previous server. Enter "
+    "it again if the new server should have it."
 )
 
 
 class AccountKeyAdminForm(AuditedForm):
-    """A form with an account key that is written, never read."""
+    """A form with an account key that can be written but never read."""
 
     new_account_key = forms.CharField(
         label=_("Account key at the project"),
@@ -121,7 +121,7 @@ class ProjectForm(AccountKeyAdminForm):
         return cleaned
 
     def _signature(self, url: str, pasted: str) -> str:
-        """The pasted signature if clients accept it, else a new one if the private key is on this server."""
+        """Return the pasted signature if clients accept it, else a new one if the private key is on this server."""
         try:
             if pasted and signing_key.is_signed(url, pasted):
                 return signing.clean_signature(pasted)
@@ -167,7 +167,7 @@ class ProjectAddressForm(forms.ModelForm):
 
 
 class ProjectAddressForms(forms.BaseInlineFormSet):
-    """The addresses that are saved together. Two spellings are one address."""
+    """The addresses that are saved together. Two spellings of one address count as one."""
 
     def clean(self) -> None:
         super().clean()
@@ -194,7 +194,7 @@ class ProjectKeywordInline(LabelledRows):
 
 
 class ProjectVersionInline(LabelledRows):
-    """The versions that a project says it has. Read-only, as nobody types what a project says itself."""
+    """The versions that a project publishes. Read-only, as they come from the project itself."""
 
     model = ProjectVersion
     extra = 0
@@ -288,17 +288,17 @@ class ProjectAdmin(AuditedAdmin):
         super().save_model(request, obj, form, True)
         if had_key and not obj.shared_account_key:
             messages.warning(request, KEY_DROPPED)
-        # Also one that was entered by hand is asked from now on.
+        # From now on it is queried, even if it was entered by hand.
         ProjectProfile.objects.get_or_create(project=obj)
 
     def _ask_second(self, request: HttpRequest, obj: Project) -> None:
-        """Leave the address as it is, and have another operator confirm the new one."""
+        """Leave the address unchanged, and have another operator confirm the new one."""
         stored = Project.objects.get(pk=obj.pk)
-        wanted = moves.payload(stored, obj.master_url, obj.url_signature)
+        payload = moves.payload(stored, obj.master_url, obj.url_signature)
         obj.master_url, obj.url_signature = stored.master_url, stored.url_signature
         try:
             two_persons.ask(
-                moves.KIND, f"{stored.name}: {wanted['master_url']}", wanted, signed_in(request), timezone.now()
+                moves.KIND, f"{stored.name}: {payload['master_url']}", payload, signed_in(request), timezone.now()
             )
         except two_persons.StepRefused as refusal:
             messages.error(request, str(refusal))
@@ -323,7 +323,7 @@ class UserProjectForm(AccountKeyAdminForm):
 
 @admin.register(UserProject)
 class UserProjectAdmin(AuditedAdmin):
-    """Volunteers' own rows: what an operator does to them is kept, and not what they do."""
+    """Volunteers' own rows: operators' changes to them are recorded, volunteers' own changes are not."""
 
     form = UserProjectForm
     list_display = ("user", "project", "is_chosen", "resource_share", "has_account")
@@ -425,7 +425,7 @@ class ProjectStandingAdmin(ReadOnlyAdmin):
 
 @admin.register(Settlement)
 class SettlementAdmin(ReadOnlyAdmin):
-    """Computers far from what is usual at a project come first: to be looked at, not to be judged."""
+    """Computers far from what is usual at a project come first, as candidates for a closer look; this is no verdict."""
 
     granted_credit = column("granted", _("granted"), credit_text)
     estimated_credit = column("estimated", _("estimated"), credit_text)

@@ -1,4 +1,4 @@
-"""The account manager's figures: what clients ask, who is active, which projects are in trouble."""
+"""The account manager's figures: clients' requests, active computers and volunteers, projects in trouble."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ _TROUBLE_NAMES: Final = {
 }
 _ALL_TYPES: Final = gettext_noop("all types")
 _WITHIN: Final = (gettext_noop("day"), gettext_noop("week"), gettext_noop("month"))
-# One pass over all computers: of the whole table, so only a task does it.
+# One pass over all computers: it reads the whole table, so only a task runs it.
 _ACTIVE: Final = """
 SELECT w.key, w."am.active", w."am.first_contacts"
   FROM (SELECT count(*) FILTER (WHERE last_contact_at > %(now)s - interval '1 day') AS day,
@@ -144,7 +144,7 @@ SELECT kind AS key, count(DISTINCT project_id) AS "am.troubles" FROM accounting_
 
 
 def _counted(now: dt.datetime) -> Iterator[Sample]:
-    """What processes have counted."""
+    """Return what processes have counted."""
     totals = heartbeats.rpc_totals()
     yield Sample("am.rpcs", sum(count for (path, _error), count in totals.items() if path == RPC_PATH))
     yield Sample("am.refused", 0)
@@ -156,7 +156,7 @@ def _counted(now: dt.datetime) -> Iterator[Sample]:
 
 
 def read_troubles(now: dt.datetime) -> Rows:
-    """The projects that send no work or fail, the oldest trouble first."""
+    """Read the projects that send no work or fail, oldest trouble first."""
     return [
         [
             [trouble.project.name, reverse("admin:accounting_project_change", args=[trouble.project_id])],

@@ -20,8 +20,8 @@ MESSAGES: Final = declare(
         "export_from_future": _("update_time is in the future"),
         "export_not_a_number": _("%(field)s is not a number from %(low)s to %(high)s"),
         "export_odd_records": _(
-            "%(number)s of %(all)s records are odd; of the first one, %(field)s is not a number from %(low)s to "
-            "%(high)s"
+            "%(number)s of %(all)s records are invalid; in the first one, %(field)s is not a number from %(low)s "
+            "to %(high)s"
         ),
         "export_damaged": _("is not a gzip file, is damaged, or has other data after it"),
         "export_unpacked_limit": _("unpacks to more than the limit of %(limit_nbytes)s bytes"),
@@ -36,7 +36,7 @@ MESSAGES: Final = declare(
         "export_not_newer": _("is not newer than the export that was read in the meantime"),
         "export_replaced": _("the project made a new export in the meantime"),
         "export_read_limit": _("The export took longer than the limit of %(secs)s s"),
-        # What came of asking a project what it is, or about an account there (accounting/project_setup)
+        # Results of asking a project about itself, or about an account there (accounting/project_setup)
         "ask_no_boinc_project": _("%(url)s answered, but not like a BOINC project (%(fault)s)."),
         "ask_error": _("%(host)s answered with an error (%(words)s)."),
         "account_no_page": _("The project has no %(page)s (%(why)s)."),
@@ -83,7 +83,7 @@ MESSAGES: Final = declare(
         ),
         "trial_key_refused": _("The scheduler does not accept the key. It says: %(words)s"),
         "trial_key_refused_silently": _("The scheduler does not accept the key. It says nothing."),
-        # What came of asking a project about tasks (accounting/running_tasks/asking.py)
+        # Results of asking a project about tasks (accounting/running_tasks/asking.py)
         "tasks_refused": _("It answered with an error (%(words)s)."),
         "tasks_not_in_answer": _("Its answer contains no task status (%(fault)s)."),
         # A row that volunteers change too, in the audit of operators' changes (accounting/admin.py)

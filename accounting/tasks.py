@@ -41,13 +41,13 @@ def roll_up() -> None:
 
 @shared_task
 def learn_models() -> None:
-    """Every six hours: how fast processors of each model usually are."""
+    """Every six hours: learn how fast processors of each model usually are."""
     models_seen.learn(timezone.now())
 
 
 @shared_task
 def erase() -> None:
-    """Once a day: accounts whose grace period is over, and what is old of copies and clients' reports."""
+    """Once a day: erase accounts whose grace period is over, old copies, and old reports of clients."""
     now = timezone.now()
     erasure.erase_due(now)
     made_files.remove_old(now)
@@ -63,15 +63,15 @@ def look_after_copies() -> None:
 
 @shared_task
 def learn_addresses() -> None:
-    """Once an hour: other addresses of projects that computers report."""
+    """Once an hour: learn other addresses of projects that computers report."""
     learn_reported(timezone.now())
 
 
 @shared_task
 def send_mails() -> None:
-    """Once an hour: computers that fell silent, the summary of the week that is over, statuses, first steps.
+    """Once an hour: mails about computers that fell silent, last week's summary, statuses, first steps.
 
-    Ends where the mail server does not answer; what was not told is told by the next run.
+    Stops where the mail server does not answer; the next run sends the rest.
     """
     now = timezone.now()
     with suppress(MailServerDown):
@@ -83,21 +83,23 @@ def send_mails() -> None:
 
 @shared_task
 def send_concerns() -> None:
-    """Some times a day: no work, and failing jobs. It looks at every computer of those who asked for these mails."""
+    """Several times a day: mails about computers without work or with failing jobs. It looks at every computer of
+    subscribers.
+    """
     with suppress(MailServerDown):
         send.send_concerns(timezone.now())
 
 
 @shared_task
 def ask_projects() -> None:
-    """Projects that were not asked for a day what they say of themselves: a task for each."""
+    """Start a task for each project that was not asked about itself for a day."""
     for project_id in asking.take_due(timezone.now()):
         ask_project.delay(project_id)
 
 
 @shared_task
 def ask_project(project_id: int) -> None:
-    """One project, which may take until the limits of asking, and keeps no other waiting."""
+    """Ask one project, which may take until the time limits, without holding up any other."""
     project = Project.objects.filter(pk=project_id).first()
     if project is not None:
         asking.ask_again(project, timezone.now())
@@ -105,26 +107,26 @@ def ask_project(project_id: int) -> None:
 
 @shared_task
 def ask_for_account(account_id: int) -> None:
-    """What a volunteer wants to know of an account of their own at a project."""
+    """Ask a project about a volunteer's own account, as requested."""
     checks.carry_out(account_id, timezone.now())
 
 
 @shared_task
 def check_account(account_id: int) -> None:
-    """Whether the key of a volunteer's account at a project still works."""
+    """Check whether the key of a volunteer's account at a project still works."""
     checks.check(account_id, timezone.now())
 
 
 @shared_task
 def look_after_accounts() -> None:
-    """Every minute: requests for accounts that no worker took; and some accounts that were not checked for a week."""
+    """Every minute: handle requests for accounts that no worker took, and some accounts not checked for a week."""
     for account_id in checks.look_after(timezone.now()):
         check_account.delay(account_id)
 
 
 @shared_task
 def import_statistics() -> None:
-    """Every five minutes: a task for each project whose statistics are to be read."""
+    """Every five minutes: start a task for each project whose statistics are due."""
     now = timezone.now()
     statistics.follow_projects(now)
     due = [] if is_full("requested") else statistics.due(now)
@@ -132,22 +134,24 @@ def import_statistics() -> None:
         import_statistics_of.delay(project_id)
 
 
-# What cannot be interrupted is killed five minutes later.
+# A task that cannot be interrupted is killed five minutes later.
 @shared_task(soft_time_limit=statistics.READ_SECS, time_limit=statistics.READ_SECS + 300)
 def import_statistics_of(project_id: int, *, at_once: bool = False) -> None:
-    """What a project granted. Ends at once if it was just read, or as many as may be are being read."""
+    """Import a project's grants. Ends at once if it was just read, or if the maximum number of imports are running."""
     statistics.import_project(project_id, at_once=at_once)
 
 
 @shared_task
 def reconcile() -> None:
-    """Every ten minutes: what statistics granted that were read since, beside what was estimated."""
+    """Every ten minutes: compare newly read grants with the estimates."""
     refresh_due(timezone.now())
 
 
 @shared_task
 def follow_tasks() -> None:
-    """Every five minutes: the tasks that clients listed; then each project elsewhere is asked in a task of its own."""
+    """Every five minutes: take over the tasks that clients listed; then start a task for each project elsewhere to
+    ask.
+    """
     now = timezone.now()
     follow.follow(now)
     for project_id in task_asking.due_projects(now):

@@ -17,7 +17,7 @@ from accounting.projects import views as projects_views
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("notices.rss", NoticesFeed(), name="notices"),
-    # BOINC's address of the same
+    # BOINC's address for the same page
     path("notices.php", NoticesFeed()),
     path("notices/<int:pk>-<slug:mark>.rss", HostNoticesFeed(), name="host_notices"),
     path("news/", news_views.news, name="news"),

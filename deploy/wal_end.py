@@ -1,8 +1,8 @@
-"""Reads the WAL that follows a base backup, and prints its last commit; fails if a file is missing or damaged.
+"""Read the WAL that follows a base backup, and print its last commit; fail if a file is missing or damaged.
 
-To a recovering server, a missing or damaged file is where the WAL ends. So all of it is read before. `pg_waldump`
-checks each record's sum, and stops at the first that it cannot read. Behind the true end there are only zeros, or the
-beginning of one record, which the server was writing when it died. Printed are position, transaction and time.
+A recovering server takes a missing or damaged file for the end of the WAL. So all of it is read before. `pg_waldump`
+checks each record's checksum, and stops at the first that it cannot read. After the true end there are only zeros, or
+the beginning of one record, which the server was writing when it died. The output is position, transaction and time.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pathlib import Path
 PAGE = 8192
 # A page's header, and that of a file's first page.
 SHORT_HEADER, LONG_HEADER = 24, 40
-# What a copy reads at a time; the kernel writes pages of this size.
+# The size of a copy's reads; the kernel writes pages of this size.
 COPIED = 4096
 TRIES = 5
 FIRST_TIMELINE = "00000001"
@@ -56,7 +56,7 @@ class Wal:
         self._folder = folder
         self._sizes = {path.name: path.stat().st_size for path in folder.iterdir() if SEGMENT.fullmatch(path.name)}
         names = list(self._sizes)
-        # What was cut off is shorter.
+        # Truncated files are shorter.
         self.segment_size = max(self._sizes.values(), default=0)
         if self.segment_size < PAGE or self.segment_size & (self.segment_size - 1):
             raise FaultError(f"there is no WAL in {folder}")
@@ -74,9 +74,9 @@ class Wal:
             raise FaultError(self.gap or f"{self.name(first)} is missing")
 
     def _history(self, names: list[str]) -> dict[int, str]:
-        """The file with each number. From where a timeline branched off, its files count, and not those before it."""
+        """Return the file with each number. After a timeline branched off, its files count, and not its parent's."""
         by_timeline: dict[str, dict[int, str]] = {}
-        # In this order a complete file replaces what was received of it before.
+        # In this order a complete file replaces its partially received version.
         for name in sorted(names, reverse=True):
             at = int(name[8:16], 16) * self._per_high + int(name[16:24], 16)
             by_timeline.setdefault(name[:8], {})[at] = name
@@ -96,7 +96,7 @@ class Wal:
 
     @property
     def _per_high(self) -> int:
-        """Names have two halves; how many files there are before the first one is counted up."""
+        """How many files there are for one value of the first half of their names."""
         return (1 << 32) // self.segment_size
 
     def name(self, at: int, timeline: str = FIRST_TIMELINE) -> str:
@@ -106,7 +106,7 @@ class Wal:
         """Show the files to `pg_waldump`, as if they had always been one timeline."""
         for at, path in self._files.items():
             if path.suffix:
-                # It may be growing. Copied from its end on, it gets no hole by what is written meanwhile.
+                # It may be growing. Copied starting at its end, it gets no hole from what is written meanwhile.
                 with path.open("rb") as source, (folder / self.name(at)).open("wb") as copy:
                     for offset in range(self.segment_size - COPIED, -1, -COPIED):
                         copy.seek(offset)
@@ -128,7 +128,7 @@ class Wal:
             return file.read(nbytes)
 
     def after(self, start: int, nbytes: int) -> int:
-        """Where that many bytes end that begin there, with the headers of pages between them."""
+        """Return where this many bytes that begin there end, with the headers of pages between them."""
         at = start
         while nbytes:
             at = self._past_header(at)
@@ -146,10 +146,10 @@ class Wal:
         return self._past_header(end + -end % 8)
 
     def _unfinished(self, last: int) -> int:
-        """Where a record could end that was being written after the last one."""
+        """Return where a record could end that was being written after the last one."""
         start = self._next_record(last)
         if PAGE - start % PAGE < 16:
-            # Its header ends on the next page, which was not written, or tells nothing.
+            # Its header ends on the next page, which was not written, or is meaningless.
             return start - start % PAGE + PAGE
         length, previous = (
             int.from_bytes(self.read(start, 4), "little"),
@@ -169,7 +169,7 @@ class Wal:
 
 
 def commits(wal: Wal, folder: Path, start: str) -> Iterator[Commit]:
-    """The commits from there to the end of the WAL."""
+    """Return the commits from there to the end of the WAL."""
     command = ["pg_waldump", "--rmgr=Transaction", f"--path={folder}", "--timeline=1", f"--start={start}"]
     with tempfile.TemporaryFile("w+") as complaints:
         variables = os.environ | {"TZ": "UTC", "LC_ALL": "C"}
@@ -195,10 +195,10 @@ def commits(wal: Wal, folder: Path, start: str) -> Iterator[Commit]:
 
 
 def last_commit(backup: Path, folder: Path, reached: str, until: str) -> Commit | None:
-    """The last commit until that time, if one is given; None if there is none since the backup was complete.
+    """Return the last commit until that time, if one is given; None if there is none since the backup was complete.
 
     The WAL must still have the commit that it had `reached`. Meanwhile files are received, renamed when they are
-    complete, and removed when no backup needs them any more: then all is looked at again.
+    complete, and removed when no backup needs them any more: then everything is read again.
     """
     ranges = json.loads((backup / "backup_manifest").read_text())["WAL-Ranges"]
     for _ in range(TRIES):
@@ -222,7 +222,7 @@ def _last_commit(ranges: list[dict[str, str]], folder: Path, reached: str, until
                 if reached and (last is None or number(last.lsn) < number(reached)):
                     raise FaultError(f"it had reached {reached} before, and ends earlier now")
     except FaultError as error:
-        # Anyone who names just this moment knows what follows it is lost.
+        # Whoever gives exactly this time knows that later commits are lost.
         if last is None or last.time != until:
             before = f"the last commit before is of {last.time}+00" if last else "there is no commit before"
             raise FaultError(f"the WAL cannot be read to its end: {error}; {before}") from error

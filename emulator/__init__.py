@@ -1,1 +1,1 @@
-"""The client emulator: what a BOINC client would do on a computer, under scheduling policies of three generations."""
+"""The client emulator: simulates a BOINC client on a computer, under scheduling policies of three generations."""

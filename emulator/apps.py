@@ -28,7 +28,7 @@ class EmulatorConfig(extras.SiteApp):
 
     def ready(self) -> None:
         super().ready()
-        # For this process and those that it starts; see emulator.engine.kernel.built.
+        # For this process and its children; see emulator.engine.kernel.built.
         os.environ.setdefault("NUMBA_CACHE_DIR", str(settings.VAR_DIR / "emulator_kernel"))
         worker_ready.connect(_compile_kernel)
 

@@ -1,4 +1,4 @@
-"""The sentences of the emulator that are stored by code (`portal.languages.messages`). Pure."""
+"""The emulator's sentences that are stored by code (`portal.languages.messages`). Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from portal.languages.messages import declare
 
 MESSAGES: Final = declare(
     {
-        # What a scenario assumes of a computer here (emulator/pages/host_scenario.py)
+        # Assumptions about a computer here (emulator/pages/host_scenario.py)
         "assumed_run_times": _(
             "The run times of its tasks are not known. The scenario assumes %(cpu_hours)s h on a CPU and a "
             "deadline of one week."
@@ -38,11 +38,11 @@ MESSAGES: Final = declare(
         "place_line": _("%(file)s, line %(line)s"),
         # Why a decision cannot be replayed (emulator/engine/replay.py)
         "replay_without_simulation": _("This policy does not use the round-robin simulation."),
-        "replay_no_decision": _("This was no decision of the policy."),
+        "replay_no_decision": _("The policy did not make this decision."),
         "replay_other_run": _(
             "The emulator has changed since this run was made. Run the experiment again to see its decisions."
         ),
-        # What was left out of a client's files, or assumed (emulator/files, emulator/engine/policies/registry.py)
+        # Omissions from a client's files, and assumptions (emulator/files, emulator/engine/policies/registry.py)
         "left_out_project": _("%(name)s is left out: it has no app that this computer can run"),
         "left_out_gpu": _("The %(kind)s is left out: the file does not say how fast it is"),
         "left_out_gpus": _("All GPUs are left out because cc_config.xml disables them"),

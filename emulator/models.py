@@ -1,6 +1,6 @@
 """The emulator's tables: experiments, their runs, and the result of each.
 
-An experiment is a scenario and what was tried with it: one run, or several policies or values side by side, each with
+An experiment is a scenario and the settings tried with it: one run, or several policies or values compared, each with
 one seed or more. It belongs to one volunteer. Nobody else can see it unless its owner shares it by an unguessable link.
 """
 
@@ -27,7 +27,7 @@ POLICIES = [
 
 
 class Experiment(models.Model):
-    """A scenario, for how long it runs, and whether others may see it."""
+    """A scenario, the length of its runs, and whether others may see it."""
 
     owner = models.ForeignKey(User, models.CASCADE, related_name="experiments")
     title = models.CharField(max_length=100)
@@ -36,8 +36,8 @@ class Experiment(models.Model):
     # NULL while uploaded files wait to be read, and if they could not be
     scenario = models.JSONField(null=True)
     fault = MessageField(_("why it has no scenario"))
-    # Until it is started: "editor", what was typed into the editor and not saved (extras.scenario_editor.tree), and
-    # "trial", what a JSON file says is to be tried (emulator.runs.experiments)
+    # Until it is started: "editor", the unsaved input of the editor (extras.scenario_editor.tree), and "trial", the
+    # settings from a JSON file (emulator.runs.experiments)
     draft = models.JSONField(default=dict, blank=True, editable=False)
     days = models.FloatField(default=30, validators=[MinValueValidator(0.01), MaxValueValidator(DAYS_MAX)])
     # The value that varies from run to run, for the axis of a chart; empty: policies, or nothing
@@ -47,7 +47,7 @@ class Experiment(models.Model):
     forked_from = models.ForeignKey("self", models.SET_NULL, null=True, blank=True, related_name="forks")
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     started_at = models.DateTimeField(_("runs requested"), null=True, blank=True)
-    # What makes a program's repeated request harmless
+    # Makes a program's repeated request harmless
     request_id = models.CharField(max_length=64, blank=True, editable=False)
 
     class Meta:
@@ -64,7 +64,7 @@ class Experiment(models.Model):
 
 
 class Upload(models.Model):
-    """Files that a scenario is read from, as a zip; gone when they have been read."""
+    """Files that a scenario is read from, as a zip; deleted when they have been read."""
 
     experiment = models.OneToOneField(Experiment, models.CASCADE, primary_key=True, related_name="upload")
     files = models.BinaryField()
@@ -87,10 +87,10 @@ class Run(models.Model):
     experiment = models.ForeignKey(Experiment, models.CASCADE, related_name="runs", db_index=False)
     number = models.PositiveSmallIntegerField(_("place in the experiment, from 1"))
     variant = models.CharField(_("name in comparisons"), max_length=100)
-    # Of POLICIES, or of those that the operator allows of installed packages
+    # Of POLICIES, or of those that the operator allows from installed packages
     policy = models.CharField(max_length=60, choices=POLICIES)
     has_quirks = models.BooleanField(_("as implemented in BOINC"), default=False)
-    # What differs from the defaults: {"half_life_days": …, "work_buf_min_days": …, …}
+    # The differences from the defaults: {"half_life_days": …, "work_buf_min_days": …, …}
     parameters = models.JSONField(default=dict, blank=True)
     value = models.FloatField(_("value of the varied parameter"), null=True, blank=True)
     seed = models.BigIntegerField(default=1)
@@ -124,7 +124,7 @@ class Run(models.Model):
 
 
 class Replay(models.Model):
-    """What a run's policy knew when it made one of its decisions, found by running up to it again."""
+    """A policy's knowledge at one of its decisions, found by repeating the run up to it."""
 
     run = models.ForeignKey(Run, models.CASCADE, related_name="replays", db_index=False)
     decision = models.PositiveIntegerField(_("place among the decisions of the run, from 0"))

@@ -10,5 +10,5 @@ from emulator.runs import worker
 
 @shared_task
 def look_after_runs() -> None:
-    """Queue runs again whose worker was lost, and what waits but is not in the queue."""
+    """Queue runs again whose worker was lost, and waiting ones that are missing from the queue."""
     worker.requeue_lost(timezone.now())

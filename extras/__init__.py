@@ -1,1 +1,1 @@
-"""Apps that a site can do without: each in a folder of its own, asked through `portal.extras`."""
+"""Apps that a site can do without, each in its own folder and queried through `portal.extras`."""

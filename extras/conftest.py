@@ -1,4 +1,4 @@
-"""What tests of extras start from, as those of the kernel apps that they add to do."""
+"""Fixtures for tests of extras, the same as those for the core apps."""
 
 from tests.accounting.conftest import key_folder, projects, signing_keys
 

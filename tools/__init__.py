@@ -1,1 +1,1 @@
-"""What no deployment needs: benchmarks, and other tools of those who work on the site."""
+"""Tools for developing the site, which no deployment needs: benchmarks and others."""

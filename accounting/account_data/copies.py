@@ -1,6 +1,6 @@
-"""A copy of everything that is held about a volunteer: a zip of JSON files, with the history as CSV.
+"""Make a copy of everything stored about a volunteer: a zip of JSON files, with the history as CSV.
 
-A worker makes it. Secrets and their hashes are left out.
+A worker does this. Secrets and their hashes are left out.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ _SECRET: Final = {
     "account_key",
     "share_token",
 }
-# This app imports none of these; their tables are found by name.
+# This app imports none of these; it finds their tables by name.
 _OTHER_APPS: Final = ("credit", "scheduler", "emulator")
 _README: Final = """Everything that {site} stores about you, as of {now:%Y-%m-%d %H:%M} UTC.
 
@@ -93,7 +93,7 @@ Passwords, keys and tokens are stored as hashes or encrypted, and are not includ
 
 
 def ask_copy(user: User) -> tuple[DataCopy, bool]:
-    """The copy that is being made for the user, or a new one, which is queued; and whether it is new."""
+    """Return the user's unfinished copy, or queue a new one; also whether it is new."""
     with transaction.atomic():
         User.objects.select_for_update(no_key=True).only("pk").get(pk=user.pk)
         last = _copies(user).first()
@@ -106,18 +106,18 @@ def ask_copy(user: User) -> tuple[DataCopy, bool]:
 
 
 def read_copy(user: User) -> tuple[DataCopy | None, Standing | None]:
-    """The user's copy and, while it is not finished, where it stands. One that was given up is shown as failed."""
+    """Return the user's copy and, while it is unfinished, its progress. An abandoned one is shown as failed."""
     copies = made_files.with_standings(KIND, _copies(user)[:1])
     return copies[0] if copies else (None, None)
 
 
 def find_ready(user: User, pk: int) -> DataCopy | None:
-    """A copy of this user that can be downloaded."""
+    """Return a copy of this user's that can be downloaded."""
     return _copies(user).filter(pk=pk, state=DataCopy.State.READY).first()
 
 
 def make_copy(copy_id: int) -> None:
-    """Make a copy that was asked for; safe to run twice."""
+    """Make a requested copy; safe to run twice."""
     made_files.make(copy_id, write)
 
 
@@ -126,7 +126,7 @@ def _copies(user: User) -> QuerySet[DataCopy]:
 
 
 def write(copy: DataCopy, target: IO[bytes]) -> None:
-    """Write the ZIP of all that is kept of a person."""
+    """Write the zip of everything stored about a person."""
     user = copy.user
     site = settings.SITE_NAME
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -145,7 +145,7 @@ def write(copy: DataCopy, target: IO[bytes]) -> None:
 
 
 def documents(user: User) -> Iterator[tuple[str, object]]:
-    """The JSON files, by name."""
+    """Return the JSON files, by name."""
     yield (
         "account.json",
         {
@@ -215,8 +215,8 @@ def _files_of_apps(user: User) -> list[CopiedFile]:
 
 
 def _of_other_apps(user: User) -> Iterator[tuple[str, QuerySet[Any]]]:
-    """What the other apps of the site hold, and extras that name no files of their own: every row that points to the
-    user or to one of their computers, and the parts of such rows.
+    """Return the rows of the site's other apps, and of extras that name no files of their own: every row that points to
+    the user or to one of their computers, with its parts.
     """
     for app in site_apps():
         if app.label not in _OTHER_APPS and not (app.is_extra and type(app).copied_files is SiteApp.copied_files):
@@ -227,7 +227,7 @@ def _of_other_apps(user: User) -> Iterator[tuple[str, QuerySet[Any]]]:
 
 
 def _theirs(model: type[Model], user: User, by: str = "") -> Q:
-    """The condition on rows that point to the user or their computers; ``by``: how the model is reached."""
+    """Return the condition on rows that point to the user or their computers; ``by``: the path to the model."""
     theirs = Q()
     for field in model._meta.concrete_fields:
         if field.related_model is User:
@@ -238,7 +238,7 @@ def _theirs(model: type[Model], user: User, by: str = "") -> Q:
 
 
 def _parts_of_theirs(model: type[Model], user: User) -> Q:
-    """Selects the rows that belong to a row of the same app that points to the user."""
+    """Select the rows that belong to a row of the same app that points to the user."""
     theirs = Q()
     for field in model._meta.concrete_fields:
         if not isinstance(field, ForeignKey) or field.remote_field.on_delete is not CASCADE:
@@ -250,7 +250,7 @@ def _parts_of_theirs(model: type[Model], user: User) -> Q:
 
 
 def _write_rows(file: IO[bytes], rows: QuerySet[Any]) -> None:
-    """A list of rows, written one by one, as there may be very many."""
+    """Write a list of rows one at a time, as there may be very many."""
     separator = "[\n"
     for row in rows.iterator(chunk_size=PAGE_ROWS):
         text = json.dumps(_row(row, ()), cls=DjangoJSONEncoder, ensure_ascii=False)
@@ -260,7 +260,7 @@ def _write_rows(file: IO[bytes], rows: QuerySet[Any]) -> None:
 
 
 def _rows(rows: QuerySet[Any], *left_out: str) -> list[dict[str, Any]]:
-    """All columns of the rows but secrets and bytes."""
+    """Return all columns of the rows except secrets and bytes."""
     return [_row(row, left_out) for row in rows]
 
 
@@ -271,7 +271,7 @@ def _row(row: Model, left_out: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _readable(value: Any) -> Any:
-    """A message as its sentence in English."""
+    """Return a message as its English sentence."""
     if isinstance(value, list):
         return [_readable(item) for item in value]
     return str(value) if isinstance(value, Message) else value

@@ -1,7 +1,7 @@
 """Erase accounts whose grace period is over: history, computers, notes, keys and settings, in one transaction each.
 
-Only anonymous sums over all volunteers remain: the account's days are added to them before they are deleted. The log
-of the admin keeps which operator did something to the account's number, and when.
+Only anonymous sums over all volunteers remain: the account's days are added to them before they are deleted. The admin
+log still says which operator did something to the account's number, and when.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ log = structlog.get_logger("erasure")
 
 
 def erase_due(now: dt.datetime) -> int:
-    """Erase every account that is due, each in a transaction of its own; how many. Safe to repeat and to interrupt.
+    """Erase every account that is due, each in its own transaction; return how many. Safe to repeat and to interrupt.
 
-    One that cannot be erased is logged, and tried again next time: the others do not wait for it.
+    A failure is logged and retried next time, and does not hold up the other accounts.
     """
     nerased = 0
     for user_id in list(due_for_erasure(now).values_list("pk", flat=True)):
@@ -37,11 +37,12 @@ def erase_due(now: dt.datetime) -> int:
 
 
 def _erase(user_id: int, now: dt.datetime) -> bool:
-    """Erase one account, unless its owner came back meanwhile.
+    """Erase one account, unless its owner has come back meanwhile.
 
-    Locks as merging does: the user's row, the ledger rows by computer, the computers. A report or a request for work
-    that comes between waits, and finds nobody then. A report that is being written holds its ledger row and then wants
-    a share of its user's key, so the key is not locked before the deletion, when no such report is left.
+    Locks in the order that merging uses: the user's row, the ledger rows by computer, the computers. A report or a
+    request for work that arrives meanwhile waits, and then finds no account. A report being written holds its ledger
+    row and then wants a share lock on its user's key, so the key is locked only by the deletion, when no such report is
+    left.
     """
     with transaction.atomic():
         user = due_for_erasure(now).select_for_update(no_key=True).filter(pk=user_id).first()
@@ -58,7 +59,7 @@ def _erase(user_id: int, now: dt.datetime) -> bool:
             cursor.execute(sql.KEEP_SUMS, [user_id])
         for history in (Day, Month, BestDay):
             history.objects.filter(user=user).delete()
-        # A merged record goes before the one that it points to.
+        # A merged record is deleted before the one that it points to.
         hosts.exclude(merged_into=None).delete()
         hosts.delete()
         forget_in_log(user_id)

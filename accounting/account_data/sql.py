@@ -1,4 +1,4 @@
-"""SQL of erasing accounts."""
+"""SQL for erasing accounts."""
 
 from typing import Final
 

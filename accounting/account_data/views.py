@@ -31,7 +31,7 @@ from portal.templatetags.display import day
 
 
 class DeletionForm(forms.Form):
-    """The password, asked for once more."""
+    """The password, asked for again."""
 
     password = PasswordField(label=_("Your password"), autocomplete="current-password")
 
@@ -47,7 +47,7 @@ class DeletionForm(forms.Form):
 
 
 def _confirm(request: HttpRequest, user: User, due_at: dt.datetime) -> None:
-    """Tell the owner by mail: it may have been somebody else at their computer."""
+    """Notify the owner by mail, in case it was somebody else at their computer."""
     words = {
         "name": user.display_name,
         "due_at": due_at,
@@ -73,7 +73,7 @@ def data(request: HttpRequest) -> HttpResponse:
 @require_POST
 @login_required
 def make_copy(request: HttpRequest) -> HttpResponse:
-    """Have a copy made, and tell the owner by mail."""
+    """Have a copy made, and notify the owner by mail."""
     user = signed_in(request)
     _copy, is_new = copies.ask_copy(user)
     if is_new:
@@ -84,7 +84,7 @@ def make_copy(request: HttpRequest) -> HttpResponse:
 @require_safe
 @login_required
 def download_copy(request: HttpRequest, pk: int) -> HttpResponseBase:
-    """The file of a copy that is ready."""
+    """Send a finished copy."""
     copy = copies.find_ready(signed_in(request), pk)
     if copy is None:
         raise Http404
@@ -94,7 +94,7 @@ def download_copy(request: HttpRequest, pk: int) -> HttpResponseBase:
 @require_http_methods(["GET", "HEAD", "POST"])
 @login_required
 def delete_account(request: HttpRequest) -> HttpResponse:
-    """Close my account: asked with the password, done after the grace period."""
+    """Close the visitor's account: confirmed with the password, carried out after the grace period."""
     user = signed_in(request)
     form = DeletionForm(user, request.POST if request.method == "POST" else None)
     if request.method == "POST" and form.is_valid():

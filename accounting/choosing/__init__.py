@@ -1,1 +1,3 @@
-"""Which projects computers run: what volunteers and operators chose, how projects stand, and the reasons in words."""
+"""Which projects computers run: volunteers' and operators' choices, the projects' standings, and the reasons in
+words.
+"""

@@ -1,4 +1,4 @@
-"""A volunteer chooses projects with their resource shares, and keywords."""
+"""Save a volunteer's choice of projects with their resource shares, and of keywords."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from portal.wire import keywords
 
 
 class ChoiceRefused(ValueError):
-    """A choice that cannot be kept. ``project_id``: the project that it is about, if it is about one."""
+    """A choice that cannot be saved. ``project_id``: the project at fault, if it is a single one."""
 
     def __init__(self, message: str, project_id: int | None = None) -> None:
         super().__init__(message)
@@ -25,13 +25,12 @@ class ChoiceRefused(ValueError):
 def choose_projects(
     user: User, shares: Mapping[int, float | None], for_later: Mapping[int, float | None] | None = None
 ) -> None:
-    """Keep the choice: these projects and no others, at these resource shares (None: the project's default).
+    """Save the choice: these projects and no others, at these resource shares (None: the project's default).
 
-    ``for_later``: shares of projects that are not chosen, for the day when they are.
-    An empty choice leaves it to the keywords (accounting/engine/choice/rules.py). Projects that are not active stay as
-    they were. One transaction, one writer per volunteer: of two choices at once one holds, never a mixture.
-    Raises ChoiceRefused for a project that is unknown or not active, and for a share that is not from 0 to
-    1,000,000.
+    ``for_later``: shares of projects that are not chosen, for the day when they are. An empty choice leaves it to the
+    keywords (accounting/engine/choice/rules.py). Inactive projects stay as they were. One transaction, one writer per
+    volunteer: of two simultaneous choices one holds, never a mixture. Raises ChoiceRefused for a project that is
+    unknown or inactive, and for a share that is not from 0 to 1,000,000.
     """
     later = for_later or {}
     for project_id, share in {**later, **shares}.items():
@@ -60,9 +59,9 @@ def choose_projects(
 
 
 def choose_keywords(user: User, yes: Collection[int], no: Collection[int]) -> None:
-    """Keep what the volunteer likes and does not want: BOINC's keywords; all others are "maybe".
+    """Save which of BOINC's keywords the volunteer likes and which they reject; all others are "maybe".
 
-    Raises ChoiceRefused for a number that is no keyword, and for one that is liked and not wanted at once.
+    Raises ChoiceRefused for an unknown keyword, and for one that is both liked and rejected.
     """
     if keywords.known((*yes, *no)) != {*yes, *no}:
         raise ChoiceRefused(_("One of the subjects does not exist. Reload the page."))

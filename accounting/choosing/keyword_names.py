@@ -1,4 +1,4 @@
-"""The names of BOINC's keywords in the visitor's language; those of institutions are the same in all."""
+"""The names of BOINC's keywords in the visitor's language; names of institutions are the same in all languages."""
 
 from __future__ import annotations
 
@@ -60,10 +60,10 @@ TRANSLATED: Final = (
 
 
 def keyword_name(id_: int) -> str:
-    """The keyword's name. Raises KeyError for a number that is no keyword."""
+    """Return the keyword's name. Raises KeyError for an unknown number."""
     return gettext(KEYWORDS[id_].name)
 
 
 def keyword_names(ids: Collection[int]) -> list[str]:
-    """Names of keywords, in the order of the tree; numbers that are no keywords are left out."""
+    """Return the names of keywords, in the order of the tree; unknown numbers are left out."""
     return [keyword_name(id_) for id_ in KEYWORDS if id_ in ids]

@@ -1,4 +1,4 @@
-"""What pages read of the choice: which projects a volunteer's computers work for, and what they gave each project."""
+"""What pages read about the choice: which projects a volunteer's computers work for, and how much they did for each."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from portal.people.access import own_hosts
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """All projects by id, with what the choice is made from, and what the volunteer chose.
+    """All projects by id, with the facts behind the choice, and the volunteer's own choices.
 
-    ``fractions``: the part of the work of all of the volunteer's computers that each project gets, 0 to 1, as far as
-    that was asked for.
+    ``fractions``: the share of the work of all of the volunteer's computers that each project gets, 0 to 1, if
+    requested.
     """
 
     projects: dict[int, Project]
@@ -33,7 +33,7 @@ class Selection:
 
     @property
     def is_by_hand(self) -> bool:
-        """Whether computers get what the volunteer picked."""
+        """Whether computers get the projects that the volunteer picked."""
         return any(
             row.is_chosen and self.projects[id_].is_active and not self.lacks_account(id_)
             for id_, row in self.rows.items()
@@ -41,19 +41,19 @@ class Selection:
 
     @property
     def is_without_effect(self) -> bool:
-        """Whether projects are picked, but none of them takes computers of this volunteer at present."""
+        """Whether projects are picked, but none of them currently takes computers of this volunteer."""
         return not self.is_by_hand and any(row.is_chosen for row in self.rows.values())
 
     def fraction(self, project_id: int) -> float | None:
-        """The project's part of the computers' work, 0 to 1; None for one that they do not work for."""
+        """Return the project's share of the computers' work, 0 to 1; None if they do not work for it."""
         return self.fractions.get(project_id)
 
     def lacks_account(self, project_id: int) -> bool:
-        """Whether computers cannot be attached to it, as there is no account at the project yet."""
+        """Whether computers cannot be attached to it because there is no account at the project yet."""
         return _lacks_account(self.projects[project_id], self.rows.get(project_id))
 
     def choice_for(self, computer: Computer, now: dt.datetime) -> Choice:
-        """The choice that the client RPC would make for the computer."""
+        """Return the choice that the client RPC would make for the computer."""
         return choose([facts_of(project) for project in self.projects.values()], self.volunteer, computer, now)
 
 
@@ -66,7 +66,7 @@ def _lacks_account(project: Project, row: UserProject | None) -> bool:
 
 
 def read_selection(user: User) -> Selection:
-    """Seven statements; the fractions are left out."""
+    """Read the selection without the fractions; seven statements."""
     projects = {project.pk: project for project in with_facts(Project.objects.all())}
     rows = {row.project_id: row for row in UserProject.objects.filter(user=user)}
     keywords = AccountSettings.objects.filter(user=user).values_list("keywords_yes", "keywords_no").first()
@@ -81,7 +81,7 @@ def read_selection(user: User) -> Selection:
 
 
 def read_selection_of_all(user: User, now: dt.datetime) -> Selection:
-    """The selection, with the fractions over all computers in use; nine statements.
+    """Read the selection, with the fractions over all computers in use; nine statements.
 
     A volunteer without computers sees what a first one would get.
     """
@@ -95,7 +95,7 @@ def read_selection_of_all(user: User, now: dt.datetime) -> Selection:
 
 
 def read_computers(user: User, now: dt.datetime) -> list[tuple[Host, Computer]]:
-    """The volunteer's computers in use, the latest contact first, as the choice sees them; two statements."""
+    """Return the volunteer's computers in use as input for the choice, latest contact first; two statements."""
     hosts = list(own_hosts(user).filter(retired_at=None).select_related("ledger").order_by("-last_contact_at", "pk"))
     rows: dict[int, dict[int, HostProject]] = {}
     for row in HostProject.objects.filter(host__in=[host.pk for host in hosts]):
@@ -104,13 +104,13 @@ def read_computers(user: User, now: dt.datetime) -> list[tuple[Host, Computer]]:
 
 
 def fractions(shares: Mapping[int, float]) -> dict[int, float]:
-    """Each share's part of all, 0 to 1; equal parts if all are 0."""
+    """Return each share as a fraction of their sum, 0 to 1; equal fractions if all are 0."""
     total = sum(shares.values())
     return {id_: share / total if total else 1 / len(shares) for id_, share in shares.items()}
 
 
 def computer_of(host: Host, ledger: HostLedger | None, rows: Mapping[int, HostProject], now: dt.datetime) -> Computer:
-    """A computer and its rows by project as the choice sees them."""
+    """Build the choice's input from a computer and its rows by project."""
     excluded_types = ledger.excluded_types if ledger is not None else []
     return Computer(
         host.pk,
@@ -138,7 +138,7 @@ class ProjectWork:
 
 
 def read_parts(user: User) -> dict[int, ProjectWork]:
-    """The volunteer's part by project, from the ledger's totals; one statement."""
+    """Read the volunteer's work by project from the ledger's totals; one statement."""
     rows = (
         HostProject.objects.filter(host__owner=user)
         .values("project_id")

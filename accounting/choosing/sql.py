@@ -1,4 +1,4 @@
-"""SQL of the projects' standings. Both statements only read, and lock nothing."""
+"""SQL for the projects' standings. Both statements only read, and lock nothing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from accounting.engine.states import DayFlag
 _NO_WORK, _FAILING, _ENDED = TroubleKind.NO_WORK.value, TroubleKind.FAILING.value, TroubleKind.ENDED.value
 
 # How many volunteers report each trouble of a project, and how many could. A volunteer reports it if all of their
-# computers do that can: for a type of GPU, those that have one.
+# computers that could report it do: for a GPU type, those that have such a GPU.
 TROUBLES_SAID: Final = f"""
 WITH said AS (
   SELECT p.project_id, h.owner_id, h.coprocs, coalesce(p.state->'troubles', '[]'::jsonb) AS troubles

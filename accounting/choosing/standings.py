@@ -1,7 +1,7 @@
-"""The projects' standings, worked out by a task from what all volunteers' computers report.
+"""The projects' standings: a task derives them from what all volunteers' computers report.
 
 A project that has no work, or does not answer, is passed over for a while. A project that got less than its share in
-the last week is offered more. Each run works out both again, so a run may be repeated at any time.
+the last week is offered more. Each run derives both from scratch, so a run may be repeated at any time.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from accounting.ledger.sql import TRY_LOCK, AdvisoryLock
 from accounting.models import Project, ProjectStanding, ProjectTrouble
 from accounting.rpc.catalogue import facts_of, with_facts
 
-# How long a report counts, and how long a trouble is kept when no computer can report on it any more.
+# How long a report counts, and how long a trouble lasts when no computer can report on it any more.
 FRESH: Final = dt.timedelta(days=1)
 # A trouble counts if more than half of the volunteers report it, and at least this many: a few cannot starve a project.
 MIN_VOLUNTEERS: Final = 3
@@ -27,7 +27,7 @@ GONE: Final = dt.timedelta(days=3)
 
 
 def refresh(now: dt.datetime) -> bool:
-    """Bring troubles up to date, and once a day the standings; False if another run is doing it."""
+    """Update the troubles, and once a day the standings; return False if another run is doing it."""
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(TRY_LOCK, [AdvisoryLock.STANDINGS.value])
         if cursor.fetchone() != (True,):
@@ -76,7 +76,7 @@ def _refresh_standings(now: dt.datetime) -> None:
 
 
 def _could_do(project: ProjectFacts, on_gpu: bool, *, worked: bool) -> bool:
-    """Whether the project can have work on CPUs, or on GPUs. What it loses while it has none is not made up for."""
+    """Whether the project can have work for CPUs, or for GPUs. What it loses while it has none is not made up later."""
     if not project.is_active or project.is_down:
         return False
     for trouble in project.troubles:

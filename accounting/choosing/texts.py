@@ -1,4 +1,4 @@
-"""Why a computer works for a project, or does not, in sentences for its owner."""
+"""Sentences for the owner: why a computer works for a project, or does not."""
 
 from __future__ import annotations
 
@@ -37,7 +37,9 @@ _TEXTS: Final[dict[Verdict, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Why:
-    """The verdict on one project for a computer. ``part``: of the computer's work, 0 to 1; None if not chosen."""
+    """The verdict on one project for a computer. ``part``: its share of the computer's work, 0 to 1; None if not
+    chosen.
+    """
 
     project: Project
     score: Score
@@ -51,12 +53,12 @@ class Why:
 
     @property
     def has_points(self) -> bool:
-        """Whether points decided: they do not for projects that are forbidden, impossible or picked by hand."""
+        """Whether points were decisive: they are not for projects that are forbidden, impossible or picked by hand."""
         return self.score.draw != 0
 
 
 def explain(choice: Choice, parts: Mapping[int, float], projects: Mapping[int, Project]) -> list[Why]:
-    """All projects of a choice: the chosen ones by their part of the work, then the others by name."""
+    """Explain a choice: the chosen projects by their share of the work, then the others by name."""
     lines = [
         Why(
             projects[score.project_id],
@@ -71,12 +73,12 @@ def explain(choice: Choice, parts: Mapping[int, float], projects: Mapping[int, P
 
 
 def types_text(types: tuple[str, ...]) -> str:
-    """Processor types in words: "NVIDIA GPU and AMD GPU"."""
+    """Return processor types in words: "NVIDIA GPU and AMD GPU"."""
     return listed([processor_name(type_) for type_ in types])
 
 
 def listed(words: list[str]) -> str:
-    """Words as in a sentence: "a, b and c"."""
+    """Join words as in a sentence: "a, b and c"."""
     if len(words) < 2:
         return "".join(words)
     return gettext("%(words)s and %(last)s") % {"words": ", ".join(words[:-1]), "last": words[-1]}

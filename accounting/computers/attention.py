@@ -1,6 +1,6 @@
-"""What needs a volunteer's attention: computers that are silent, without work, with failing jobs, or not fully counted.
+"""Find what needs a volunteer's attention: computers that are silent, idle, failing jobs, or not fully counted.
 
-The pages show it (home, the list of computers, the page of one), and mails tell it to volunteers who asked for them.
+Pages show it (home, the list of computers, the page of one), and mails go to volunteers who asked for them.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from portal.templatetags.display import count, day, moment_text
 
 WEEK_DAYS: Final = 7
 NO_WORK_AFTER: Final = dt.timedelta(days=1)
-# A client that is used reports several times a day, so two of one name that are two computers are known by then.
+# A client in use reports several times a day, so by then we know whether two of one name are two computers.
 SECOND_RECORD_AFTER: Final = dt.timedelta(days=1)
 MIN_FAILED_JOBS: Final = 3
-# Honest computers report late once in a while, too; then what waits is soon credited.
+# Honest computers report late once in a while, too; then the waiting credit is soon granted.
 MIN_CAPPED_DAYS: Final = 2
 FAILING_FRACTION: Final = 0.2
 _LOSSES: Final = (NoteKind.INVALID, NoteKind.SUM_BROKEN, NoteKind.DROPPED, NoteKind.EC_ABOVE_TIME)
 
 
 class Concern(StrEnum):
-    """What is the matter with a computer, the most urgent first."""
+    """What is wrong with a computer, the most urgent first."""
 
     KEY_ENDED = "key ended"
     SILENT = "silent"
@@ -59,15 +59,16 @@ CONCERN_NAMES: Final = {
     Concern.SECOND_RECORD: gettext_noop("second record"),
     Concern.CANNOT_REPORT: gettext_noop("reports no credit"),
 }
-"""In words, for the list of computers."""
+"""The concern in words, for the list of computers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Attention:
-    """One concern about one computer: ``text`` follows the computer's name, ``link`` asks what its page answers.
+    """One concern about one computer: ``text`` follows the computer's name, ``link`` is the question that its page
+    answers.
 
-    ``since``: when it began, of what has a beginning; the last contact of a silent computer. ``page``: the name of the
-    page that the link leads to. ``about``: the processor type or the project's number, where there may be several.
+    ``since``: when it began, if known; the last contact of a silent computer. ``page``: the name of the linked page.
+    ``about``: the processor type or the project's number, where there may be several.
     """
 
     concern: Concern
@@ -83,10 +84,10 @@ class Attention:
 
 @dataclass(frozen=True, slots=True)
 class AtProject:
-    """What a client last said of a project that it has: troubles as (kind, type, since), seconds of jobs in store.
+    """What a client last reported about one of its projects: troubles as (kind, type, since), seconds of jobs in store.
 
-    ``types``: the processor types that the project has programs for; None: for all. ``excluded_types``:
-    types that it may not use here.
+    ``types``: the processor types that the project has programs for; None: for all. ``excluded_types``: types that it
+    may not use here.
     """
 
     name: str
@@ -100,10 +101,10 @@ class AtProject:
 def idle_types(
     types: Iterable[str], projects: Sequence[AtProject], now: dt.datetime
 ) -> list[tuple[str, dt.datetime, list[str]]]:
-    """The processor types that no project has had work for, for a day or longer: type, since when, projects.
+    """Return the processor types that no project has had work for, for a day or longer: type, since when, projects.
 
-    A project counts for a type if it has programs for it, and may use it here. Jobs still in store are work for the
-    processors; which of them are for GPUs, clients do not say.
+    A project counts for a type if it has programs for it, and may use it here. Jobs still in store count as work for
+    any type, as clients do not say which of them are for GPUs.
     """
     idle = []
     for type_ in types:
@@ -125,12 +126,12 @@ def _without_work_since(project: AtProject, type_: str) -> dt.datetime | None:
 
 
 def are_failing(succeeded: int, failed: int) -> bool:
-    """Whether more jobs of a week failed than the few that always do."""
+    """Whether more of a week's jobs failed than usually do."""
     return failed >= MIN_FAILED_JOBS and failed >= FAILING_FRACTION * (succeeded + failed)
 
 
 def read_attention(user: User, hosts: Sequence[Host], now: dt.datetime, silent_after: dt.timedelta) -> list[Attention]:
-    """The concerns about these computers of the user, silent ones first; eight statements."""
+    """Read the concerns about these computers of the user, silent ones first; eight statements."""
     in_use = [host for host in hosts if host.retired_at is None and host.merged_into_id is None]
     today = now.astimezone(dt.UTC).date()
     first = today - dt.timedelta(days=WEEK_DAYS - 1)
@@ -167,9 +168,9 @@ def _silent(hosts: Iterable[Host], now: dt.datetime, silent_after: dt.timedelta)
 
 
 def _without_key(hosts: Iterable[Host]) -> list[Attention]:
-    """Computers whose key was revoked since their last sync, and that have no other; they can sync no more.
+    """Find computers whose key was revoked since their last sync, and that have no other; they can no longer sync.
 
-    A key that copies of a data folder share is that of the computer that used it last.
+    If copies of a data folder share a key, it belongs to the computer that used it last.
     """
     names = {host.pk: host.name for host in hosts}
     live = ClientKey.objects.filter(host=OuterRef("host"), revoked_at=None)
@@ -313,7 +314,9 @@ def _failing_text(row: Mapping[str, Any]) -> str:
 
 
 def _capped(user: User, hosts: Iterable[Host], first: dt.date, today: dt.date) -> list[Attention]:
-    """Computers that reported more than they can have done, on several days, and of whose work some waits still."""
+    """Find computers that reported more than they can have done, on several days, with some of that work still
+    waiting.
+    """
     names = {host.pk: host.name for host in hosts}
     waits = HostProject.objects.filter(host_id=OuterRef("host_id")).filter(
         Q(pending__0__gt=0) | Q(pending__1__gt=0) | Q(pending__2__gt=0) | Q(pending__3__gt=0)
@@ -344,7 +347,7 @@ def _capped(user: User, hosts: Iterable[Host], first: dt.date, today: dt.date) -
 
 
 def _not_counted(hosts: Iterable[Host], first: dt.date) -> list[Attention]:
-    """Computers with notes of the last days about work that does not count; the page of each says why."""
+    """Find computers with recent notes about work that does not count; each computer's page says why."""
     names = {host.pk: host.name for host in hosts}
     rows = (
         Note.objects.filter(host__in=list(names), day__gte=first, kind__in=_LOSSES)
@@ -375,7 +378,7 @@ def _not_counted_text(times: int) -> str:
 
 
 def _several(hosts: Iterable[Host], now: dt.datetime) -> list[Attention]:
-    """Computers as which another one reported, too, until the two were told apart some days ago."""
+    """Find computers that another one reported as, too, until the two were told apart some days ago."""
     names = {host.pk: host.name for host in hosts}
     apart = (
         HostClient.objects.filter(host__in=list(names), told_apart_at__gte=now - dt.timedelta(days=WEEK_DAYS))
@@ -398,7 +401,7 @@ def _several(hosts: Iterable[Host], now: dt.datetime) -> list[Attention]:
 
 
 def _second_records(hosts: Sequence[Host], now: dt.datetime) -> list[Attention]:
-    """Records of the last days that began after one of an equal computer fell silent: BOINC was installed again."""
+    """Find recent records that began after an equal computer fell silent: BOINC was reinstalled."""
     alike: dict[tuple[str, ...], list[Host]] = {}
     for host in sorted(hosts, key=lambda host: host.created_at):
         if host.domain_name and host.os_name and host.p_model:

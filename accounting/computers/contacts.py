@@ -1,4 +1,4 @@
-"""The latest contacts of a computer for its page: when they were, what they were answered, and how often in a row."""
+"""A computer's latest contacts for its page: when they were, how each was answered, and how often in a row."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from portal.languages.sentences import sentence
 from portal.models import Host
 
 _MOST_NAMED: Final = 12
-# Without the rest of the ledger: what a client said of itself is long, and is not needed here.
+# Without the rest of the ledger row: the client's report about itself is long, and not needed here.
 _COLUMNS: Final = (
     "host_id",
     "slot",
@@ -36,10 +36,10 @@ _COLUMNS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class ContactLine:
-    """Contacts in a row that were answered alike: the first and the last of them, how many, and what was said.
+    """Consecutive contacts with the same answer: the first and the last of them, their number, and the answer.
 
-    ``orders``: what the client was told about its projects, ``said``: what it met there, ``messages``: sentences for
-    its log.
+    ``orders``: what the client was told about its projects, ``said``: the problems it reported there, ``messages``:
+    sentences for its log.
     """
 
     first_at: dt.datetime
@@ -57,14 +57,14 @@ class ContactLine:
 
 @dataclass(frozen=True, slots=True)
 class Contacts:
-    """The latest contacts, the newest first. ``are_several``: two clients report as this computer."""
+    """The latest contacts, newest first. ``are_several``: two clients report as this computer."""
 
     lines: list[ContactLine]
     are_several: bool
 
 
 def read_contacts(host: Host, projects: Mapping[int, Project]) -> Contacts:
-    """The latest contacts of a computer, with those of the records that were merged into it; one statement."""
+    """Read a computer's latest contacts, with those of the records merged into it; one statement."""
     rows: dict[int, list[Answer]] = {}
     answers = Answer.objects.filter(Q(host=host) | Q(host__merged_into=host)).select_related("host__ledger")
     for row in answers.order_by("at", "slot").only(*_COLUMNS):
@@ -77,7 +77,7 @@ def read_contacts(host: Host, projects: Mapping[int, Project]) -> Contacts:
 
 
 def _lines(rows: Sequence[Answer], projects: Mapping[int, Project]) -> list[ContactLine]:
-    """The lines of one record's answers, the oldest first. A row has the count and end of the answer before it."""
+    """Build the lines of one record's answers, oldest first. A row has the count and end of the answer before it."""
     lines = []
     for place, row in enumerate(rows):
         if place + 1 < len(rows):
@@ -90,7 +90,7 @@ def _lines(rows: Sequence[Answer], projects: Mapping[int, Project]) -> list[Cont
 
 
 def are_two_clients(ids: Sequence[str]) -> bool:
-    """Whether an id comes back after another one. A single client that got a new id never reports its old one."""
+    """Whether an id returns after a different one. A single client that got a new id never reports its old one."""
     seen: set[str] = set()
     before = ""
     for id_ in filter(None, ids):
@@ -166,7 +166,7 @@ def _trouble(kind: str, type_: str, names: list[str]) -> str:
 
 
 def _name(account: dict[str, Any], projects: Mapping[int, Project]) -> str:
-    """The project's name; the URL of one that this site never knew."""
+    """Return the project's name, or the URL of one that this site never knew."""
     project = account.get("project")
     if isinstance(project, int):
         return (

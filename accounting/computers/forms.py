@@ -1,4 +1,4 @@
-"""The forms of a computer's page. They read and show; the modules that save decide what is allowed."""
+"""The forms of a computer's page. They only parse and display; the modules that save decide what is allowed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from portal.models import MAX_NAME_CHARS, Host, Venue
 
 
 class HostForm(forms.Form):
-    """Name and place of a computer."""
+    """A computer's name and place."""
 
     name = forms.CharField(
         label=_("Name"),
@@ -45,7 +45,7 @@ class HostForm(forms.Form):
 
 
 class WishForm(forms.Form):
-    """What one computer should do with one project."""
+    """A computer's settings for one project."""
 
     excluded = forms.BooleanField(label=_("Not on this computer"), required=False)
     suspended = forms.BooleanField(label=_("Suspend"), required=False)
@@ -80,7 +80,7 @@ class WishForm(forms.Form):
         return [self[name] for name in ("excluded", "suspended", "no_new_work", "drop_waiting", "update_asked")]
 
     def wish(self) -> HostWishes:
-        """The wish, once ``is_valid()``."""
+        """The wish; only valid after ``is_valid()``."""
         given: dict[str, Any] = self.cleaned_data
         return HostWishes(
             suspended=given["suspended"],
@@ -104,7 +104,7 @@ class TypesForm(forms.Form):
 
     @property
     def is_useful(self) -> bool:
-        """Not on a computer without GPUs, where it would mean "no work at all"."""
+        """False for a computer without GPUs, where it would mean "no work at all"."""
         return len(self.fields["excluded_types"].choices) > 1 or bool(self.initial["excluded_types"])  # type: ignore[attr-defined]  # as above
 
 

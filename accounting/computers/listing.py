@@ -1,6 +1,6 @@
-"""The lines of a list of computers: which of a volunteer's computers it shows, and in which order, as its address says.
+"""The list of computers as its address defines it: which of a volunteer's computers it shows, and in which order.
 
-Whatever an address says, a list can be shown: what cannot be is left out, and told in a sentence.
+Every address gives a list: whatever cannot be shown is left out, and a sentence says so.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from portal.web.parameters import unknown_parameters
 
 MAX_TEXT_CHARS: Final = 100
 FILTERS: Final = ("q", "status", "group", "problem")
-"""The parameters that say which computers a list has."""
+"""The parameters that select the computers of a list."""
 _PARAMETERS: Final = (*FILTERS, "sort", "page", "retired_page")
 _URGENCY: Final = {concern: place for place, concern in enumerate(Concern)}
 _Choice = TypeVar("_Choice", bound=StrEnum)
@@ -46,13 +46,13 @@ class Sort(StrEnum):
 
 
 def _plain(name: str) -> str:
-    """A product's name without the marks of its maker."""
+    """Strip the maker's marks from a product's name."""
     return " ".join(name.replace("(R)", " ").replace("(TM)", " ").split())
 
 
 @dataclass(frozen=True, slots=True)
 class HostLine:
-    """A computer in the list, with micro-credits of the last 24 hours and in all."""
+    """A computer in the list, with micro-credits of the last 24 hours and of all time."""
 
     host: Host
     recent_ec: int
@@ -62,7 +62,7 @@ class HostLine:
 
     @property
     def urgency(self) -> int:
-        """The place of the most urgent concern among all; beyond them for a computer without."""
+        """The rank of the most urgent concern; past the end for a computer without any."""
         return min(map(_URGENCY.__getitem__, self.concerns), default=len(_URGENCY))
 
     @property
@@ -71,7 +71,7 @@ class HostLine:
 
     @property
     def processor(self) -> str:
-        """The processor's name without marks and what stands in brackets after it."""
+        """The processor's name without marks and anything in brackets."""
         return _plain(self.host.p_model.split("[")[0])
 
     @property
@@ -84,7 +84,7 @@ class HostLine:
         ]
 
 
-# What most people want first in each column: the latest, the largest, but names from A.
+# What most people want first in each column: the latest or the largest, but names from A.
 _DESCENDING: Final = frozenset({Sort.CONTACT, Sort.RECENT, Sort.TOTAL})
 _KEYS: Final[dict[Sort, Callable[[HostLine], Any]]] = {
     Sort.PROBLEMS: lambda line: line.urgency,
@@ -98,7 +98,7 @@ _KEYS: Final[dict[Sort, Callable[[HostLine], Any]]] = {
 
 @dataclass(frozen=True, slots=True)
 class ListFilter:
-    """A list as its address names it. ``is_turned``: the other way round than the column is usually read."""
+    """A list as its address defines it. ``is_turned``: in the reverse of the column's usual order."""
 
     text: str = ""
     status: Status = Status.USED
@@ -110,12 +110,12 @@ class ListFilter:
 
     @property
     def query(self) -> dict[str, str]:
-        """The parameters of an address that names the same list."""
+        """Return the parameters of an address for the same list."""
         return {**self.filters, **self.order}
 
     @property
     def filters(self) -> dict[str, str]:
-        """The part of the query that says which computers; empty for all that are in use."""
+        """Return the part of the query that selects computers; empty for all those in use."""
         status = "" if self.status is Status.USED else str(self.status)
         named = {"q": self.text, "status": status, "group": self.group, "problem": self.concern or ""}
         return {name: value for name, value in named.items() if value}
@@ -128,16 +128,16 @@ class ListFilter:
 
     @property
     def direction(self) -> str:
-        """The direction of the column that is sorted by, as ARIA names it."""
+        """Return the direction of the sorted column, as ARIA names it."""
         return "descending" if (self.sort in _DESCENDING) != self.is_turned else "ascending"
 
     def sorted_by(self, sort: Sort) -> dict[str, str]:
-        """The query of the same list by this column; by the present one, turned round."""
+        """Return the query for the same list sorted by this column; reversed if it already is."""
         turned = sort is self.sort and not self.is_turned
         return {**self.filters, "sort": f"{'-' if turned else ''}{sort}"}
 
     def choose(self, lines: Iterable[HostLine]) -> list[HostLine]:
-        """Those of the lines that are wanted, in order; the latest contact first among equals."""
+        """Select and order the matching lines; latest contact first among equals."""
         latest_first = sorted(lines, key=_KEYS[Sort.CONTACT], reverse=True)
         descending = (self.sort in _DESCENDING) != self.is_turned
         return sorted(filter(self._has, latest_first), key=_KEYS[self.sort], reverse=descending)
@@ -157,8 +157,8 @@ class ListFilter:
         }.get(self.status, True)
 
 
-def read_wanted(params: Mapping[str, str], groups: Iterable[str]) -> ListFilter:
-    """The list of an address; ``groups``: those that there are."""
+def read_filter(params: Mapping[str, str], groups: Iterable[str]) -> ListFilter:
+    """Read the list that an address asks for; ``groups``: the existing groups."""
     problems = unknown_parameters(params, _PARAMETERS)
     text = params.get("q", "").strip()
     if len(text) > MAX_TEXT_CHARS:

@@ -1,10 +1,9 @@
 """Merge two records of one computer, in one transaction that neither loses nor invents anything.
 
-The days, totals, grants, notes, tasks and client keys of the older record go to the newer one, which stays. The older
+The days, totals, grants, notes, tasks and client keys of the older record move to the newer one, which stays. The older
 one points to the newer, so that a client with the old id is still recognised. Locks, in this order: the owner's row,
 then the ledger rows of both computers by host id, then the closing of months. The client RPC and imports of statistics
-take them in the same order. What other apps keep about the computer is moved by
-`portal.extras.SiteApp.host_merged`.
+take them in the same order. `portal.extras.SiteApp.host_merged` moves the rows of other apps.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ class MergeRefused(Exception):
 class Preview:
     """The data that a merge would combine.
 
-    Amounts are micro-credits, micro-seconds and whole jobs of the older record. ``…_active``: from when to when each
+    Amounts are micro-credits, micro-seconds and whole jobs of the older record. ``…_active``: the period in which each
     was in use.
     """
 
@@ -66,7 +65,7 @@ class Preview:
 
 
 def records_of(owner_id: int) -> dict[int, tuple[Host, Record]]:
-    """All the owner's records of computers by id, also the merged ones, in one statement."""
+    """Read all the owner's records of computers by id, including merged ones, in one statement."""
     hosts = list(Host.objects.filter(owner_id=owner_id))
     lifetimes = {host.pk: Lifetime(host.created_at, max(host.created_at, host.last_contact_at)) for host in hosts}
     parts: dict[int, list[Lifetime]] = {host.pk: [lifetimes[host.pk]] for host in hosts}
@@ -98,17 +97,17 @@ class Candidate:
 
     @property
     def active(self) -> str:
-        """From when to when it was in use."""
+        """The period in which it was in use."""
         return lifetime_text(self.lifetime)
 
     @property
     def reason(self) -> str:
-        """In a sentence, why it cannot be merged."""
+        """A sentence saying why it cannot be merged."""
         return refusal_text(self.refusal) if self.refusal is not None else ""
 
 
 def candidates(host: Host) -> list[Candidate]:
-    """The owner's other computers, those that can be merged with this one first, then by name."""
+    """Return the owner's other computers, those that can be merged with this one first, then by name."""
     records = records_of(host.owner_id)
     mine = records[host.pk][1]
     possible = [
@@ -120,7 +119,7 @@ def candidates(host: Host) -> list[Candidate]:
 
 
 def preview(owner_id: int, host_id: int, other_id: int) -> Preview:
-    """A preview of merging the two; raises MergeRefused."""
+    """Preview a merge of the two; raises MergeRefused."""
     older, newer, older_life, newer_life = _judge(owner_id, host_id, other_id)
     totals = list(HostProject.objects.filter(host=older).values_list("credited", "pending"))
     credited = reduce(Totals.plus, (Totals(*amounts) for amounts, _ in totals), NO_WORK)
@@ -141,12 +140,12 @@ def preview(owner_id: int, host_id: int, other_id: int) -> Preview:
 
 
 def _days_of(host: Host) -> int:
-    """On how many days the computer has something."""
+    """Count the days on which the computer has any work."""
     return Day.objects.filter(user_id=host.owner_id, host=host).values("day").distinct().count()
 
 
 def _judge(owner_id: int, host_id: int, other_id: int) -> tuple[Host, Host, Lifetime, Lifetime]:
-    """(older, newer, their lifetimes); raises MergeRefused. Somebody else's computer counts as none."""
+    """Return (older, newer, their lifetimes); raises MergeRefused. Somebody else's computer counts as missing."""
     records = records_of(owner_id)
     if host_id not in records or other_id not in records:
         raise MergeRefused(Refusal(Rule.UNKNOWN))
@@ -176,7 +175,7 @@ def merge(owner_id: int, host_id: int, other_id: int) -> Host:
             cursor.execute(sql.MOVE_GRANTED_DAYS, {"owner": owner_id, "older": older.pk, "newer": newer.pk})
             cursor.execute(sql.MOVE_NOTES, {"older": older.pk, "newer": newer.pk})
         GrantedTotal.objects.filter(host=older).update(host=newer)
-        # A file of the older one's history that is not made yet would be empty.
+        # An export of the older one's history that has not been made yet would be empty.
         unfinished = DataCopy.objects.filter(user=owner_id, state__in=[DataCopy.State.WAITING, DataCopy.State.WORKING])
         unfinished.filter(only_host=older.pk).update(only_host=newer.pk)
         _move_totals(older, newer)
@@ -184,8 +183,8 @@ def merge(owner_id: int, host_id: int, other_id: int) -> Host:
         for app in site_apps():
             app.host_merged(older.pk, newer.pk)
         ClientKey.objects.filter(host=older).update(host=newer)
-        # Records that were merged into the older one point to the newer one as well, so that one step always leads
-        # to the record in use.
+        # Records that were merged into the older one now point to the newer one, so that one step always leads to the
+        # record in use.
         Host.objects.filter(Q(pk=older.pk) | Q(merged_into=older)).update(merged_into=newer)
         _move_clients(older, newer)
         if older.given_name and not newer.given_name:
@@ -198,7 +197,7 @@ def merge(owner_id: int, host_id: int, other_id: int) -> Host:
 
 
 def _move_clients(older: Host, newer: Host) -> None:
-    """What is known of clients that reported as the older record, but not of those that are one computer now."""
+    """Move the clients that reported as the older record, except those that are now the same computer."""
     cpids = HostClient.objects.filter(host=newer).values("cpid")
     HostClient.objects.filter(host=older).exclude(cpid__in=cpids).exclude(cpid=newer.host_cpid).update(host=newer)
     gone = Q(host=older) | Q(host=newer, record=newer) | Q(host=newer, record__merged_into=newer)
@@ -208,8 +207,8 @@ def _move_clients(older: Host, newer: Host) -> None:
 def _move_totals(older: Host, newer: Host) -> None:
     """Add the older record's settled totals to the newer one's; both ledger rows are locked.
 
-    What the client reported last belongs to the record in use, so nothing else of its rows changes. A
-    project that it does not have yet comes with the owner's wishes.
+    The client's last report belongs to the record in use, so nothing else of its rows changes. A project that it does
+    not have yet brings the owner's wishes along.
     """
     by_project = {row.project_id: row for row in HostProject.objects.filter(host=newer)}
     moved = list(HostProject.objects.filter(host=older))
@@ -242,7 +241,7 @@ def _added(one: Sequence[_Amount], other: Sequence[_Amount]) -> list[_Amount]:
 
 
 def _joined_already(owner_id: int, host_id: int, other_id: int) -> Host | None:
-    """The record that stays if one of the two was merged into the other."""
+    """Return the record that stays if one of the two was merged into the other."""
     for remaining, gone in ((host_id, other_id), (other_id, host_id)):
         if Host.objects.filter(owner_id=owner_id, pk=gone, merged_into_id=remaining).exists():
             return Host.objects.get(owner_id=owner_id, pk=remaining)

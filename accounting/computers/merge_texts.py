@@ -9,7 +9,7 @@ from portal.templatetags.display import moment_text
 
 
 def refusal_text(refusal: Refusal) -> str:
-    """The refusal (accounting/engine/merge_rules.py) in a sentence."""
+    """Return the refusal (accounting/engine/merge_rules.py) as a sentence."""
     values = {key: record.name for key, record in zip("ab", refusal.records, strict=False)}
     match refusal.rule:
         case Rule.SELF:
@@ -36,7 +36,7 @@ def refusal_text(refusal: Refusal) -> str:
 
 
 def lifetime_text(lifetime: Lifetime) -> str:
-    """From when to when a record was in use."""
+    """Return the period in which a record was in use, in words."""
     return gettext("%(start)s to %(end)s") % {
         "start": moment_text(lifetime.start),
         "end": moment_text(lifetime.end),

@@ -1,7 +1,7 @@
-"""What the list of a volunteer's computers shows, and the page of one computer.
+"""Read the list of a volunteer's computers, and the page of one computer.
 
-Amounts are micro-credits, micro-seconds and jobs. The number of statements is fixed, however many computers,
-projects and days there are.
+Amounts are micro-credits, micro-seconds and jobs. The number of statements is fixed, however many computers, projects
+and days there are.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from accounting.choosing.texts import Why
 from accounting.choosing.texts import explain as explain_choice
 from accounting.computers.attention import CONCERN_NAMES, Attention, Concern, read_attention
 from accounting.computers.contacts import Contacts, read_contacts
-from accounting.computers.listing import HostLine, ListFilter, Status, read_wanted
+from accounting.computers.listing import HostLine, ListFilter, Status, read_filter
 from accounting.computers.texts import ClientFact, client_facts
 from accounting.engine.amounts import NO_WORK, Totals
 from accounting.engine.choice.facts import CPU, Choice
@@ -47,8 +47,9 @@ NOTES_SINCE: Final = dt.timedelta(days=90)
 
 @dataclass(frozen=True, slots=True)
 class GroupLine:
-    """A group's computers in use: how many, how many synced lately, how many need attention; credit of the last
-    24 hours."""
+    """A group's computers in use: their number, how many synced recently, how many need attention; credit of the last
+    24 hours.
+    """
 
     name: str
     hosts: int
@@ -63,16 +64,16 @@ class GroupLine:
 
 @dataclass(frozen=True, slots=True)
 class HostList:
-    """A volunteer's computers, a page of those in use and of those that are retired; the sums are of all that fit.
+    """A volunteer's computers: a page of those in use and of the retired ones; the sums are of all matching computers.
 
-    ``known``: how many there are in all; ``groups``: those that they are in.
+    ``known``: how many there are in all; ``groups``: their groups.
     """
 
     active: Page[HostLine]
     retired: Page[HostLine]
     recent_ec: int
     total_ec: int
-    wanted: ListFilter
+    list_filter: ListFilter
     known: int
     groups: list[GroupLine]
     # How many computers in use have each concern, the most urgent first
@@ -80,12 +81,14 @@ class HostList:
 
     @property
     def total(self) -> int:
-        """How many computers a change of all that the list has is about: those in use, unless it is of retired ones."""
-        return self.retired.paginator.count if self.wanted.status is Status.RETIRED else self.active.paginator.count
+        """How many computers a change of the whole list affects: those in use, unless the list is of retired ones."""
+        return (
+            self.retired.paginator.count if self.list_filter.status is Status.RETIRED else self.active.paginator.count
+        )
 
     @property
     def several(self) -> bool:
-        """More than one computer in use."""
+        """Whether more than one computer is in use."""
         return self.active.paginator.count > 1
 
 
@@ -96,7 +99,7 @@ def is_in_contact(host: Host, now: dt.datetime) -> bool:
 
 
 def _read_lines(user: User, now: dt.datetime) -> list[HostLine]:
-    """All of the user's computers; eleven statements."""
+    """Read all of the user's computers; eleven statements."""
     # The lists of features are long, and not shown.
     hosts = list(own_hosts(user).defer("p_features").order_by("-last_contact_at", "pk"))
     totals: dict[int, int] = {}
@@ -130,7 +133,7 @@ def _read_lines(user: User, now: dt.datetime) -> list[HostLine]:
 
 
 def _groups(lines: Iterable[HostLine]) -> list[GroupLine]:
-    """All groups by name, also those with retired computers alone."""
+    """Return all groups by name, including those with only retired computers."""
     by_group: dict[str, list[HostLine]] = {}
     for line in lines:
         for group in line.host.groups:
@@ -159,36 +162,36 @@ def _concerns(lines: Iterable[HostLine]) -> list[tuple[Concern, str, int]]:
 
 
 def read_chosen(user: User, now: dt.datetime, params: Mapping[str, str]) -> list[int]:
-    """The ids of all computers of a list, on whatever page; of those in use, unless the list is of retired ones.
+    """Return the ids of all computers of a list, on whatever page; of those in use, unless it is of retired ones.
 
-    Raises HostChangeRefused if there is no such list any more: without its filter, it would be all computers.
+    Raises HostChangeRefused if the list no longer exists: without its filter, it would be all computers.
     """
     lines = _read_lines(user, now)
-    wanted = read_wanted(params, _group_names(lines))
-    if wanted.problems:
+    list_filter = read_filter(params, _group_names(lines))
+    if list_filter.problems:
         raise HostChangeRefused("groups", gettext("That list no longer exists. Nothing was changed."))
-    is_retired = wanted.status is Status.RETIRED
-    return [line.host.pk for line in wanted.choose(lines) if (line.host.retired_at is not None) == is_retired]
+    is_retired = list_filter.status is Status.RETIRED
+    return [line.host.pk for line in list_filter.choose(lines) if (line.host.retired_at is not None) == is_retired]
 
 
 def read_hosts(user: User, now: dt.datetime, params: Mapping[str, str]) -> HostList:
-    """A page of the user's computers as an address names them; eleven statements."""
+    """Read a page of the user's computers for an address; eleven statements."""
     lines = _read_lines(user, now)
-    wanted = read_wanted(params, _group_names(lines))
-    chosen = wanted.choose(lines)
+    list_filter = read_filter(params, _group_names(lines))
+    chosen = list_filter.choose(lines)
     active = [line for line in chosen if line.host.retired_at is None]
     retired = [line for line in chosen if line.host.retired_at is not None]
-    # Who asks for a state of those in use wants no others.
-    if wanted.status is Status.RETIRED:
+    # A filter by a state of computers in use excludes the retired ones.
+    if list_filter.status is Status.RETIRED:
         active = []
-    elif wanted.status is not Status.USED:
+    elif list_filter.status is not Status.USED:
         retired = []
     return HostList(
         active=Paginator(active, HOSTS_A_PAGE).get_page(params.get("page", "1")),
         retired=Paginator(retired, HOSTS_A_PAGE).get_page(params.get("retired_page", "1")),
         recent_ec=sum(line.recent_ec for line in (*active, *retired)),
         total_ec=sum(line.total_ec for line in (*active, *retired)),
-        wanted=wanted,
+        list_filter=list_filter,
         known=len(lines),
         groups=_groups(lines),
         concerns=_concerns(lines),
@@ -197,7 +200,7 @@ def read_hosts(user: User, now: dt.datetime, params: Mapping[str, str]) -> HostL
 
 @dataclass(frozen=True, slots=True)
 class ProjectLine:
-    """One project on one computer: totals, credit of the last 24 hours, what waits, what the client said, wishes.
+    """One project on one computer: totals, credit of the last 24 hours, waiting work, the client's report, wishes.
 
     ``share``: the part of the computer's work that it is chosen for, 0 to 1; None if it is not chosen.
     """
@@ -233,7 +236,7 @@ class OtherClient:
 
 @dataclass(frozen=True, slots=True)
 class HostPage:
-    """All that the page of one computer shows. ``contact``: what the client last said of itself."""
+    """Everything that the page of one computer shows. ``contact``: the client's last report about itself."""
 
     host: Host
     is_active: bool
@@ -250,7 +253,7 @@ class HostPage:
     # Why it works for these projects and not for others
     choice: Choice
     why: list[Why]
-    # What needs its owner's attention, apart from silence and notes, which the page shows by themselves
+    # What needs its owner's attention, except silence and notes, which the page shows separately
     attention: list[Attention]
     contacts: Contacts
     # The latest first
@@ -282,14 +285,14 @@ class HostPage:
 
     @property
     def resources(self) -> list[str]:
-        """What can be kept from a project on this computer, by BOINC's names."""
+        """The resources that a project can be denied on this computer, by BOINC's names."""
         devices = [str(device["type"]) for device in self.host.coprocs if device.get("type")]
         unused = [name for line in self.lines for name in line.wish.no_rsc]
         return list(dict.fromkeys([CPU, *devices, *unused, *self.excluded_types]))
 
 
 def read_host_page(user: User, host: Host, now: dt.datetime) -> HostPage:
-    """All about one of the user's computers; twenty-five statements."""
+    """Read the page of one of the user's computers; twenty-five statements."""
     selection = read_selection(user)
     ledger = HostLedger.objects.filter(host=host).only("contact", "excluded_types", "same_answers", "last_at").first()
     rows = {row.project_id: row for row in HostProject.objects.filter(host=host)}
@@ -315,7 +318,7 @@ def read_host_page(user: User, host: Host, now: dt.datetime) -> HostPage:
     ]
     lines.sort(key=lambda line: (-(line.share or 0), -line.credit, line.project.name.casefold()))
     contacts = read_contacts(host, selection.projects)
-    shown = (
+    concerns = (
         Concern.KEY_ENDED,
         Concern.CANNOT_REPORT,
         Concern.NO_WORK,
@@ -340,7 +343,7 @@ def read_host_page(user: User, host: Host, now: dt.datetime) -> HostPage:
         attention=[
             line
             for line in read_attention(user, [host], now, silent_after(user))
-            if line.concern in shown and not (line.concern == Concern.SEVERAL and contacts.are_several)
+            if line.concern in concerns and not (line.concern == Concern.SEVERAL and contacts.are_several)
         ],
         contacts=contacts,
         other_clients=_other_clients(host, rows, selection.projects),
@@ -387,7 +390,7 @@ def _line(project: Project, row: HostProject | None, credit: int, share: float |
 
 
 def _remarks(row: HostProject, share: float | None) -> list[str]:
-    """What the client last said of the project, as far as its owner may want to know."""
+    """Return the parts of the client's last report about the project that may interest its owner."""
     if not row.listed:
         awaited = share is not None and not row.excluded and not any(row.credited)
         return [gettext("not attached yet") if awaited else gettext("not attached")]

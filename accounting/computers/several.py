@@ -1,6 +1,6 @@
-"""What an owner does to several computers at once: wishes for projects, a place, a group, retiring.
+"""Change several computers at once: wishes for projects, place, group, retiring.
 
-Each takes computers of one owner, and a fixed number of statements, however many computers there are.
+Each function takes computers of one owner, and sends a fixed number of statements, however many there are.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from portal.models import Host, User
 
 
 class Action(StrEnum):
-    """What to do, as forms name it."""
+    """The action, as forms name it."""
 
     SUSPEND = "suspend"
     RESUME = "resume"
@@ -56,7 +56,7 @@ PLACES: Final = (Action.PLACE_NONE, Action.PLACE_HOME, Action.PLACE_WORK, Action
 def apply(
     owner: User, hosts: Collection[int], action: Action, *, project_id: int | None, group: str, now: dt.datetime
 ) -> int:
-    """Do this to the owner's computers with these ids; how many there are, or were changed.
+    """Apply the action to the owner's computers with these ids; return how many there are, or were changed.
 
     ``project_id``: for wishes; None: all projects that each computer has. ``group``: for groups. Raises
     HostChangeRefused and ChoiceRefused.
@@ -77,10 +77,10 @@ def apply(
 
 
 def wish(hosts: Collection[int], column: str, value: bool, *, project_id: int | None) -> int:
-    """Store one wish for these computers; how many computers it reaches.
+    """Store one wish for these computers; return how many computers it reaches.
 
-    Locks the computers' ledgers in the order of their ids, as by every writer of a computer's projects, then the rows
-    of their projects. Touches no other column, so a report at the same moment loses nothing.
+    Locks the computers' ledgers in the order of their ids, as every writer of a computer's projects does, then the rows
+    of their projects. Changes no other column, so a simultaneous report loses nothing.
     """
     rows = HostProject.objects.filter(host_id__in=hosts)
     with transaction.atomic():

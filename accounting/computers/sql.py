@@ -1,4 +1,4 @@
-"""SQL of merging two records of a computer.
+"""SQL for merging two records of a computer.
 
 All statements run after the owner's row and the ledger rows of both computers were locked, so no report is being
 written meanwhile (accounting/computers/merge.py).
@@ -26,7 +26,7 @@ flags FROM moved ON CONFLICT (user_id, day, project_id, host_id) DO UPDATE SET
     flags = kept.flags | excluded.flags
 """
 
-# The same for what projects granted. An import waits for the ledger rows first.
+# The same for projects' grants. An import waits for the ledger rows first.
 MOVE_GRANTED_DAYS: Final = f"""
 WITH moved AS (
     DELETE FROM accounting_grantedday WHERE user_id = %(owner)s AND host_id = %(older)s RETURNING *

@@ -1,4 +1,4 @@
-"""What support sees of the reports of somebody's computers: that something is wrong, without project and amount."""
+"""What support sees of problems with somebody's computers: that something is wrong, without project and amount."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _TEXTS: Final[dict[str, str]] = {
 
 
 def read_problems(user: User, now: dt.datetime) -> Iterator[HostProblem]:
-    """The kinds of notes of the last days that are problems, each once for each computer."""
+    """Return the kinds of recent notes that are problems, each once per computer."""
     notes = Note.objects.filter(host__owner=user, kind__in=_TEXTS, last_at__gte=now - SHOWN_FOR)
     for host_id, kind, last_at in (
         notes.values_list("host_id", "kind").annotate(Max("last_at")).order_by("host_id", "kind")

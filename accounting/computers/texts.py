@@ -54,11 +54,11 @@ ACTION_NAMES: Final = {
         Action.RESTORE: gettext_lazy("Restore retired ones"),
     },
 }
-"""What can be done to several computers, by what it is about."""
+"""The possible changes of several computers, grouped by what they change."""
 
 
 def client_facts(contact: Mapping[str, Any]) -> list[ClientFact]:
-    """The known values; a value that the client did not send, or that is impossible, is left out."""
+    """Return the known values; one that the client did not send, or that is impossible, is left out."""
     times, net = _mapping(contact, "time_stats"), _mapping(contact, "net_stats")
     facts = []
     if mode := _RUN_MODES.get(str(contact.get("run_mode"))):
@@ -92,7 +92,7 @@ def _mapping(contact: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 def _fraction(numbers: Mapping[str, Any], name: str) -> float | None:
-    """A fraction of time; clients write -1 for one that they do not know."""
+    """A fraction of time; clients write -1 for an unknown one."""
     value = numbers.get(name)
     return value if isinstance(value, int | float) and 0 <= value <= 1 else None
 

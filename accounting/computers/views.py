@@ -37,10 +37,10 @@ from portal.models import Host, User
 from portal.people.access import get_own_host, signed_in
 from portal.templatetags.display import count
 
-# Of a change of several computers; all others say which list it is
+# Parameters of a change of several computers; all others say which list it is.
 _FORM_FIELDS: Final = ("csrfmiddlewaretoken", "action", "project", "name", "scope", "host")
 CONTROLS_FROM: Final = 4
-"""Fewer computers than these are seen at a glance, so there is nothing to search."""
+"""Fewer computers than this fit on a screen, so no search is needed."""
 
 
 @require_safe
@@ -60,11 +60,11 @@ def computers(request: HttpRequest) -> HttpResponse:
 
 
 def _list_controls(hosts: reads.HostList) -> dict[str, object]:
-    """The choices of the list, and the address of each column that it can be sorted by."""
-    wanted = hosts.wanted
+    """Build the list's controls, and the address for sorting by each column."""
+    list_filter = hosts.list_filter
     return {
-        "query": urlencode(wanted.query),
-        "has_controls": hosts.known >= CONTROLS_FROM or bool(wanted.filters),
+        "query": urlencode(list_filter.query),
+        "has_controls": hosts.known >= CONTROLS_FROM or bool(list_filter.filters),
         "statuses": [
             (Status.USED, _("all in use")),
             (Status.ACTIVE, _("active")),
@@ -74,8 +74,8 @@ def _list_controls(hosts: reads.HostList) -> dict[str, object]:
         ],
         "sorts": {
             str(sort): {
-                "url": "?" + urlencode(wanted.sorted_by(sort)),
-                "direction": wanted.direction if sort is wanted.sort else "",
+                "url": "?" + urlencode(list_filter.sorted_by(sort)),
+                "direction": list_filter.direction if sort is list_filter.sort else "",
             }
             for sort in Sort
         },
@@ -88,7 +88,7 @@ def _list_controls(hosts: reads.HostList) -> dict[str, object]:
 @require_POST
 @login_required
 def computers_change(request: HttpRequest) -> HttpResponse:
-    """Do something to the chosen computers of a list, or to all that it has, on whatever page."""
+    """Apply an action to the chosen computers of a list, or to the whole list, on whatever page."""
     user = signed_in(request)
     filters = {name: value for name, value in request.POST.dict().items() if name not in _FORM_FIELDS and value}
     try:
@@ -108,12 +108,12 @@ def computers_change(request: HttpRequest) -> HttpResponse:
         _tell_changed(request, action, changed)
         if action is Action.JOIN:
             filters = {"group": request.POST.get("name", "").strip()}
-    shown = {name: value for name, value in filters.items() if name in FILTERS}
-    return redirect(f"{reverse('computers')}?{urlencode(shown)}")
+    query = {name: value for name, value in filters.items() if name in FILTERS}
+    return redirect(f"{reverse('computers')}?{urlencode(query)}")
 
 
 def _chosen(request: HttpRequest, user: User, filters: dict[str, str]) -> list[int]:
-    """The computers that the form is about. Raises HostChangeRefused if there are none."""
+    """Return the computers that the form is about. Raises HostChangeRefused if there are none."""
     if request.POST.get("scope") == "all":
         chosen = reads.read_chosen(user, timezone.now(), filters)
     else:
@@ -148,7 +148,7 @@ def _host_page(
     host_form: HostForm | None = None,
     wishes: list[WishForm] | None = None,
 ) -> HttpResponse:
-    """The page of a computer, with the form that has mistakes, if one has."""
+    """Render the page of a computer, with the form that has errors, if any."""
     now = timezone.now()
     page = reads.read_host_page(signed_in(request), own_host, now)
     granted = granted_to_host(own_host) if "project" in settings.ROOMS else None
@@ -172,7 +172,7 @@ def _host_page(
 
 
 def _in_use(request: HttpRequest, pk: int) -> Host:
-    """The visitor's computer; for a merged record, the one that it was merged into."""
+    """Return the visitor's computer; for a merged record, the one that it was merged into."""
     user = signed_in(request)
     own_host = get_own_host(user, pk)
     return own_host if own_host.merged_into_id is None else get_own_host(user, own_host.merged_into_id)
@@ -201,7 +201,7 @@ def host_settings(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 @login_required
 def host_wishes(request: HttpRequest, pk: int) -> HttpResponse:
-    """Save what a computer should do with its projects."""
+    """Save a computer's settings for its projects."""
     own_host = _in_use(request, pk)
     page = reads.read_host_page(signed_in(request), own_host, timezone.now())
     forms = wish_forms(page, request.POST)
@@ -242,7 +242,7 @@ def host_unretire(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 @login_required
 def host_split(request: HttpRequest, pk: int) -> HttpResponse:
-    """Give another client that reported as this computer a record of its own."""
+    """Give another client that reported as this computer its own record."""
     own_host = _in_use(request, pk)
     if split(own_host.owner_id, own_host.pk, request.POST.get("cpid", ""), timezone.now()):
         messages.success(request, _("Split off. The other computer gets its own page at its next sync."))
@@ -275,7 +275,7 @@ def host_merge(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def _sorted_out(own_host: Host) -> dict[str, list[Candidate]]:
-    """The owner's other computers: those that can be merged with this one, and the others."""
+    """Split the owner's other computers into those that can be merged with this one, and the rest."""
     others = candidates(own_host)
     return {
         "fitting": [other for other in others if other.refusal is None],
@@ -284,5 +284,5 @@ def _sorted_out(own_host: Host) -> dict[str, list[Candidate]]:
 
 
 def _number(text: str) -> int:
-    """The id of a record from an address; 0, which no record has, if it is not a number."""
+    """Parse a record's id from an address; 0, which no record has, if it is not a number."""
     return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else 0

@@ -1,4 +1,4 @@
-"""Save what the owner wants one computer to do with its projects."""
+"""Save the owner's settings for one computer at its projects."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ MAX_RESOURCE_CHARS: Final = 64
 
 
 def exclude_types(host: Host, types: Sequence[str]) -> None:
-    """Keep these types of processors (BOINC's names) of a computer from all projects. ChoiceRefused for odd names."""
+    """Exclude these processor types (BOINC's names) of a computer from all projects. Raises ChoiceRefused for bad
+    names.
+    """
     _check_resources(None, types)
     with transaction.atomic():
         HostLedger.objects.bulk_create([HostLedger(host=host)], ignore_conflicts=True)
@@ -29,10 +31,10 @@ _WISH_COLUMNS = ["suspended", "no_new_work", "excluded", "no_rsc", "update_asked
 
 
 def save_wishes(host: Host, wishes: Mapping[int, HostWishes]) -> None:
-    """Keep the wishes, by project id, and touch nothing else of the rows that the ledger shares with them.
+    """Save the wishes, by project id, and change nothing else in the rows that the ledger shares with them.
 
-    The ledger's row is locked first, as by every writer of a computer's projects. Raises ChoiceRefused for a
-    project or a resource that cannot be, and for a computer that was merged into another.
+    Locks the ledger's row first, as every writer of a computer's projects does. Raises ChoiceRefused for an impossible
+    project or resource, and for a computer that was merged into another.
     """
     for project_id, wish in wishes.items():
         _check_resources(project_id, wish.no_rsc)

@@ -1,8 +1,8 @@
-"""When two addresses are those of one project. Pure.
+"""Decide whether two addresses mean the same project. Pure.
 
 BOINC clients hold a project's address in many spellings. They look a project up without scheme, `www.`, case and final
-slash (client/client_state.cpp, `lookup_project`), follow from http to https and to a new master URL that a scheduler
-names, and keep what an owner typed. The key leaves out what cannot tell two projects apart.
+slash (client/client_state.cpp, `lookup_project`), follow redirects from http to https and to a new master URL that a
+scheduler names, and keep what an owner typed. The key leaves out what cannot tell two projects apart.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _SLASHES: Final = re.compile("//+")
 _PORT: Final = re.compile(r"(?P<host>.*?):0*(?P<port>[0-9]*)")
 _MAX_BYTES: Final = 255
 """No client holds a longer address."""
-# Reported addresses are strangers' texts, at most this long (bytes).
+# The cache's size. Reported addresses come from strangers, at most this long (bytes).
 _REMEMBERED: Final = 4096
 
 
@@ -42,11 +42,11 @@ def _split(url: str) -> _Parts:
 
 @lru_cache(maxsize=_REMEMBERED)
 def address_key(url: str) -> str:
-    """The key of a project's address, the same for all spellings: such as ``example.org/science``.
+    """Return the key of a project's address, the same for all spellings: such as ``example.org/science``.
 
-    Left out are scheme, `www.`, the scheme's own port, the case of the host and its final dot, doubled and final
-    slashes. The path's case stays, as servers tell paths apart by it. Empty for what is no address with http or https,
-    and for what no client can have as one: an answer would have to name it as it is.
+    Leaves out the scheme, `www.`, the scheme's own port, the case and final dot of the host, and doubled and final
+    slashes. Keeps the path's case, as servers tell paths apart by it. Empty for anything but an http or https address,
+    and for one that no client can have, since an answer would have to repeat it unchanged.
     """
     if len(url.encode(errors="replace")) > _MAX_BYTES or not url.isprintable():
         return ""
@@ -59,9 +59,9 @@ def address_key(url: str) -> str:
 
 @lru_cache(maxsize=_REMEMBERED)
 def is_same_place(url: str, trusted: str) -> bool:
-    """Whether what may be sent to ``trusted`` may go to ``url``: scheme, host, port and path are the same, or it is
-    the same by https where ``trusted`` is by http. `www.` makes another host, and upper case in a path no other path:
-    clients write addresses in lower case that their project does not.
+    """Whether data meant for ``trusted`` may go to ``url``: scheme, host, port and path are the same, or only the
+    scheme is upgraded from http to https. `www.` makes a different host, but upper case in a path makes no different
+    path: clients write addresses in lower case that their project does not.
     """
     one, other = _split(url), _split(trusted)
     if (one.host, one.port, one.path.lower()) != (other.host, other.port, other.path.lower()):

@@ -54,18 +54,20 @@ class Totals(NamedTuple):
         return _new(Totals, (a - g, b - h, c - i, d - j, e - k, f - m))
 
     def larger(self, other: Totals) -> Totals:
-        """The larger of both, amount by amount."""
+        """Return the larger of both, amount by amount."""
         return Totals(*map(max, self, other))
 
 
 class Processor(StrEnum):
-    """A kind of processors whose work is shown by itself."""
+    """A kind of processor whose work is shown separately."""
 
     CPU = "cpu"
     GPU = "gpu"
 
     def part(self, amounts: Totals) -> Totals:
-        """The part of these amounts that these did; jobs are those of both, as clients do not say where each ran."""
+        """Return the part of these amounts that this kind did; jobs are those of both, as clients do not say where each
+        ran.
+        """
         if self is Processor.CPU:
             return amounts._replace(gpu_ec=0, gpu_time=0)
         return amounts._replace(cpu_ec=0, cpu_time=0)
@@ -84,7 +86,7 @@ FLOPS_PER_CREDIT: Final = 432_000_000_000
 """Floating-point operations per credit: a day (86,400 s) at 1 GFLOPS earns 200 credits."""
 
 _MAX_DIGITS: Final = 400
-"""A double printed with %f has at most 316 characters; anything longer is no number of a client."""
+"""A double printed with %f has at most 316 characters; a client's number is never longer."""
 _DECIMAL = re.compile(r"[+-]?(?:\d++(?:\.\d*+)?|\.\d++)(?:[eE][+-]?\d{1,4})?", re.ASCII)
 _MICRO_STEP: Final = Decimal("0.000001")
 _AMOUNT_FAULT: Final = "not a finite decimal number from 0 to below 1e15"

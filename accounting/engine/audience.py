@@ -1,4 +1,4 @@
-"""Whom an announcement is for. Pure."""
+"""Decide whether an announcement is for a computer. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ UNKNOWN: Final[Version] = (0, 0, 0)
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """A computer: its projects, BOINC's name of its platform, its client's version (`UNKNOWN`: not said), and the
+    """A computer: its projects, BOINC's name of its platform, its client's version (`UNKNOWN`: not reported), and the
     apps of this site's project that it has run, with their versions. ``programs`` None: not looked up.
     """
 
@@ -26,7 +26,7 @@ class Reader:
 
 @dataclass(frozen=True, slots=True)
 class Audience:
-    """All that is given has to hold; nothing given: everybody."""
+    """The conditions on the readers. All that are set must hold; if none is set, everybody is meant."""
 
     project_id: int | None = None
     platform: str = ""
@@ -39,7 +39,7 @@ class Audience:
         return self == _EVERYBODY
 
     def may_fit(self, reader: Reader) -> bool:
-        """Whether it is for this computer; True also if that depends on apps that were not looked up."""
+        """Whether it is for this computer; also True if that depends on apps that were not looked up."""
         if self.project_id is not None and self.project_id not in reader.project_ids:
             return False
         if not reader.platform.startswith(self.platform):
@@ -58,7 +58,7 @@ _EVERYBODY: Final = Audience()
 
 
 def version_of(text: str) -> Version:
-    """The version of a client, such as 8.2.4; `UNKNOWN` for anything else."""
+    """Parse a client's version, such as 8.2.4; `UNKNOWN` for anything else."""
     if not re.match(VERSION_PATTERN, text):
         return UNKNOWN
     major, minor, *rest = (int(part) for part in text.split("."))

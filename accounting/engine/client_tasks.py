@@ -1,6 +1,6 @@
-"""A client's tasks, and what becomes of them at their projects. Pure.
+"""A client's tasks, and their fate at their projects. Pure.
 
-A task is what BOINC's database calls a result. What clients say of one is BOINC's (client_state.h, common_defs.h): the
+A task is what BOINC's database calls a result. Clients report three things of it (client_state.h, common_defs.h): the
 result's state, that of its process, and whether the client's scheduler lets it run.
 """
 
@@ -11,13 +11,13 @@ from enum import IntEnum
 from typing import Final
 
 ASKED_AFTER: Final = dt.timedelta(days=1)
-"""A task that is still in its computer's list is asked about after that; one that left the list at once."""
+"""Wait before a task that is still in its computer's list is queried; one that left the list is queried at once."""
 FIRST_WAIT: Final = dt.timedelta(hours=1)
 LONGEST_WAIT: Final = dt.timedelta(days=1)
 UNKNOWN_MAX: Final = 3
-"""This many times in a row a project may say that it does not know a task, before it is not asked any more."""
+"""After this many "unknown" answers in a row, a project is no longer asked about a task."""
 MAX_CREDIT: Final = 1e9
-"""More credit than any single task is granted."""
+"""More credit than any single task is ever granted."""
 
 
 class TaskState(IntEnum):
@@ -34,7 +34,7 @@ class TaskState(IntEnum):
 
 
 class TaskCreditState(IntEnum):
-    """What the project says of a task: only GRANTED, REFUSED and FAILED are final."""
+    """The project's state of a task: only GRANTED, REFUSED and FAILED are final."""
 
     OPEN = 0
     PENDING = 1
@@ -46,7 +46,7 @@ class TaskCreditState(IntEnum):
 
 FINAL: Final = frozenset({TaskCreditState.GRANTED, TaskCreditState.REFUSED, TaskCreditState.FAILED})
 
-# The client's states of a result, of which the others are those of its process
+# The client's states of a result; the remaining ones follow from its process.
 _RESULT_STATES: Final = {
     0: TaskState.DOWNLOADING,
     1: TaskState.DOWNLOADING,
@@ -63,7 +63,7 @@ _SCHEDULED: Final = 2
 def task_state(
     result_state: int, process_state: int | None, scheduler_state: int | None, *, is_suspended: bool
 ) -> TaskState:
-    """``process_state``, ``scheduler_state``: of its process; None: it has none, so it was not begun."""
+    """Map the client's states to ours; ``process_state``, ``scheduler_state`` of None mean no process: not begun."""
     if (state := _RESULT_STATES.get(result_state)) is not None:
         return state
     if process_state is None and scheduler_state is None:
@@ -73,7 +73,7 @@ def task_state(
     return TaskState.PAUSED
 
 
-# BOINC's numbers of a result's states at the server
+# BOINC's numbers for a result's states at the server
 _OVER: Final = 5
 _SUCCESS: Final = 1
 _NO_REPLY: Final = 4
@@ -82,7 +82,7 @@ _REFUSED: Final = frozenset({2, 5})
 
 
 def standing_of(server_state: int, outcome: int, validate_state: int) -> TaskCreditState:
-    """What a project's numbers say."""
+    """Interpret a project's numbers."""
     if server_state != _OVER:
         return TaskCreditState.OPEN
     if outcome == _NO_REPLY:
@@ -96,5 +96,5 @@ def standing_of(server_state: int, outcome: int, validate_state: int) -> TaskCre
 
 
 def wait_before(asks: int) -> dt.timedelta:
-    """How long to wait after this many questions about a task, the last one included."""
+    """Return how long to wait after this many questions about a task, including the last one."""
     return min(FIRST_WAIT * (1 << min(max(asks - 1, 0), 10)), LONGEST_WAIT)

@@ -1,5 +1,5 @@
-"""What one project's totals mean: the work since the last ones, from where it counts, and what returns (accounting
-rules, rules 3 and 4). Of totals that are numbers in part only, too. Pure: no clock, no Django.
+"""Interpret one project's totals: the work since the last ones, where it starts to count, and what returns (accounting
+rules, rules 3 and 4). Handles totals that are only partly numbers. Pure: no clock, no Django.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from accounting.engine.machine import SECOND_US, allowance
 from accounting.engine.returns import Earlier, is_return, not_reached, with_last
 from accounting.engine.states import DayFlag, Intake, NoteKind, ProjectState, Report, ReportNote
 
-# A client's totals move once a minute: a difference may hold two minutes more than the time between reports.
+# A client's totals move once a minute: a difference may include two minutes more than the time between reports.
 RETURN_SLACK_US: Final = 120 * SECOND_US
-# Credit is worth something only with the run time that it is for.
+# Credit is worth something only together with the run time it was earned in.
 _CREDIT_AND_TIME: Final = (("cpu_ec", "cpu_time"), ("gpu_ec", "gpu_time"))
 
 
 def in_part(
     intake: Intake, state: ProjectState, report: Report, totals: Totals
 ) -> tuple[Totals, Totals, Earlier, Totals | None, frozenset[str]]:
-    """The same as `difference` where some totals are no numbers, or were none; before it the totals to keep, and at
-    last the kinds whose sum begins again.
+    """Like `difference`, where some totals are or were no numbers. Return the totals to store, the result of
+    `difference`, and the kinds whose sum starts over.
 
-    What is no number stands still. A sum that can never become right, as it has nan or infinity in it, begins again
-    with the first number.
+    A total that is no number stands still. A sum that can never recover, because it contains nan or infinity, starts
+    over with the first number.
     """
     unread, lasting = _unreadable_kinds(report)
     broken = unread & (lasting | state.broken)
@@ -51,10 +51,10 @@ def in_part(
 
 
 def _unreadable_kinds(report: Report) -> tuple[frozenset[str], frozenset[str]]:
-    """The kinds that stand still, and those of them whose sum can never become right.
+    """Return the kinds that stand still, and those of them whose sum can never recover.
 
-    Credit stands still with its run time. Run time waits for credit that may yet be read, as it would else be gone when
-    the credit comes.
+    Credit stands still with its run time. Run time waits for credit that may yet be readable, as it would otherwise be
+    used up when the credit comes.
     """
     unread = {unreadable.kind for unreadable in report.unreadable}
     lasting = {unreadable.kind for unreadable in report.unreadable if unreadable.is_lasting}
@@ -69,8 +69,8 @@ def _unreadable_kinds(report: Report) -> tuple[frozenset[str], frozenset[str]]:
 
 
 def _begun_again(state: ProjectState, kinds: Collection[str], totals: Totals) -> ProjectState:
-    """The totals as if these kinds had always been what they are now: neither work nor a reset."""
-    assert state.reported is not None  # asked for those only
+    """Return the totals as if these kinds had always had their present value: neither work nor a reset."""
+    assert state.reported is not None  # only used for these kinds
     return replace(
         state,
         reported=_with(state.reported, kinds, totals),
@@ -80,19 +80,19 @@ def _begun_again(state: ProjectState, kinds: Collection[str], totals: Totals) ->
 
 
 def _with(totals: Totals, kinds: Collection[str], others: Totals) -> Totals:
-    """The totals with these kinds as in others."""
+    """Return the totals with these kinds replaced by those of others."""
     pairs = zip(KINDS, totals, others, strict=True)
     return Totals._make(other if kind in kinds else own for kind, own, other in pairs)
 
 
 def difference(intake: Intake, state: ProjectState, totals: Totals) -> tuple[Totals, Earlier, Totals | None]:
-    """What was done since the last totals, and the marks W and B that are left (accounting rules 3 and 4)."""
+    """Return the work since the last totals, and the remaining marks W and B (accounting rules 3 and 4)."""
     last, earlier, restart = state.reported, state.earlier, state.restart
     if last is None or not intake.is_same_client:
         return totals.minus(_baseline(intake, state, totals)), (), None
     unused = NO_WORK
     if not state.listed:
-        # Attached again: a reset to the base. Its old totals may come back with the folder that it had before.
+        # Attached again: a reset to the base. Its old totals may come back with its former folder.
         base = _baseline(intake, state, totals)
         if base != last:
             earlier = with_last(earlier, last)
@@ -108,7 +108,7 @@ def difference(intake: Intake, state: ProjectState, totals: Totals) -> tuple[Tot
     if returned_to:
         _note(intake, state.project_id, DayFlag.RETURNED, NoteKind.RETURNED)
         delta = totals.minus(reduce(Totals.larger, returned_to, last)).larger(NO_WORK)
-        # Those that it has now are not a continuation of the last ones, which may come back in turn.
+        # The present totals do not continue the last ones, which may come back in turn.
         earlier, restart = with_last(earlier, last), totals
     earlier = with_last(earlier, unused)
     return delta, earlier, restart if not_reached(totals, earlier) else None
@@ -117,7 +117,7 @@ def difference(intake: Intake, state: ProjectState, totals: Totals) -> tuple[Tot
 def _returned_to(
     intake: Intake, totals: Totals, last: Totals, earlier: Earlier, restart: Totals | None
 ) -> tuple[Totals, ...]:
-    """The earlier totals that have come back, or been passed by those that have."""
+    """Return the earlier totals that have come back, or been passed by those that have."""
     ahead = not_reached(last, earlier)
     if not ahead or restart is None:
         return ()
@@ -127,7 +127,7 @@ def _returned_to(
 
 
 def _baseline(intake: Intake, state: ProjectState, totals: Totals) -> Totals:
-    """Where a new attachment starts: what the client had before we could know (accounting rules, rule 3)."""
+    """Return where a new attachment starts: the client's totals before we could know (accounting rules, rule 3)."""
     handed = state.handed
     if handed is None or _starts_from_reported(intake, state):
         if totals != NO_WORK:
@@ -139,7 +139,7 @@ def _baseline(intake: Intake, state: ProjectState, totals: Totals) -> Totals:
 
 
 def _starts_from_reported(intake: Intake, state: ProjectState) -> bool:
-    """Whether a new attachment starts from what it reports: what came before is not ours."""
+    """Whether a new attachment starts from its reported totals: earlier work is not ours."""
     return state.handed is None or (state.listed and state.reported is None) or not intake.is_same_client
 
 
@@ -149,10 +149,9 @@ def _note(intake: Intake, project_id: int, flag: DayFlag, kind: NoteKind, amount
 
 
 def _is_too_much(intake: Intake, delta: Totals) -> bool:
-    """Whether a machine cannot have done this since its last report: then old totals have come back.
+    """Whether a machine cannot have done this since its last report, so that old totals must have come back.
 
-    Credit is not asked: clients with several GPUs claim too much of it, honestly, and rule 5 ties it to the
-    time.
+    Ignores credit: clients with several GPUs honestly claim too much of it, and rule 5 ties it to the time.
     """
     most = allowance(intake.capacity, intake.elapsed_us + RETURN_SLACK_US)
     return delta.cpu_time > most.cpu_time or delta.gpu_time > most.gpu_time or delta.njobs * SECOND_US > most.jobs

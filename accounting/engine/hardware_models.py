@@ -1,4 +1,4 @@
-"""Speeds judged by the model of a processor: what is far from the others of its model is a fault of a driver or a
+"""Judge speeds by the model of a processor: a value far from the others of its model is a fault of a driver or a
 benchmark (accounting rules, "Speeds by model"). Pure: no clock, no Django.
 """
 
@@ -13,15 +13,15 @@ from typing import Final, NamedTuple
 from accounting.engine.amounts import Processor
 from accounting.engine.machine import Machine
 
-# What a client reports as its speed when the benchmark failed or was skipped, and what counts where there is none.
+# What a client reports as its speed when the benchmark failed or was skipped, and what we assume without one.
 DEFAULT_FPOPS: Final = 1_000_000_000
-# The same of a GPU whose driver names no speed, or one that cannot be: 0 before version 8.
+# The same for a GPU whose driver names no speed, or an impossible one: 0 before version 8.
 _DEFAULT_PEAK: Final = 100_000_000_000
 MAX_NAME: Final = 120
 _NOISE: Final = re.compile(
     r"\((?:r|tm|c)\)|\[(?:family .*?|0x[0-9a-f]+)\]|\b(?:nvidia|amd|ati technologies inc\.?)\b|\bseries$", re.IGNORECASE
 )
-# What processors of a kind can be, in FLOPS: what is learned outside is no speed. Up to twice the fastest of 2026.
+# Plausible speeds of a processor of each kind, in FLOPS: nothing outside is learned. Up to twice the fastest of 2026.
 _PLAUSIBLE: Final = {Processor.CPU: (100e6, 50e9), Processor.GPU: (10e9, 250e12)}
 
 Model = tuple[Processor, str]
@@ -29,7 +29,7 @@ Speeds = Mapping[Model, int]
 
 
 class Usual(NamedTuple):
-    """The usual speed of one processor of each model, in FLOPS, and how many times more or less is believed."""
+    """The usual speed of one processor of each model, in FLOPS, and the factor up to which deviations are believed."""
 
     speeds: Speeds
     factor: float = 4.0
@@ -39,7 +39,7 @@ NOTHING_USUAL: Final = Usual({})
 
 
 class Replaced(NamedTuple):
-    """A speed that is not believed, 0 if none was reported, and the one that counts instead; in FLOPS."""
+    """A speed that is not believed, 0 if none was reported, and the one used instead; in FLOPS."""
 
     processor: Processor
     model: str
@@ -56,12 +56,12 @@ class ReportedSpeed(NamedTuple):
 
 
 def model_name(text: str) -> str:
-    """A model's name without marks, vendors and steppings, which drivers and versions write or leave out."""
+    """Strip marks, vendors and steppings, which vary with drivers and versions, from a model's name."""
     return " ".join(_NOISE.sub(" ", text).lower().split())[:MAX_NAME]
 
 
 def judge(machine: Machine | None, usual: Usual) -> tuple[Machine | None, tuple[Replaced, ...]]:
-    """The machine with speeds that can be believed, and those that were replaced, each once."""
+    """Return the machine with believable speeds, and those that were replaced, each once."""
     if machine is None:
         return None, ()
     replaced: list[Replaced] = []
@@ -95,11 +95,11 @@ def _believed(
 
 
 def usual_speeds(seen: Iterable[ReportedSpeed], shipped: Speeds, *, min_owners: int, factor: float) -> dict[Model, int]:
-    """The usual speed of each model: the median over owners of the median of each owner's computers.
+    """Return the usual speed of each model: the median over owners of the median of each owner's computers.
 
     So one account counts once, however many computers it has. A model needs ``min_owners``, of whom three quarters
-    agree within the factor: else nobody is judged by it. One that is shipped keeps that speed, unless the owners' is
-    near it.
+    agree within the factor; otherwise it is not used for judging. One with a shipped speed keeps it, unless the owners'
+    is close to it.
     """
     by_owner: dict[Model, dict[int, list[float]]] = {}
     for model, owner_id, flops in seen:

@@ -1,4 +1,4 @@
-"""What a computer's owner wants of one project on this computer. Pure."""
+"""The owner's wishes for one project on one computer. Pure."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Final, NamedTuple
 class HostWishes(NamedTuple):
     """The owner's wishes for one computer at one project; all are sent with the next reply.
 
-    ``no_rsc``: resources that it must not use, by BOINC's names ("CPU", "NVIDIA", …). ``update_asked``: the
-    client should contact the project at once. ``drop_waiting``: jobs that have not begun are dropped, once no new ones
-    are wanted. ``told_suspended`` is no wish: it says that the client was told of a suspension, and is set by the RPC.
+    ``no_rsc``: resources that it must not use, by BOINC's names ("CPU", "NVIDIA", …). ``update_asked``: the client
+    should contact the project at once. ``drop_waiting``: jobs that have not begun are dropped, once no new ones are
+    wanted. ``told_suspended`` is not a wish: it says that the client was told of a suspension, and is set by the RPC.
     """
 
     suspended: bool = False

@@ -72,10 +72,10 @@ LEVEL_KEPT_US: Final = 30 * DAY_US
 
 
 def offer(state: ProjectState | None, project_id: int) -> ProjectState:
-    """The row of a project that our reply offers and that the request did not list.
+    """Return the row of a project that our reply offers and that the request did not list.
 
-    The totals handed out stay the same until the client lists the project with totals: a reply may get lost,
-    and the next one must not move the base. The reply has to say ``handed``, not ``credited``.
+    The totals handed out stay the same until the client lists the project with totals: a reply may get lost, and the
+    next one must not move the base. The reply must send ``handed``, not ``credited``.
     """
     if state is None:
         return ProjectState(project_id, handed=NO_WORK)
@@ -99,13 +99,13 @@ def settle(
     ceilings: Ceilings,
     usual: Usual = NOTHING_USUAL,
 ) -> LedgerChanges:
-    """What a request with these reports changes; the arguments stay as they are.
+    """Compute the changes that a request with these reports makes; the arguments are not modified.
 
-    ``projects`` has every row of the host, also of projects that the request does not list. ``old`` and
-    ``new`` are the hardware as stored and as this request describes it. ``is_same_client`` says that the request
-    is of the client whose totals are in ``projects``: else they are no start for its own. ``own_last_at_us`` is
-    when it last reported, if another client has reported for the host since. ``honours_handed`` says that the
-    client starts its counters from the totals of our reply. ``usual``: how fast processors of known models are.
+    ``projects`` has every row of the host, including projects that the request does not list. ``old`` and ``new`` are
+    the hardware as stored and as this request describes it. ``is_same_client``: the request comes from the client whose
+    totals are in ``projects``; otherwise its own totals do not continue them. ``own_last_at_us``: when it last
+    reported, if another client has reported for the host since. ``honours_handed``: the client starts its counters from
+    the totals of our reply. ``usual``: how fast processors of known models are.
     """
     if client_now is not None and not isfinite(client_now):
         client_now = None
@@ -116,7 +116,7 @@ def settle(
     current = old if new is None else new
     replaced = replaced_before if new is None else replaced
     machine = larger_capacity(old, new, ceilings)
-    # A new host has no known time of work. If our clock was set back, no time has passed.
+    # A new host has no known working time. If our clock was set back, no time has passed.
     since_us = now_us if host.last_at_us is None else min(host.last_at_us, now_us)
     level = NO_ALLOWANCE if host.last_at_us is None else _grown(host.level, machine, since_us, now_us)
     own_us = now_us - (since_us if own_last_at_us is None else min(own_last_at_us, since_us))
@@ -139,7 +139,7 @@ def settle(
 
 
 def _tell_replaced(intake: Intake, replaced: Sequence[Replaced], credits: Mapping[int, Totals]) -> None:
-    """Marks days whose credit was counted at other speeds than the computer's own, and says which."""
+    """Mark days whose credit was computed with speeds other than the computer's own, and say which."""
     if not replaced or not credits:
         return
     for project_id in credits:
@@ -152,8 +152,7 @@ def _tell_replaced(intake: Intake, replaced: Sequence[Replaced], credits: Mappin
 def _is_stale(host: HostState, now_us: int, client_now: float | None) -> bool:
     """Whether a newer message of this client has been seen (accounting rules, rule 1).
 
-    Only within an hour, either way: a clock that was set back, the client's or ours, must not lock a host
-    out.
+    Only within an hour, either way: a clock that was set back, the client's or ours, must not lock a host out.
     """
     if client_now is None or host.client_now is None or host.last_at_us is None:
         return False
@@ -174,7 +173,7 @@ def _grown(level: Allowance, machine: Capacity, since_us: int, now_us: int) -> A
 
 
 def _take_reports(intake: Intake, reports: Sequence[Report]) -> None:
-    """Moves each listed project to its new totals and finds what was done (accounting rules 3 to 5)."""
+    """Move each listed project to its new totals and determine the work done (accounting rules 3 to 5)."""
     rows = intake.rows
     seen: set[int] = set()
     for report in reports:
@@ -211,14 +210,14 @@ def _take_reports(intake: Intake, reports: Sequence[Report]) -> None:
 
 
 def _without_totals(intake: Intake, state: ProjectState, fault: str | None) -> ProjectState:
-    """A project that is listed without usable totals: the last ones stay.
+    """Keep the last totals of a project that is listed without usable totals.
 
-    But not if they are another client's. This one's first totals will be where it starts.
+    But not if they are another client's: this one's first totals will be its starting point.
     """
     if fault is not None:
         intake.notes.append(ReportNote(NoteKind.INVALID, state.project_id, detail=fault))
     if intake.is_same_client:
-        # A faulty first report of an attachment does not move its base: what the client did may be ours.
+        # A faulty first report of an attachment does not move its base: the client's work may be ours.
         return state if fault is not None else replace(state, listed=True)
     return replace(_without_known_totals(state), listed=True)
 
@@ -228,7 +227,7 @@ def _without_known_totals(state: ProjectState) -> ProjectState:
 
 
 def _limited_by_run_time(intake: Intake, project_id: int, delta: Totals) -> Totals:
-    """The difference with its credit cut to what its run time is worth (accounting rules, rule 5)."""
+    """Cut the difference's credit to what its run time is worth (accounting rules, rule 5)."""
     most_gpu_ec = most_gpu_credit(intake.capacity, delta.gpu_time)
     cpu_ec = min(delta.cpu_ec, most_cpu_credit(intake.capacity, delta.cpu_time))
     gpu_ec = min(delta.gpu_ec, most_gpu_ec)
@@ -237,7 +236,7 @@ def _limited_by_run_time(intake: Intake, project_id: int, delta: Totals) -> Tota
     if excess := delta.gpu_ec - gpu_ec:
         # Honest clients multiply the credit of a GPU by the number of GPUs.
         is_known = delta.gpu_ec <= most_gpu_ec * intake.capacity.gpu_instances
-        # What a peak that is not believed added up is no sign of a computer that does too much.
+        # Excess credit from an unbelieved peak speed does not mean that the computer claims too much.
         capped = DayFlag.SPEED_REPLACED if intake.has_replaced_gpu else DayFlag.CAPPED
         flag = DayFlag.SEVERAL_GPUS if is_known else capped
         kind = NoteKind.SEVERAL_GPUS if is_known else NoteKind.EC_ABOVE_TIME

@@ -36,7 +36,7 @@ NO_ALLOWANCE = Allowance(0, 0, 0, 0, 0)
 @dataclass(frozen=True, slots=True)
 class Machine:
     """Hardware as a client describes it: CPU instances, FLOPS of one, and GPUs as (count, peak FLOPS); names of models,
-    as far as they are known.
+    where known.
     """
 
     ncpus: int
@@ -48,7 +48,7 @@ class Machine:
 
 @dataclass(frozen=True, slots=True)
 class Ceilings:
-    """The most that a machine may claim to be; what is above counts as the ceiling."""
+    """The most that a machine may claim to be; anything above counts as the ceiling."""
 
     max_ncpus: int = 1_024
     max_p_fpops: int = 200_000_000_000
@@ -72,10 +72,10 @@ _NOTHING = Capacity(0, 0, 0, 0, 0, 0, 0)
 
 
 def capacity(machine: Machine | None, ceilings: Ceilings) -> Capacity:
-    """The capacity of a machine, clamped to the ceilings; an unknown machine can do nothing.
+    """Return the capacity of a machine, clamped to the ceilings; an unknown machine can do nothing.
 
-    A host with a GPU gets one CPU instance more than it has: CPU jobs and the CPU part of GPU jobs together
-    may overcommit by one.
+    A host with a GPU gets one CPU instance more than it has: CPU jobs and the CPU part of GPU jobs together may
+    overcommit by one.
     """
     if machine is None:
         return _NOTHING
@@ -94,7 +94,7 @@ def capacity(machine: Machine | None, ceilings: Ceilings) -> Capacity:
 
 
 def larger_capacity(old: Machine | None, new: Machine | None, ceilings: Ceilings) -> Capacity:
-    """The larger of two descriptions, figure by figure: at a change, work may come from either hardware."""
+    """Return the larger of two descriptions, figure by figure: at a change, work may come from either hardware."""
     if new is None:
         return capacity(old, ceilings)
     ours = capacity(new, ceilings)
@@ -104,11 +104,10 @@ def larger_capacity(old: Machine | None, new: Machine | None, ceilings: Ceilings
 
 
 def allowance(machine: Capacity, until_us: int, since_us: int = 0) -> Allowance:
-    """The most that a machine can do between two times.
+    """Return the most that a machine can do between two times.
 
-    Credit is rounded as the difference of two whole numbers, not as a product of the time between: the parts
-    of a long time add up to the whole, so a host that reports twice a minute loses no more than one that
-    reports daily.
+    Credit is rounded as the difference of two whole numbers, not as a product of the time between: the parts of a long
+    time add up to the whole, so a host that reports twice a minute loses no more than one that reports daily.
     """
     elapsed_us = until_us - since_us
     return Allowance(
@@ -121,10 +120,10 @@ def allowance(machine: Capacity, until_us: int, since_us: int = 0) -> Allowance:
 
 
 def most_cpu_credit(machine: Capacity, run_us: int) -> int:
-    """The most credit, in micro-credits, that a run time on CPUs can be worth (accounting rules, rule 5).
+    """Return the most credit, in micro-credits, that a run time on CPUs can be worth (accounting rules, rule 5).
 
-    The client rounds both totals to 1e-6 and we cut its speed to whole FLOPS, so an honest report may seem a
-    little too high: one micro-second, one FLOPS and two micro-credits are allowed for that.
+    The client rounds both totals to 1e-6 and we cut its speed to whole FLOPS, so an honest report may seem a little too
+    high: one micro-second, one FLOPS and two micro-credits are allowed for that.
     """
     if not machine.one_cpu_flops:
         return 0
@@ -132,7 +131,7 @@ def most_cpu_credit(machine: Capacity, run_us: int) -> int:
 
 
 def most_gpu_credit(machine: Capacity, run_us: int) -> int:
-    """The most credit that a run time on GPUs can bring, taking each GPU to be as fast as the fastest."""
+    """Return the most credit that a run time on GPUs can bring, taking each GPU to be as fast as the fastest."""
     if not machine.one_gpu_flops:
         return 0
     return (run_us + 1) * (machine.one_gpu_flops + 1) // _GPU_DIVISOR + 2

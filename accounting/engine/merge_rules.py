@@ -1,8 +1,7 @@
-"""When two records of computers may be one computer, and which of them stays. Pure: facts in, verdict out.
+"""Decide whether two records may be one computer, and which of them stays. Pure: facts in, verdict out.
 
-A computer gets a second record when its client was reinstalled and nothing told us that it is the same
-machine. Then the first record ended before the second began. Two records that reported at the same time are
-two computers.
+A computer gets a second record when its client was reinstalled and nothing told us that it is the same machine. Then
+the first record ended before the second began. Two records that reported at the same time are two computers.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ class Lifetime:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What the rules look at.
+    """The facts that the rules use.
 
     ``lifetimes``: the record's own, then those of records merged into it before.
     """
@@ -48,9 +47,9 @@ class Rule(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """The rule that forbids it, and the records that it is about: one that lacks something, or two that differ.
+    """The rule that forbids a merge, and the records concerned: one with a missing fact, or two that differ.
 
-    ``lifetimes``: those of the two that overlap.
+    ``lifetimes``: the overlapping ones.
     """
 
     rule: Rule
@@ -59,13 +58,13 @@ class Refusal:
 
 
 def in_order(a: Record, b: Record) -> tuple[Record, Record]:
-    """(older, newer): the newer one is in use, or was last, and stays."""
+    """Return (older, newer): the newer one is in use, or was last, and stays."""
     older, newer = sorted((a, b), key=lambda record: (record.lifetimes[0].end, record.id))
     return older, newer
 
 
 def refusal(a: Record, b: Record) -> Refusal | None:
-    """Why the two cannot be merged; None if they can."""
+    """Return why the two cannot be merged; None if they can."""
     if a.id == b.id:
         return Refusal(Rule.SELF)
     if a.owner_id != b.owner_id:
@@ -107,7 +106,7 @@ _FAMILIES = ("windows", "linux", "darwin", "android", "freebsd", "netbsd", "open
 
 
 def os_family(os_name: str) -> str:
-    """ "Microsoft Windows 11" → "windows"; the whole name, folded, of a system that we do not know."""
+    """Map "Microsoft Windows 11" to "windows"; an unknown system to its whole name, folded."""
     words = _folded(os_name).split()
     return next((family for family in _FAMILIES if family in words), " ".join(words))
 

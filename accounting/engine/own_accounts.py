@@ -1,4 +1,4 @@
-"""What a project's refusal says of a volunteer's account there. Pure.
+"""Interpret a project's refusal as the state of a volunteer's account there. Pure.
 
 Source: BOINC protocol, error numbers.
 """
@@ -23,8 +23,9 @@ _OF_KEYS: Final = {-136: "key_refused", -155: "key_refused", -161: "key_refused"
 
 
 def state_of_refusal(error_num: int, *, is_key: bool) -> str:
-    """The state of an account (`OwnAccount.State`) after BOINC's error number; ``is_key``: a key was asked about.
+    """Return the account's state (`OwnAccount.State`) after BOINC's error number; ``is_key``: the request was about a
+    key.
 
-    What says nothing of the account, as that the project is down, leaves it unknown.
+    Errors that say nothing about the account, such as that the project is down, leave it unknown.
     """
     return (_OF_KEYS if is_key else _OF_LOGINS).get(error_num, "unreachable")

@@ -1,7 +1,7 @@
 """The computing preferences that clients are sent: always a complete set, within sane limits. Pure.
 
-Source: BOINC protocol, preferences elements. The preferences of a dynamic account manager replace the client's own.
-What is left out falls back to the client's default, so nothing may be left out.
+Source: BOINC protocol, preferences elements. The preferences of a dynamic account manager replace the client's own. An
+element left out falls back to the client's default, so none is.
 """
 
 from __future__ import annotations
@@ -60,10 +60,10 @@ PREFERENCES: Final[dict[str, Preference]] = {
 }
 
 VENUES: Final = ("home", "work", "school")
-"""Places that may have a set of their own; under "venues" beside the elements of the set for everywhere."""
+"""Places that may have their own set; stored under "venues" in addition to the elements of the set for everywhere."""
 
 PRESETS: Final[dict[str, dict[str, float]]] = {
-    # Hardly noticed, nor heard: few processors, and none of the GPU while somebody works.
+    # Hardly noticeable or audible: few processors, and no GPU while somebody works.
     "office": {
         "idle_time_to_run": 10,
         "suspend_cpu_usage": 15,
@@ -78,7 +78,7 @@ PRESETS: Final[dict[str, dict[str, float]]] = {
     "night": {"start_hour": 22, "end_hour": 7},
     # The client's own defaults.
     "usual": {},
-    # All that the computer has, also while it is used; batteries are spared still.
+    # All that the computer has, also while it is in use; batteries are still spared.
     "everything": {
         "run_gpu_if_user_active": 1,
         "suspend_cpu_usage": 0,
@@ -90,17 +90,17 @@ PRESETS: Final[dict[str, dict[str, float]]] = {
         "work_buf_additional_days": 1,
     },
 }
-"""Where a preset differs from the defaults."""
+"""The elements in which a preset differs from the defaults."""
 
 
-# Pairs of elements that single days may have of their own: the hours to compute in, and those to use the network in.
+# Pairs of elements that single days may override: the hours to compute in, and those to use the network in.
 DAY_HOURS: Final = (("start_hour", "end_hour"), ("net_start_hour", "net_end_hour"))
 WEEKDAYS: Final = range(7)
 """Days as clients number them: 0 is Sunday."""
 
 
 def days_of(chosen: Mapping[str, object]) -> dict[int, dict[str, float]]:
-    """The days of a set that have hours of their own, each pair whole and within its limits."""
+    """Return the days of a set with their own hours, each pair whole and within its limits."""
     days = chosen.get("days")
     if not isinstance(days, Mapping):
         return {}
@@ -122,13 +122,13 @@ def _hours(own: Mapping[str, object]) -> dict[str, float]:
 
 
 def canonical(chosen: Mapping[str, object]) -> dict[str, object]:
-    """A set as it is stored: complete, with its days, if any differ."""
+    """Return a set as it is stored: complete, with its days, if any differ."""
     days = {str(day): hours for day, hours in days_of(chosen).items()}
     return {**complete(chosen), "days": days} if days else {**complete(chosen)}
 
 
 def own_venues(chosen: Mapping[str, object]) -> dict[str, Mapping[str, object]]:
-    """The sets of the places that have one of their own, as stored."""
+    """Return the sets of the places that have their own, as stored."""
     venues = chosen.get("venues")
     if not isinstance(venues, Mapping):
         return {}
@@ -141,12 +141,12 @@ def has_everywhere(chosen: Mapping[str, object]) -> bool:
 
 
 def complete(chosen: Mapping[str, object]) -> dict[str, float]:
-    """A complete set: what was chosen, within each element's limits, and the defaults of the rest."""
+    """Complete a set: the chosen values, within each element's limits, and the defaults of the rest."""
     return {name: _within(chosen.get(name), limits) for name, limits in PREFERENCES.items()}
 
 
 def faults(chosen: Mapping[str, object]) -> list[str]:
-    """What is wrong with a chosen set, a sentence for each element."""
+    """Validate a chosen set; return a sentence for each fault."""
     problems = []
     for name, value in chosen.items():
         if name == "venues":

@@ -1,7 +1,7 @@
-"""Estimated and granted credit of one computer at one project become one total that never goes down.
+"""Combine a computer's estimated and granted credit at one project into one total that never goes down.
 
-Pure: sums per UTC day in, what they count as out. Amounts are whole numbers of 1e-6 credits.
-docs/reconciliation.md has the rule, its proof and what it cannot do.
+Pure: sums per UTC day in, what they count as out. Amounts are whole numbers of 1e-6 credits. docs/reconciliation.md has
+the rule, its proof and its limits.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ from dataclasses import dataclass
 from typing import Final
 
 SETTLING_DAYS: Final = 30
-"""This many days after it was estimated, work that the project has not granted is taken for refused.
+"""Estimated work that the project has not granted after this many days is taken for refused.
 
 BOINC's jobs mostly have a fortnight, and one that was not returned gets another fortnight on a second computer.
 """
 MAX_OPEN_DAYS: Final = 400
-"""The same where the project publishes no statistics any more, so that pages read a bounded range."""
+"""The same where the project no longer publishes statistics, so that pages read a bounded range."""
 
 LEAST_ESTIMATE: Final = 1_000_000_000
 """Below 1,000 credits, a few jobs decide the ratio."""
 LEAST_COMPUTERS: Final = 8
-"""With fewer computers at a project, their median says little of it."""
+"""With fewer computers at a project, their median says little about it."""
 SPREAD: Final = 4.0
 """An honest computer's ratio lies within this factor of the median of its project."""
 SPREAD_ALONE: Final = 20.0
-"""The same about 1, where the project has no median."""
+"""The same around 1, where the project has no median."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +46,11 @@ class DayStand:
 
 @dataclass(frozen=True, slots=True)
 class SettledCredit:
-    """What is known of one computer at a project whose statistics have had it.
+    """What is known of one computer at a project whose statistics have listed it.
 
-    ``seen_on``: the day on which they were first read with it; ``read_on``: the day of the last ones that were read.
-    ``estimated``: what was estimated up to and with ``seen_on``. ``granted``: what was granted since. ``is_whole``:
-    that is all that the project ever granted it; else it first came with a total of unknown origin.
+    ``seen_on``: the day on which they first listed it; ``read_on``: the day of the last ones read. ``estimated``: the
+    credit estimated through ``seen_on``. ``granted``: the credit granted since. ``is_whole``: ``granted`` is all that
+    the project ever granted it; otherwise it first came with a total of unknown origin.
     """
 
     seen_on: dt.date
@@ -61,7 +61,7 @@ class SettledCredit:
 
     @property
     def settled(self) -> int:
-        """The total, which never goes down: ``estimated`` is never less than it was, and neither is ``granted``."""
+        """The total, which never goes down, because neither ``estimated`` nor ``granted`` does."""
         return max(self.estimated, self.granted) if self.is_whole else self.estimated + self.granted
 
     def is_estimated(self, day: dt.date) -> bool:
@@ -69,7 +69,7 @@ class SettledCredit:
         return not self.is_whole and day <= self.seen_on
 
     def closed_through(self, today: dt.date) -> dt.date:
-        """The last day whose estimate no longer waits for a grant."""
+        """Return the last day whose estimate no longer waits for a grant."""
         oldest_open = max(self.read_on - dt.timedelta(days=SETTLING_DAYS), today - dt.timedelta(days=MAX_OPEN_DAYS))
         return oldest_open if self.is_whole else max(self.seen_on, oldest_open)
 
@@ -77,9 +77,9 @@ class SettledCredit:
 def open_days(
     seen: SettledCredit, estimates: Mapping[dt.date, int], grants: Mapping[dt.date, int], today: dt.date
 ) -> dict[dt.date, DayStand]:
-    """What of each open day's estimate no grant has paid, in the order of days.
+    """Return the part of each open day's estimate that no grant has paid, in the order of days.
 
-    It is provisional, unless the total has it already. Both mappings need all days after
+    It is provisional, unless the total already includes it. Both mappings need all days after
     ``seen.closed_through(today)``; earlier ones change nothing.
     """
     closed = seen.closed_through(today)
@@ -98,7 +98,9 @@ def open_days(
 def stand(
     seen: SettledCredit | None, estimates: Mapping[dt.date, int], grants: Mapping[dt.date, int], today: dt.date
 ) -> dict[dt.date, DayStand]:
-    """What each day's credit counts as, in the order of days; ``seen`` None: no statistics have had the computer."""
+    """Return what each day's credit counts as, in the order of days; ``seen`` None: no statistics have listed the
+    computer.
+    """
     stands = {}
     for day in sorted({*estimates, *grants}):
         stays = seen is None or seen.is_estimated(day)
@@ -110,7 +112,7 @@ def stand(
 
 
 def _pay(open_: deque[list[int]], grant: int) -> None:
-    """Take a grant off the estimates that wait, the oldest first. What is left of it pays nothing later."""
+    """Deduct a grant from the waiting estimates, oldest first. Any remainder is not carried over."""
     while grant and open_:
         paid = min(open_[0][0], grant)
         open_[0][0] -= paid
@@ -120,7 +122,7 @@ def _pay(open_: deque[list[int]], grant: int) -> None:
 
 
 def expected_range(median: float | None, computers: int) -> tuple[float, float]:
-    """The least and the largest ratio of granted to estimated credit that an honest computer has at a project.
+    """Return the least and the largest ratio of granted to estimated credit of an honest computer at a project.
 
     ``median``: that of the ``computers`` with enough credit there.
     """
@@ -130,5 +132,5 @@ def expected_range(median: float | None, computers: int) -> tuple[float, float]:
 
 
 def ratio(granted: int, estimated: int) -> float | None:
-    """Granted to estimated credit; None with too little of it to tell."""
+    """Return granted divided by estimated credit; None if there is too little to judge."""
     return granted / estimated if estimated >= LEAST_ESTIMATE else None

@@ -1,7 +1,7 @@
-"""How a machine's allowance is shared among its projects (accounting rules, rules 6 and 7).
+"""Share a machine's allowance among its projects (accounting rules, rules 6 and 7).
 
 What the allowance covers is credited, the same fraction for all projects; the rest waits. What is then left of the
-allowance pays what waits. What waits beyond one day of the machine's work is dropped, and the owner is told.
+allowance pays waiting work. Waiting work beyond one day of the machine's is dropped, and the owner is told.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ _KINDS_THAT_WAIT: Final = KINDS[:4]
 
 
 def distribute(intake: Intake, level: Allowance) -> tuple[Allowance, dict[int, Totals]]:
-    """Credit what the level covers (accounting rules, rules 6 and 7). Returns what is left of it, and the credit."""
+    """Credit what the level covers (accounting rules, rules 6 and 7). Return what is left of it, and the credit."""
     left = _all_covered(intake, level)
     if left is None:
         return _distribute_scarce(intake, level)
     rows = intake.rows
     for project_id, delta in intake.deltas.items():
-        # This row was made by _take_reports for this request alone, so it may be changed in place.
+        # _take_reports made this row for this request alone, so it may be changed in place.
         rows[project_id].credited = rows[project_id].credited.plus(delta)
     return left, intake.deltas
 
 
 def _all_covered(intake: Intake, level: Allowance) -> Allowance | None:
-    """What is left if the level covers everything and nothing waits, as nearly always; else None."""
+    """Return what is left if the level covers everything and nothing waits, as nearly always; else None."""
     for row in intake.rows.values():
         if row.pending != NO_WORK:
             return None
@@ -49,7 +49,7 @@ def _all_covered(intake: Intake, level: Allowance) -> Allowance | None:
 
 
 def _distribute_scarce(intake: Intake, level: Allowance) -> tuple[Allowance, dict[int, Totals]]:
-    """Rules 6 and 7 in full, kind by kind, for the projects with new work or with work that waits."""
+    """Apply rules 6 and 7 in full, kind by kind, to the projects with new or waiting work."""
     ids = [i for i, row in intake.rows.items() if row.pending != NO_WORK or i in intake.deltas]
     day = allowance(intake.capacity, PENDING_KEPT_US)
     left = level._asdict()
@@ -71,7 +71,7 @@ def _distribute_scarce(intake: Intake, level: Allowance) -> tuple[Allowance, dic
 
 @dataclass(slots=True)
 class _Split:
-    """What becomes of one kind's amounts, a number per project; ``late`` is the part credited that waited."""
+    """How one kind's amounts are split, a number per project; ``late`` is the credited part that had been waiting."""
 
     credited: list[int]
     pending: list[int]
@@ -80,7 +80,7 @@ class _Split:
 
 
 def _split(deltas: list[int], waiting: list[int], level: int, most_pending: int) -> _Split:
-    """Credits new amounts, then pays what waits, then drops what waits beyond a day's work."""
+    """Credit new amounts, then pay waiting ones, then drop what waits beyond a day's work."""
     if not any(deltas) and not any(waiting):
         return _Split(deltas, waiting, waiting, waiting)  # all zero, as with the GPU's kinds on most hosts
     credited = _fit(deltas, level)
@@ -97,7 +97,9 @@ def _split(deltas: list[int], waiting: list[int], level: int, most_pending: int)
 
 
 def _split_jobs(success: list[int], error: list[int], most: int) -> list[_Split]:
-    """Both kinds of jobs share an allowance; a project's part is split as its jobs were. Jobs never wait."""
+    """Split both kinds of jobs, which share an allowance; a project's part is split in the proportion of its jobs. Jobs
+    never wait.
+    """
     jobs = [good + bad for good, bad in zip(success, error, strict=True)]
     credited = _fit(jobs, most)
     good = [part * g // all_ if all_ else 0 for part, g, all_ in zip(credited, success, jobs, strict=True)]
@@ -110,15 +112,15 @@ def _split_jobs(success: list[int], error: list[int], most: int) -> list[_Split]
 
 
 def _fit(amounts: list[int], limit: int) -> list[int]:
-    """No amount above the limit, then all of them scaled so that the sum is not.
+    """Cap each amount at the limit, then scale all of them so that their sum is within it.
 
-    Cut first, so that one insane claim takes no more than half from one honest project beside it.
+    Capping first means that one insane claim takes at most half from a single honest project beside it.
     """
     return _scaled([min(amount, limit) for amount in amounts], limit)
 
 
 def _scaled(amounts: list[int], limit: int) -> list[int]:
-    """The amounts if their sum is within the limit, else their proportional parts of it, rounded down."""
+    """Return the amounts if their sum is within the limit, else their proportional parts of it, rounded down."""
     total = sum(amounts)
     if total <= limit:
         return amounts
@@ -126,7 +128,7 @@ def _scaled(amounts: list[int], limit: int) -> list[int]:
 
 
 def _apply(intake: Intake, ids: list[int], splits: list[_Split]) -> dict[int, Totals]:
-    """Writes the outcome into the rows, marks and notes; returns the credit of each project that got some."""
+    """Write the outcome into the rows, marks and notes; return the credit of each project that got some."""
     credits = {}
     columns = zip(
         ids,
@@ -164,5 +166,5 @@ def _apply(intake: Intake, ids: list[int], splits: list[_Split]) -> dict[int, To
 
 
 def _by_project(by_kind: list[list[int]]) -> list[Totals]:
-    """Six lists with a number per project, as a total per project."""
+    """Turn six lists with a number per project into a total per project."""
     return [Totals._make(amounts) for amounts in zip(*by_kind, strict=True)]

@@ -1,4 +1,4 @@
-"""The ledger's vocabulary: the state of a host and its projects, a report, what is settled, flags and notes.
+"""The ledger's vocabulary: the state of a host and its projects, a report, the settlement, flags and notes.
 
 Amounts of a project are `amounts.Totals`. Our clock is in micro-seconds since 1970, a client's in seconds.
 docs/explanation/accounting.md explains the terms.
@@ -50,9 +50,9 @@ class NoteKind(StrEnum):
 class ReportNote:
     """Something for the owner to see.
 
-    ``project_id`` is None if it is about the whole host. ``amount`` is what does not count, of the kind named
-    by ``amount_kind`` (one of ``KINDS``); for a baseline, which has no kind, CPU and GPU credit together.
-    ``detail`` is the same for notes that can be counted together.
+    ``project_id`` is None if it is about the whole host. ``amount`` is what does not count, of the kind named by
+    ``amount_kind`` (one of ``KINDS``); for a baseline, which has no kind, CPU and GPU credit together. ``detail`` is
+    the same for notes that can be counted together.
     """
 
     kind: NoteKind
@@ -73,7 +73,7 @@ class HostState:
 
 @dataclass(slots=True)
 class ProjectState:
-    """A host's totals at one project; the module's docstring says what each is."""
+    """A host's totals at one project; the docstring of `accounting.engine.ledger` explains the fields."""
 
     project_id: int
     reported: Totals | None = None
@@ -88,7 +88,7 @@ class ProjectState:
 
 
 class Unreadable(NamedTuple):
-    """One of the six totals that is no usable number. ``is_lasting``: it is a sum with nan or infinity in it."""
+    """One of the six totals that is not a usable number. ``is_lasting``: it is a sum containing nan or infinity."""
 
     kind: str
     fault: str
@@ -96,9 +96,9 @@ class Unreadable(NamedTuple):
 
 
 class Report(NamedTuple):
-    """What a request says of one project: totals, or none (not every client sends them), or their fault.
+    """A request's report on one project: totals, or none (not every client sends them), or their fault.
 
-    Where only some of the totals cannot be used, they are in ``unreadable``, and 0 in ``totals``.
+    Totals that cannot be used are in ``unreadable``, and 0 in ``totals``.
     """
 
     project_id: int
@@ -124,7 +124,7 @@ class LedgerChanges:
 
 @dataclass(slots=True)
 class Intake:
-    """A request while it is being settled: its circumstances, and what rules 3 to 7 have made of it so far."""
+    """A request while it is being settled: its circumstances, and the results of rules 3 to 7 so far."""
 
     capacity: Capacity
     elapsed_us: int

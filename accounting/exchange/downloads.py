@@ -32,18 +32,20 @@ COLUMNS: Final = (
     "granted_credit",
 )
 AMOUNTS: Final = COLUMNS[6:12]
-# Spreadsheets take a text with one of these at its start for a formula.
+# Spreadsheets take a text that starts with one of these for a formula.
 _FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r")
 
 
 def amount_values(amounts: Totals) -> dict[str, str | int]:
-    """The six amounts under their documented names: credits and seconds as decimal text, jobs as whole numbers."""
+    """Return the six amounts under their documented names: credits and seconds as decimal text, jobs as whole
+    numbers.
+    """
     texts = [format_micro(amount) for amount in amounts[:4]]
     return dict(zip(AMOUNTS, [*texts, *amounts[4:]], strict=True))
 
 
 def row_values(row: DayRow, names: Names) -> dict[str, Any]:
-    """A row under the documented names."""
+    """Return a row under the documented names."""
     return {
         "day": row.day.isoformat(),
         "project_id": row.project_id,
@@ -58,7 +60,7 @@ def row_values(row: DayRow, names: Names) -> dict[str, Any]:
 
 
 def as_csv(pages: Iterable[Sequence[DayRow]], names: Names) -> Iterator[bytes]:
-    """A heading and a line per row (RFC 4180, UTF-8); flags are separated by spaces."""
+    """Write a heading and a line per row (RFC 4180, UTF-8); flags are separated by spaces."""
     yield _csv_lines([COLUMNS])
     for page in pages:
         lines = []
@@ -68,9 +70,9 @@ def as_csv(pages: Iterable[Sequence[DayRow]], names: Names) -> Iterator[bytes]:
         yield _csv_lines(lines)
 
 
-def as_json(pages: Iterable[Sequence[DayRow]], names: Names, wanted: DayRange) -> Iterator[bytes]:
-    """One object: the range, the rows, and their sums at the end; that of grants is of those that are known."""
-    yield f'{{"first": "{wanted.first}", "last": "{wanted.last}", "rows": ['.encode()
+def as_json(pages: Iterable[Sequence[DayRow]], names: Names, day_range: DayRange) -> Iterator[bytes]:
+    """Write one object: the range, the rows, and at the end their sums; for grants, of those that are known."""
+    yield f'{{"first": "{day_range.first}", "last": "{day_range.last}", "rows": ['.encode()
     sums, granted, separator = NO_WORK, 0, "\n"
     for page in pages:
         parts = []
@@ -81,7 +83,7 @@ def as_json(pages: Iterable[Sequence[DayRow]], names: Names, wanted: DayRange) -
             separator = ",\n"
         yield "".join(parts).encode()
     totals = amount_values(sums) | {
-        "granted_credit": format_micro(granted) if wanted.processor is None or wanted.app_id else None
+        "granted_credit": format_micro(granted) if day_range.processor is None or day_range.app_id else None
     }
     yield f'\n], "sums": {json.dumps(totals)}}}\n'.encode()
 
@@ -93,5 +95,5 @@ def _csv_lines(rows: Iterable[Sequence[object]]) -> bytes:
 
 
 def _plain(value: object) -> object:
-    """A value that no spreadsheet executes: what could be a formula gets an apostrophe in front."""
+    """Make a value safe for spreadsheets: a possible formula gets an apostrophe in front."""
     return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA_STARTS) else value

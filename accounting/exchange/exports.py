@@ -1,7 +1,7 @@
-"""Files of a long range of a volunteer's history, which a worker makes; short ranges are sent at once.
+"""Files of a long range of a volunteer's history, made by a worker; short ranges are sent at once.
 
-Each file is a zip with one CSV or JSON file, the same that is sent at once for a short range. A volunteer has at most
-MAX_KEPT of them, those included that wait or are being made.
+Each file is a zip with the same CSV or JSON file that is sent at once for a short range. A volunteer has at most
+MAX_KEPT of them, including queued and unfinished ones.
 """
 
 from __future__ import annotations
@@ -31,26 +31,26 @@ MAX_KEPT: Final = 5
 
 
 class TooManyAtOnce(Exception):
-    """All the files that this volunteer may have still wait, or are being made."""
+    """All the files that this volunteer may have are queued or being made."""
 
 
-def is_large(user: User, wanted: DayRange) -> bool:
-    """Whether the range has more rows than are sent at once; one statement, which counts no further."""
+def is_large(user: User, day_range: DayRange) -> bool:
+    """Whether the range has too many rows to be sent at once; one statement, which counts no further."""
     most = settings.HISTORY_DOWNLOAD_ROWS
-    return count_rows(user, wanted, most + 1) > most
+    return count_rows(user, day_range, most + 1) > most
 
 
-def ask(user: User, content: DataCopy.Content, wanted: DayRange) -> DataCopy:
-    """Have the file made; one of the same days that is not finished yet is it already. The oldest one makes room.
+def ask(user: User, content: DataCopy.Content, day_range: DayRange) -> DataCopy:
+    """Have the file made, unless one of the same days is unfinished. A new file replaces the oldest.
 
-    Raises TooManyAtOnce. Locks the person's row, so that two requests at once count each other's files.
+    Raises TooManyAtOnce. Locks the person's row, so that two simultaneous requests count each other's files.
     """
     with transaction.atomic():
         User.objects.select_for_update(no_key=True).only("pk").get(pk=user.pk)
         export = read(user)
         unfinished = [copy for copy, _ in export if copy.state in made_files.UNFINISHED]
         for copy in unfinished:
-            if copy.content == content and range_of(copy) == wanted:
+            if copy.content == content and range_of(copy) == day_range:
                 return copy
         if len(unfinished) >= MAX_KEPT:
             raise TooManyAtOnce
@@ -60,38 +60,38 @@ def ask(user: User, content: DataCopy.Content, wanted: DayRange) -> DataCopy:
             user=user,
             asked_at=timezone.now(),
             content=content,
-            first=wanted.first,
-            last=wanted.last,
-            only_host=wanted.host_id,
-            only_project=wanted.project_id,
-            only_processor=wanted.processor or "",
-            only_app=wanted.app_id,
+            first=day_range.first,
+            last=day_range.last,
+            only_host=day_range.host_id,
+            only_project=day_range.project_id,
+            only_processor=day_range.processor or "",
+            only_app=day_range.app_id,
         )
         queue.ask(user.pk, KIND, [copy.pk])
         return copy
 
 
 def read(user: User) -> list[tuple[DataCopy, Standing | None]]:
-    """The volunteer's files, the newest first, each with where it stands while it is not finished."""
+    """Read the volunteer's files, newest first, each with its progress while unfinished."""
     return made_files.with_standings(KIND, _exports(user))
 
 
 def find_ready(user: User, pk: int) -> DataCopy | None:
-    """A file of this volunteer that can be downloaded."""
+    """Return a file of this volunteer's that can be downloaded."""
     return _exports(user).filter(pk=pk, state=DataCopy.State.READY).first()
 
 
 def make(copy_id: int) -> None:
-    """Make a file that was asked for; safe to run twice."""
+    """Make a requested file; safe to run twice."""
     made_files.make(copy_id, write)
 
 
-def file_name(wanted: DayRange, ending: str) -> str:
-    """A name that says which days, and of which computer, project, app and processors alone."""
-    named = {"computer": wanted.host_id, "project": wanted.project_id, "app": wanted.app_id}
+def file_name(day_range: DayRange, ending: str) -> str:
+    """Return a file name with the days, and the computer, project, app and processors if limited to them."""
+    named = {"computer": day_range.host_id, "project": day_range.project_id, "app": day_range.app_id}
     parts = [f"-{name}-{pk}" for name, pk in named.items() if pk is not None]
-    parts += [f"-{wanted.processor}"] if wanted.processor else []
-    return f"history-{wanted.first}-to-{wanted.last}{''.join(parts)}.{ending}"
+    parts += [f"-{day_range.processor}"] if day_range.processor else []
+    return f"history-{day_range.first}-to-{day_range.last}{''.join(parts)}.{ending}"
 
 
 def _exports(user: User) -> QuerySet[DataCopy]:
@@ -99,17 +99,17 @@ def _exports(user: User) -> QuerySet[DataCopy]:
 
 
 def write(copy: DataCopy, file: IO[bytes]) -> None:
-    wanted = range_of(copy)
-    chunks = _chunks(copy, wanted)
+    day_range = range_of(copy)
+    chunks = _chunks(copy, day_range)
     with (
         zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive,
-        archive.open(file_name(wanted, copy.content), "w", force_zip64=True) as history,
+        archive.open(file_name(day_range, copy.content), "w", force_zip64=True) as history,
     ):
         for chunk in chunks:
             history.write(chunk)
 
 
-def _chunks(copy: DataCopy, wanted: DayRange) -> Iterator[bytes]:
-    names = read_names(copy.user, wanted)
+def _chunks(copy: DataCopy, day_range: DayRange) -> Iterator[bytes]:
+    names = read_names(copy.user, day_range)
     pages = made_files.counted_pages(copy)
-    return as_csv(pages, names) if copy.content == DataCopy.Content.CSV else as_json(pages, names, wanted)
+    return as_csv(pages, names) if copy.content == DataCopy.Content.CSV else as_json(pages, names, day_range)

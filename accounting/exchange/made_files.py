@@ -1,7 +1,7 @@
-"""Files that a worker makes for a volunteer: where each stands, its content piece by piece, and what becomes of it.
+"""Files that a worker makes for a volunteer: their progress, their content piece by piece, and their removal.
 
-Each is a row of `DataCopy`, where the worker notes its progress, and a piece of requested work. The file is kept in the
-database, as web servers and workers may be on different machines.
+Each is a row of `DataCopy`, where the worker notes its progress, and a piece of requested work. The file is stored in
+the database, as web servers and workers may be on different machines.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ UNFINISHED: Final = (DataCopy.State.WAITING, DataCopy.State.WORKING)
 
 
 def standing(kind: str, copy: DataCopy) -> Standing | None:
-    """Where a file that is not finished stands; None if it is, or if it was given up. ``kind``: of requested work."""
+    """Return the progress of an unfinished file; None if it is finished or abandoned. ``kind``: of requested work."""
     if copy.state not in UNFINISHED:
         return None
     return queue.standings(kind, [copy.pk], timezone.now()).get(copy.pk)
 
 
 def with_standings(kind: str, copies: Iterable[DataCopy]) -> list[tuple[DataCopy, Standing | None]]:
-    """Each with where it stands, while it is not finished. One that was given up is shown as failed."""
+    """Return each file with its progress while unfinished. An abandoned one is shown as failed."""
     files = list(copies)
     unfinished = [copy.pk for copy in files if copy.state in UNFINISHED]
     standings = queue.standings(kind, unfinished, timezone.now()) if unfinished else {}
@@ -49,8 +49,8 @@ def with_standings(kind: str, copies: Iterable[DataCopy]) -> list[tuple[DataCopy
 
 
 def make(copy_id: int, write: Callable[[DataCopy, IO[bytes]], None]) -> None:
-    """Make a file that was asked for; safe to run twice. One that is ready, or gone, is left alone."""
-    # Whatever happens meanwhile: a worker that was held to be lost may finish the file after all.
+    """Make a requested file; safe to run twice. One that is ready, or gone, is left alone."""
+    # Whatever happens meanwhile: a worker presumed dead may finish the file after all.
     unfinished = DataCopy.objects.filter(pk=copy_id).exclude(state=DataCopy.State.READY)
     copy = unfinished.select_related("user").first()
     if copy is None:
@@ -59,13 +59,13 @@ def make(copy_id: int, write: Callable[[DataCopy, IO[bytes]], None]) -> None:
     try:
         while copy is not None and not _written(copy, write):
             copy = unfinished.select_related("user").first()
-    except Exception:  # of whatever kind: the owner is told that it failed, and the error goes on to the task's log
+    except Exception:  # of any kind: the owner is told that it failed, and the error goes on to the task's log
         unfinished.update(state=DataCopy.State.FAILED, finished_at=timezone.now())
         raise
 
 
 def _written(copy: DataCopy, write: Callable[[DataCopy, IO[bytes]], None]) -> bool:
-    """Write and keep the file; not if its computer became a part of another meanwhile, and so has no days any more."""
+    """Write and store the file; not if its computer has been merged into another meanwhile, and so has no days left."""
     with tempfile.TemporaryFile() as file:
         write(copy, file)
         if DataCopy.objects.filter(pk=copy.pk).exclude(only_host=copy.only_host).exists():
@@ -75,18 +75,18 @@ def _written(copy: DataCopy, write: Callable[[DataCopy, IO[bytes]], None]) -> bo
 
 
 def range_of(copy: DataCopy) -> DayRange:
-    """The days, and the part of their work, that the file has."""
+    """Return the range that the file covers."""
     first, last = copy.first or dt.date.min, copy.last or dt.date.max
     processor = Processor(copy.only_processor) if copy.only_processor else None
     return DayRange(first, last, copy.only_project, copy.only_host, processor, copy.only_app)
 
 
 def counted_pages(copy: DataCopy, page_rows: int = PAGE_ROWS) -> Iterator[list[DayRow]]:
-    """The pages of the history that go into the file; how much is done goes into its row."""
-    wanted = range_of(copy)
-    total = count_rows(copy.user, wanted)
+    """Yield the pages of the history for the file, and record the progress in its row."""
+    day_range = range_of(copy)
+    total = count_rows(copy.user, day_range)
     done = stored_percent = 0
-    for page in read_pages(copy.user, wanted, page_rows):
+    for page in read_pages(copy.user, day_range, page_rows):
         yield page
         done += len(page)
         percent = min(99, 100 * done // max(total, 1))
@@ -96,7 +96,7 @@ def counted_pages(copy: DataCopy, page_rows: int = PAGE_ROWS) -> Iterator[list[D
 
 
 def sent(copy: DataCopy, name: str) -> StreamingHttpResponse:
-    """The answer with a file that is ready; ``name`` is the one that the browser gives it."""
+    """Send a finished file; ``name`` is the one that the browser gives it."""
     return StreamingHttpResponse(
         read_parts(copy),
         content_type="application/zip",
@@ -109,7 +109,7 @@ def sent(copy: DataCopy, name: str) -> StreamingHttpResponse:
 
 
 def read_parts(copy: DataCopy) -> Iterator[bytes]:
-    """A file that is ready, piece by piece."""
+    """Yield a finished file, piece by piece."""
     number = 0
     while (part := DataCopyPart.objects.filter(copy=copy, number=number).first()) is not None:
         close_connection()
@@ -125,7 +125,7 @@ def note_given_up(kind: str, contents: Iterable[str], now: dt.datetime) -> None:
 
 
 def remove_old(now: dt.datetime) -> int:
-    """Remove what has been there for a week; how many files."""
+    """Remove files that are a week old; return how many."""
     old = DataCopy.objects.filter(asked_at__lt=now - KEPT)
     number = old.count()
     old.delete()

@@ -21,7 +21,7 @@ _SCALES: Final = {Show.CREDIT: 1e6, Show.TIME: 3.6e9, Show.JOBS: 1}
 
 
 def chart_data(history: History, choices: Choices, beside: Comparison) -> dict[str, Any]:
-    """Labels and values of the bars: credits, hours or tasks per step, and what is to be said of each.
+    """Build labels and values of the bars: credits, hours or tasks per step, and the text for each.
 
     ``lines``: values beside the bars, with their names. ``running``: the values add up from step to step.
     """
@@ -63,7 +63,7 @@ def chart_data(history: History, choices: Choices, beside: Comparison) -> dict[s
 
 
 def address(history: History, line: Line, choices: Choices) -> str:
-    """Where a bar or a line of the table leads: a day's own page, or the days of a week or month."""
+    """Return the link of a bar or a line of the table: a day's own page, or the days of a week or month."""
     if history.period.step is Step.DAY:
         return reverse("history_day", args=[line.start.isoformat()])
     query = {"from": line.start, "to": line.end, "step": Step.DAY, **choices.query}
@@ -71,5 +71,5 @@ def address(history: History, line: Line, choices: Choices) -> str:
 
 
 def _tick(line: Line, step: Step) -> str:
-    """The short label below a bar: "21 Nov", or "Nov 2026"."""
+    """Return the short label below a bar: "21 Nov", or "Nov 2026"."""
     return date_format(line.start, "M Y" if step is Step.MONTH else "MONTH_DAY_FORMAT")

@@ -1,6 +1,6 @@
-"""What a history page is asked to show, from its address, and what can be chosen instead.
+"""The choices of a history page: those in its address, and the alternatives.
 
-Whatever an address says, a page can be shown: what cannot be is replaced, and told in a sentence.
+Every address gives a page: whatever is impossible is replaced, and a sentence says so.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from accounting.models import HostProject, Project
 from credit.app_history.reads import read_apps
 from portal.models import Host, User
 
-# Dates end at the year 1, and other ranges are earlier than the one that is shown.
+# Dates end at the year 1, and the compared range is earlier than the one shown.
 _OLDEST_YEAR: Final = 1900
 PROCESSORS: Final = {Processor.CPU: gettext_noop("CPUs"), Processor.GPU: gettext_noop("GPUs")}
 _REFUSALS: Final = {
@@ -57,11 +57,11 @@ _Choice = TypeVar("_Choice", bound=StrEnum)
 
 @dataclass(slots=True)
 class Choices:
-    """All choices of a history page but its range. ``hosts``, ``projects``, ``apps``: those to choose from, with names.
+    """All choices of a history page except its range. ``hosts``, ``projects``, ``apps``: the options, with names.
 
-    There are apps where the volunteer computes for this site's own project.
+    There are apps if the volunteer computes for this site's own project.
 
-    ``problems``: in sentences, what of the address could not be done.
+    ``problems``: sentences about the parts of the address that could not be used.
     """
 
     show: Show = Show.CREDIT
@@ -77,12 +77,12 @@ class Choices:
 
     @property
     def query(self) -> dict[str, object]:
-        """The parameters of an address that keeps the choices."""
+        """Return the parameters of an address that keeps the choices."""
         return {"show": self.show, "by": self.by, **self.filters, **self._drawn}
 
     @property
     def filters(self) -> dict[str, object]:
-        """The part of the query that says whose work is shown."""
+        """Return the part of the query that limits whose work is shown."""
         only = self.only
         named = {"host": only.host_id, "project": only.project_id, "processor": only.processor, "app": only.app_id}
         return {name: value for name, value in named.items() if value is not None}
@@ -98,12 +98,12 @@ class Choices:
 
     @property
     def is_special(self) -> bool:
-        """Whether anything but the quantity and what it is split by was chosen."""
+        """Whether anything but the quantity and its breakdown was chosen."""
         return bool(self.filters or self._drawn)
 
     @property
     def shown_part(self) -> str:
-        """In words, whose work is shown; empty if it is all of it."""
+        """Describe whose work is shown; empty if it is all of it."""
         parts = [
             dict(self.hosts).get(self.only.host_id or 0, ""),
             dict(self.projects).get(self.only.project_id or 0, ""),
@@ -114,7 +114,7 @@ class Choices:
 
 
 def read_choices(user: User, params: Mapping[str, str], period: Period) -> Choices:
-    """The choices of an address. Two statements, three where there are apps to choose from."""
+    """Read the choices of an address. Two statements, three where there are apps to choose from."""
     problems: list[str] = []
     places = _read_places(user)
     choices = Choices(
@@ -128,7 +128,7 @@ def read_choices(user: User, params: Mapping[str, str], period: Period) -> Choic
         apps=places.apps,
         problems=problems,
     )
-    refusals: list[Refusal] = []
+    refusals: list[UnavailablePart] = []
     choices.only = _only(params, places, refusals)
     problems += [f"{refusal.reason} {refusal.instead}" for refusal in refusals]
     if choices.only.processor and (choices.show is Show.JOBS or choices.by is By.PROCESSOR):
@@ -148,18 +148,18 @@ def read_choices(user: User, params: Mapping[str, str], period: Period) -> Choic
     return choices
 
 
-class Refusal(NamedTuple):
-    """Why a part of the work cannot be had, and what a page shows instead. A download has nothing instead."""
+class UnavailablePart(NamedTuple):
+    """Why a part of the work is unavailable, and what a page shows instead. A download has no substitute."""
 
     reason: str
     instead: str
 
 
-def read_only(user: User, params: Mapping[str, str], problems: list[str]) -> HistoryFilter:
-    """Whose work an address wants alone; two or three statements, none without such a wish."""
+def read_filter(user: User, params: Mapping[str, str], problems: list[str]) -> HistoryFilter:
+    """Read the filter that an address asks for; two or three statements, none without a filter."""
     if not any(params.get(name) for name in PART_PARAMETERS):
         return HistoryFilter()
-    refusals: list[Refusal] = []
+    refusals: list[UnavailablePart] = []
     only = _only(params, _read_places(user), refusals)
     problems += [refusal.reason for refusal in refusals]
     return only
@@ -167,7 +167,7 @@ def read_only(user: User, params: Mapping[str, str], problems: list[str]) -> His
 
 @dataclass(frozen=True, slots=True)
 class _Places:
-    """What a part of a volunteer's work can be of: numbers and names; ``own``: the number of this site's project."""
+    """The possible filters of a volunteer's work, as numbers and names; ``own``: the number of this site's project."""
 
     hosts: list[tuple[int, str]]
     projects: list[tuple[int, str]]
@@ -185,21 +185,23 @@ def _read_places(user: User) -> _Places:
     return _Places(names, places, [] if own is None else read_apps(), own)
 
 
-def _only(params: Mapping[str, str], places: _Places, refusals: list[Refusal]) -> HistoryFilter:
+def _only(params: Mapping[str, str], places: _Places, refusals: list[UnavailablePart]) -> HistoryFilter:
     host = _number(params, "host", places.hosts, refusals)
     project = _number(params, "project", places.projects, refusals)
     app = _number(params, "app", places.apps, refusals)
     if app is not None:
         if project not in (None, places.own):
             refusals.append(
-                Refusal(gettext("This site’s own project has this app."), gettext("Only that project is shown."))
+                UnavailablePart(
+                    gettext("This site’s own project has this app."), gettext("Only that project is shown.")
+                )
             )
         project = places.own
     return HistoryFilter(host, project, _processor(params, refusals), app)
 
 
 def _choice(params: Mapping[str, str], name: str, default: _Choice, problems: list[str]) -> _Choice:
-    """A choice from the address; for anything unknown the default, and a sentence on the page."""
+    """Read a choice from the address; for an unknown one return the default, and add a sentence to the page."""
     text = params.get(name, default)
     try:
         return type(default)(text)
@@ -213,9 +215,9 @@ def _choice(params: Mapping[str, str], name: str, default: _Choice, problems: li
 
 
 def _number(
-    params: Mapping[str, str], name: str, choices: list[tuple[int, str]], refusals: list[Refusal]
+    params: Mapping[str, str], name: str, choices: list[tuple[int, str]], refusals: list[UnavailablePart]
 ) -> int | None:
-    """An id from the address that is among the known ones."""
+    """Return an id from the address if it is among the known ones."""
     text = params.get(name, "").strip()
     if not text:
         return None
@@ -226,12 +228,12 @@ def _number(
     return None
 
 
-def _refusal(name: str, text: str) -> Refusal:
+def _refusal(name: str, text: str) -> UnavailablePart:
     reason, instead = _REFUSALS[name]
-    return Refusal(gettext(reason) % {"value": text[:20]}, gettext(instead))
+    return UnavailablePart(gettext(reason) % {"value": text[:20]}, gettext(instead))
 
 
-def _processor(params: Mapping[str, str], refusals: list[Refusal]) -> Processor | None:
+def _processor(params: Mapping[str, str], refusals: list[UnavailablePart]) -> Processor | None:
     text = params.get("processor", "")
     if not text:
         return None

@@ -1,4 +1,4 @@
-"""A history beside another range, its mean over seven days, and its running total."""
+"""A history compared with another range, its mean over seven days, and its running total."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ class Overlay(StrEnum):
 
 @dataclass(slots=True)
 class Comparison:
-    """What stands beside the amounts of a history, one value for each step; empty lists where it was not asked for.
+    """Values shown beside a history's amounts, one for each step; empty lists where not requested.
 
-    ``other``: the steps of the range ``first`` to ``last``, in its order, as many as the history has at most;
-    ``other_total``: of all its days. A leap year has a day more, and as many days may touch a week more.
+    ``other``: the steps of the range ``first`` to ``last``, in order, at most as many as the history has;
+    ``other_total``: of all its days. A leap year has a day more, and the same number of days may touch a week more.
     ``means`` and ``running`` are of the history itself.
     """
 
@@ -51,41 +51,43 @@ class Comparison:
     running: list[int] = field(default_factory=list)
 
     def change(self, total: int) -> int | None:
-        """By how many per cent ``total`` is more than the other range, less than 0: less; None: that had nothing."""
+        """Return by how many per cent ``total`` exceeds the other range (negative: falls short); None if that is
+        empty.
+        """
         return round(100 * total / self.other_total) - 100 if self.other_total else None
 
 
-def read_comparison(user: User, shown: History, compare: Compare, curve: Overlay, only: HistoryFilter) -> Comparison:
-    """What was asked for; a statement (by months up to three) for the other range, and one for the mean."""
+def read_comparison(user: User, history: History, compare: Compare, curve: Overlay, only: HistoryFilter) -> Comparison:
+    """Read what was requested; one statement (by months up to three) for the other range, and one for the mean."""
     comparison = Comparison()
-    totals = [line.total for line in shown.lines]
+    totals = [line.total for line in history.lines]
     if compare is not Compare.NOTHING:
-        other = other_period(shown.period, compare)
+        other = other_period(history.period, compare)
         comparison.first, comparison.last = other.first, other.last
-        amounts = _amounts(user, shown, other, only)
+        amounts = _amounts(user, history, other, only)
         comparison.other, comparison.other_total = amounts[: len(totals)], sum(amounts)
     if curve is Overlay.MEAN:
-        first = shown.period.first
+        first = history.period.first
         earlier = Period(first - (MEAN_DAYS - 1) * _ONE_DAY, first - _ONE_DAY, "", Step.DAY)
-        comparison.means = means(_amounts(user, shown, earlier, only), totals)
+        comparison.means = means(_amounts(user, history, earlier, only), totals)
     if curve is Overlay.TOTAL:
         comparison.running = list(accumulate(totals))
     return comparison
 
 
-def _amounts(user: User, shown: History, period: Period, only: HistoryFilter) -> list[int]:
-    sums = {cell.start: quantity(cell.amounts, shown.show) for cell in read_sums(user, period, None, only=only)}
+def _amounts(user: User, history: History, period: Period, only: HistoryFilter) -> list[int]:
+    sums = {cell.start: quantity(cell.amounts, history.show) for cell in read_sums(user, period, None, only=only)}
     return [sums.get(start, 0) for start in period.starts()]
 
 
 def means(earlier: Sequence[int], totals: Sequence[int]) -> list[int]:
-    """The mean of each day and the six before it; ``earlier``: the six days before the first."""
+    """Return the mean of each day and the six before it; ``earlier``: the six days before the first."""
     days = [*earlier, *totals]
     return [sum(days[end - MEAN_DAYS : end]) // MEAN_DAYS for end in range(MEAN_DAYS, len(days) + 1)]
 
 
 def other_period(period: Period, compare: Compare) -> Period:
-    """The same days a year before, or as many days, or months, just before."""
+    """Return the same days a year before, or the same number of days or months just before."""
     if compare is Compare.YEAR:
         first, last = _months_before(period.first, 12), _months_before(period.last, 12)
     elif period.step is Step.MONTH:
@@ -98,7 +100,7 @@ def other_period(period: Period, compare: Compare) -> Period:
 
 
 def _months_before(day: dt.date, months: int) -> dt.date:
-    """The same day of an earlier month, or that month's last; the last day of a month stays one."""
+    """Return the same day of an earlier month, or that month's last; the last day of a month stays one."""
     place = day.year * 12 + day.month - 1 - months
     month = dt.date(place // 12, place % 12 + 1, 1)
     end = (month.replace(day=28) + 4 * _ONE_DAY).replace(day=1) - _ONE_DAY

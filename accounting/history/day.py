@@ -64,7 +64,7 @@ class DayPage:
 
 
 def read_day(user: User, day: dt.date, page: str) -> DayPage:
-    """One of the user's days, a page of its parts, the largest credit first; four statements."""
+    """Read one of the user's days and a page of its parts, largest credit first; four statements."""
     rows = Day.objects.filter(user=user, day=day).order_by("project_id", "host_id")
     projects = {project.pk: project for project in Project.objects.all()}
     hosts = {host.pk: host for host in own_hosts(user)}
@@ -82,7 +82,7 @@ def read_day(user: User, day: dt.date, page: str) -> DayPage:
 def read_notes(
     user: User, first: dt.date, last: dt.date, only: HistoryFilter = NO_FILTER, limit: int = MAX_NOTES
 ) -> list[NoteLine]:
-    """The latest notes of these days in sentences; one statement."""
+    """Read the latest notes of these days as sentences; one statement."""
     notes = Note.objects.filter(host__owner=user, day__range=(first, last), **only.rows).select_related(
         "host", "project"
     )

@@ -1,7 +1,7 @@
 """Ranges of days for histories: read from a page's address, cut into days, weeks or months. Pure: no clock, no Django.
 
-Days are UTC days. Whatever is asked for, the result is a range that a page can show. It names each thing
-that could not be done as asked; accounting/history/texts.py has the words.
+Days are UTC days. Every request gives a range that a page can show, with a list of what could not be done as asked;
+accounting/history/texts.py has the words.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Step(StrEnum):
 
 
 class ProblemKind(StrEnum):
-    """What could not be done as asked."""
+    """The ways in which a range differs from the request."""
 
     UNKNOWN_RANGE = "unknown_range"
     FUTURE = "future"
@@ -44,9 +44,9 @@ class ProblemKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something that could not be done as asked.
+    """One way in which a range differs from the request.
 
-    ``value``: of NO_DATE, what was written; of TOO_LONG, the first day shown; of TOO_FINE, the step shown.
+    ``value``: for NO_DATE, the text; for TOO_LONG, the first day shown; for TOO_FINE, the step shown.
     """
 
     kind: ProblemKind
@@ -68,7 +68,9 @@ class Period:
         return (self.last - self.first).days + 1
 
     def starts(self) -> Iterator[dt.date]:
-        """The first day of each step: a Monday for weeks, the first of a month; the first may be before the range."""
+        """Return the first day of each step: a Monday for weeks, the first of a month; the first may be before the
+        range.
+        """
         start = start_of(self.first, self.step)
         while start <= self.last:
             yield start
@@ -76,24 +78,24 @@ class Period:
 
 
 def start_of(day: dt.date, step: Step) -> dt.date:
-    """The first day of the step that the day is in."""
+    """Return the first day of the step that contains the day."""
     if step is Step.WEEK:
         return day - dt.timedelta(days=day.weekday())
     return day.replace(day=1) if step is Step.MONTH else day
 
 
 def next_start(start: dt.date, step: Step) -> dt.date:
-    """The first day of the step after the one that begins at ``start``."""
+    """Return the first day of the step after the one that begins at ``start``."""
     if step is Step.MONTH:
         return (start.replace(day=28) + dt.timedelta(days=4)).replace(day=1)
     return start + (_ONE_DAY if step is Step.DAY else 7 * _ONE_DAY)
 
 
 def read_period(params: Mapping[str, str], today: dt.date, earliest: dt.date | None = None) -> Period:
-    """The range that an address asks for by ``range`` or by ``from`` and ``to``, and its ``step``.
+    """Read the range that an address asks for by ``range`` or by ``from`` and ``to``, and its ``step``.
 
-    Without any: the last thirty days. ``earliest`` is where "all" begins: the first day with something to see.
-    Never fails: what cannot be is replaced, and told in ``problems``.
+    Default: the last thirty days. ``earliest`` is where "all" begins: the first day with something to see. Never fails:
+    anything impossible is replaced, and listed in ``problems``.
     """
     problems: list[Problem] = []
     first = _read_day(params, "from", problems)
@@ -125,7 +127,7 @@ def _preset_days(preset: str, today: dt.date, earliest: dt.date | None) -> tuple
 
 
 def earliest_for(last: dt.date) -> dt.date:
-    """The first day of a range of the greatest length; day 28 so that it exists in every year."""
+    """Return the first day of a range of the greatest length; day 28 so that it exists in every year."""
     return last.replace(year=max(1, last.year - MAX_YEARS), day=min(last.day, 28))
 
 
@@ -144,7 +146,9 @@ def _read_day(params: Mapping[str, str], name: str, problems: list[Problem]) -> 
 def _clip(
     first: dt.date | None, last: dt.date | None, today: dt.date, problems: list[Problem]
 ) -> tuple[dt.date, dt.date]:
-    """Two days in order, none in the future, at most MAX_YEARS apart; the missing one is today or 30 days before."""
+    """Return two days in order, none in the future, at most MAX_YEARS apart; a missing one becomes today or 30 days
+    before.
+    """
     last = min(last or today, today)
     first = first or max(earliest_for(last), last - 29 * _ONE_DAY if last.year > 1 else last)
     if first > last:
@@ -157,7 +161,7 @@ def _clip(
 
 
 def _read_step(text: str, first: dt.date, last: dt.date, problems: list[Problem]) -> Step:
-    """The step asked for, or the finest that fits where that would make too many bars; without one, a fitting one."""
+    """Return the requested step, or the finest that does not make too many bars; by default, a fitting one."""
     days = (last - first).days + 1
     finest = Step.DAY if days <= MAX_DAY_STEPS else Step.WEEK if days <= 7 * MAX_WEEK_STEPS else Step.MONTH
     if not text:
@@ -175,7 +179,7 @@ def _read_step(text: str, first: dt.date, last: dt.date, problems: list[Problem]
 
 
 def neighbours(period: Period, today: dt.date) -> tuple[tuple[dt.date, dt.date] | None, tuple[dt.date, dt.date] | None]:
-    """The ranges of the same length just before and just after; None where there is none to show."""
+    """Return the ranges of the same length just before and just after; None where there is none to show."""
     length = dt.timedelta(days=period.days)
     before = None
     if period.preset != "all" and period.first - _OLDEST > length:

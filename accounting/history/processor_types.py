@@ -1,7 +1,7 @@
-"""Which kind of GPU a computer's GPU work was done on, as far as that can be known.
+"""Determine which kind of GPU did a computer's GPU work, where that can be known.
 
-Clients report GPU work as one sum for each project. A computer that last described one kind of GPU did its work on
-that kind. With several kinds, the project's programs tell, if they are for one of these kinds alone. Otherwise the kind
+Clients report GPU work as one sum for each project. A computer that last described one kind of GPU did its work on that
+kind. With several kinds, the project's programs decide, if they are for one of these kinds only. Otherwise the kind
 stays unknown.
 """
 
@@ -20,7 +20,7 @@ from portal.models import Host, User
 
 UNKNOWN: Final = 0
 MIXED: Final = -1
-# A kind's data colour, on every page.
+# The data colour of each kind, on every page.
 _COLOURS: Final = {"NVIDIA": 1, "ATI": 2, "intel_gpu": 3, "apple_gpu": 4}
 _OTHER_COLOUR: Final = 5
 
@@ -34,7 +34,7 @@ class GpuKinds:
 
 
 def read_gpu_kinds(user: User) -> GpuKinds:
-    """The kinds of the user's GPUs; one statement, and one more if a computer has several kinds."""
+    """Read the kinds of the user's GPUs; one statement, and one more if a computer has several kinds."""
     types = {pk: device_types(coprocs) for pk, coprocs in Host.objects.filter(owner=user).values_list("pk", "coprocs")}
     all_kinds = list(dict.fromkeys(type_ for kinds in types.values() for type_ in kinds))
     numbers = {type_: number for number, type_ in enumerate(all_kinds, 1)}
@@ -72,7 +72,7 @@ def read_gpu_kinds(user: User) -> GpuKinds:
 
 
 def _programs() -> dict[int, set[str]]:
-    """The types of GPUs that each project has programs for; a project without any is not listed."""
+    """Return the types of GPUs that each project has programs for; a project without any is not listed."""
     served: dict[int, set[str]] = {}
     for project_id, type_ in ProjectVersion.objects.exclude(processor_type=CPU).values_list(
         "project_id", "processor_type"

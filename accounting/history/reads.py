@@ -1,4 +1,4 @@
-"""A volunteer's history: what their computers did per day, week or month, cut by project, computer or processor.
+"""Read a volunteer's history: their computers' work per day, week or month, by project, computer or processor.
 
 accounting/history/sums.py adds the days up. Amounts are whole numbers of 1e-6 credits or seconds, and plain counts of
 jobs.
@@ -53,7 +53,7 @@ _HALVES: Final[dict[Show, tuple[Callable[[Totals], int], Callable[[Totals], int]
     Show.JOBS: (attrgetter("njobs_success"), attrgetter("njobs_error")),
 }
 
-# Days with one of these get a sign in the chart.
+# Days with one of these get a mark in the chart.
 _MARKED: Final = DayFlag.CAPPED | DayFlag.RESET | DayFlag.RETURNED | DayFlag.SPEED_UNKNOWN | DayFlag.SUM_BROKEN
 
 
@@ -69,9 +69,9 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """All that one project or computer (``key``) did in the range. ``total``: of the chosen quantity.
+    """All work of one project or computer (``key``) in the range. ``total``: of the chosen quantity.
 
-    ``colour``: that of its layer, "other" if it is one of those that share one.
+    ``colour``: that of its layer; "other" if it shares a layer.
     """
 
     key: int
@@ -88,7 +88,7 @@ class Group:
 
 @dataclass(slots=True)
 class Line:
-    """One step, as far as it is in the range: first and last day, the layers' parts, their total, all six amounts.
+    """One step, clipped to the range: first and last day, the layers' parts, their total, all six amounts.
 
     ``is_partial``: not over yet.
     """
@@ -109,15 +109,15 @@ class Line:
 
     @property
     def notes(self) -> list[str]:
-        """In words, what the owner should know of these days."""
+        """What the owner should know about these days, in words."""
         return flag_words(self.flags)
 
 
 @dataclass(slots=True)
 class History:
-    """What a history page shows. ``mean`` is per day of the range that is over or begun; ``best`` a line.
+    """Everything that a history page shows. ``mean``: per day of the range so far; ``best``: a line.
 
-    ``groups``: each project or computer, the largest first; empty where it is cut by processor.
+    ``groups``: each project or computer, the largest first; empty for a breakdown by processor.
     """
 
     period: Period
@@ -142,26 +142,26 @@ class History:
 
     @property
     def marked(self) -> list[int]:
-        """Indexes of the days with a sign in the chart. Weeks and months have none, as most would have one."""
+        """The indexes of the marked days in the chart. Weeks and months have no marks, as most would be marked."""
         if self.period.step is not Step.DAY:
             return []
         return [place for place, line in enumerate(self.lines) if line.flags & _MARKED]
 
     @property
     def is_empty(self) -> bool:
-        """No work of any kind, not even run time of jobs that are not finished yet."""
+        """Whether there is no work of any kind, not even run time of unfinished jobs."""
         return not any(self.totals)
 
 
 def quantity(amounts: Totals, show: Show) -> int:
-    """The chosen quantity of six amounts: credit, run time or jobs, both halves together."""
+    """Return the chosen quantity of six amounts: credit, run time or jobs, both halves together."""
     return sum(half(amounts) for half in _HALVES[show])
 
 
 def read_history(
     user: User, period: Period, show: Show, by: By, today: dt.date, only: HistoryFilter = NO_FILTER
 ) -> History:
-    """The history of ``user``; two statements (the days, and the names of what they are split by), or one or three.
+    """Read the history of ``user``; two statements (the days, and the names of their groups), or one or three.
 
     By months up to two more (`sums.read_sums`).
     """
@@ -183,13 +183,13 @@ def read_history(
 def read_cells(
     user: User, period: Period, by: By, limit: int | None = None, only: HistoryFilter = NO_FILTER
 ) -> list[Cell]:
-    """The sums per step and project or computer, at most ``limit``, in the order of time (`sums.read_sums`)."""
+    """Read at most ``limit`` sums per step and project or computer, in order of time (`sums.read_sums`)."""
     key = {By.PROJECT: BY_PROJECT, By.COMPUTER: BY_HOST}.get(by)
     return read_sums(user, period, key, limit, only)
 
 
 def _names(user: User, by: By, keys: Iterable[int]) -> dict[int, tuple[str, int]]:
-    """Name and colour of each project or computer; a computer's colour is its place among its owner's."""
+    """Return name and colour of each project or computer; a computer's colour is its position among its owner's."""
     if by is By.PROJECT:
         projects = Project.objects.filter(pk__in=keys).only("pk", "name", "colour")
         return {project.pk: (project.name, project.data_colour) for project in projects}
@@ -201,37 +201,37 @@ Parts = dict[dt.date, list[int]]
 
 
 def _outcomes(cells: Sequence[Cell]) -> tuple[list[tuple[str, str]], Parts]:
-    """Tasks that succeeded and failed; clients do not say on which processors they ran."""
+    """Return the tasks that succeeded and failed; clients do not say on which processors they ran."""
     parts = {cell.start: [cell.amounts.njobs_success, cell.amounts.njobs_error] for cell in cells}
     return [(gettext("Succeeded"), "2"), (gettext("Failed"), "5")], parts
 
 
 def _processors(cells: Sequence[Cell], show: Show, kinds: GpuKinds) -> tuple[list[tuple[str, str]], Parts]:
-    """Processors, and each kind of GPU that did anything, the one with most first; "GPU" if none did."""
+    """Return processors, and each kind of GPU with any work, largest first; "GPU" if there is none."""
     cpu, gpu = _HALVES[show]
     sums: dict[int, int] = {}
     for cell in cells:
         if amount := gpu(cell.amounts):
             sums[cell.key] = sums.get(cell.key, 0) + amount
-    shown = sorted(sums, key=lambda kind: (-sums[kind], kind)) or [UNKNOWN]
-    places = {kind: place for place, kind in enumerate(shown, 1)}
+    kinds_in_order = sorted(sums, key=lambda kind: (-sums[kind], kind)) or [UNKNOWN]
+    places = {kind: place for place, kind in enumerate(kinds_in_order, 1)}
     parts: Parts = {}
     for cell in cells:
-        values = parts.setdefault(cell.start, [0] * (len(shown) + 1))
+        values = parts.setdefault(cell.start, [0] * (len(kinds_in_order) + 1))
         values[0] += cpu(cell.amounts)
         if amount := gpu(cell.amounts):
             values[places[cell.key]] += amount
-    names = [(kinds.names[kind][0], str(kinds.names[kind][1])) for kind in shown]
+    names = [(kinds.names[kind][0], str(kinds.names[kind][1])) for kind in kinds_in_order]
     return [(gettext("CPU"), "0"), *names], parts
 
 
 def named_groups(user: User, cells: Sequence[Cell], show: Show, by: By) -> list[Group]:
-    """The sums of each project or computer, the one with most first; one statement, for their names."""
+    """Return the sums of each project or computer, largest first; one statement, for their names."""
     return _groups(cells, show, _names(user, by, {cell.key for cell in cells}))
 
 
 def _groups(cells: Sequence[Cell], show: Show, names: dict[int, tuple[str, int]]) -> list[Group]:
-    """Each project or computer with all of its amounts, the one with most of the chosen quantity first.
+    """Return each project or computer with all of its amounts, largest in the chosen quantity first.
 
     The largest eight have colours of their own.
     """
@@ -256,7 +256,7 @@ def _groups(cells: Sequence[Cell], show: Show, names: dict[int, tuple[str, int]]
 
 
 def _stack(cells: Sequence[Cell], show: Show, groups: Sequence[Group]) -> tuple[list[tuple[str, str]], Parts]:
-    """The groups with a colour as layers, and one layer for all others with any work."""
+    """Stack the groups with a colour as layers, and one layer for all others with any work."""
     coloured = [group for group in groups if group.colour != "other"]
     layers = [(group.name, group.colour) for group in coloured]
     if others := sum(bool(group.total) for group in groups) - len(coloured):
@@ -317,7 +317,7 @@ def _build_history(
 
 
 def _title(first: dt.date, last: dt.date, step: Step) -> str:
-    """The days of a line: "21 Nov 2026", "16 Nov 2026 to 22 Nov 2026", "November 2026"."""
+    """Return the days of a line in words: "21 Nov 2026", "16 Nov 2026 to 22 Nov 2026", "November 2026"."""
     if step is Step.WEEK and first < last:
         return gettext("%(first)s to %(last)s") % {"first": day(first), "last": day(last)}
     return month(first) if step is Step.MONTH else day(first)

@@ -1,4 +1,4 @@
-"""A volunteer's records and milestones, and the last week beside a usual one. Only they see them."""
+"""A volunteer's records and milestones, and the last week compared with a usual one. Only the volunteer sees them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ _LEAST_MILESTONE: Final = 100 * 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class LatestWeek:
-    """The credit of the seven days before today, and the median of the ``before`` weeks before them; None: too few."""
+    """The credit of the seven days before today, and the median of the ``before`` weeks before them; None: too few
+    weeks.
+    """
 
     first: dt.date
     last: dt.date
@@ -41,7 +43,7 @@ class LatestWeek:
 
     @property
     def change(self) -> int | None:
-        """By how many per cent it is more than usual."""
+        """The percentage by which it exceeds a usual week."""
         return round(100 * self.ec / self.usual) - 100 if self.usual else None
 
     @property
@@ -59,7 +61,7 @@ class Milestone:
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """``best_year`` and ``best_month`` begin on their days; milestones are the latest, the highest first."""
+    """``best_year`` and ``best_month`` begin on their days; milestones are the latest, highest first."""
 
     first: dt.date
     active_days: int
@@ -72,8 +74,8 @@ class Records:
 
 
 def read_records(user: User, today: dt.date) -> Records | None:
-    """All records; None without any credit. Ten statements: of closed months, only
-    those with a milestone are read.
+    """Read all records; None without any credit. Ten statements: of closed months, only those with a milestone are
+    read.
     """
     first = read_first_day(user, today)
     if first is None:
@@ -107,7 +109,7 @@ def read_records(user: User, today: dt.date) -> Records | None:
 
 
 def read_week(user: User, first: dt.date, today: dt.date) -> LatestWeek:
-    """The last seven days beside the weeks before; ``first``: the first day with work. One statement."""
+    """Compare the last seven days with the weeks before; ``first``: the first day with work. One statement."""
     begin = today - WEEK_DAYS * _ONE_DAY
     before = min(USUAL_WEEKS, (begin - first).days // WEEK_DAYS) if first < begin else 0
     weeks = [0] * (before + 1)
@@ -119,15 +121,15 @@ def read_week(user: User, first: dt.date, today: dt.date) -> LatestWeek:
 
 
 def _days(user: User, ranges: Sequence[tuple[dt.date, dt.date]]) -> list[tuple[dt.date, int]]:
-    """Days with credit and how much, in order; one statement."""
-    wanted = reduce(or_, [Q(day__range=days) for days in ranges])
-    rows = Day.objects.filter(wanted, user=user).values("day").order_by("day")
+    """Return days with credit and their amount, in order; one statement."""
+    in_ranges = reduce(or_, [Q(day__range=days) for days in ranges])
+    rows = Day.objects.filter(in_ranges, user=user).values("day").order_by("day")
     rows = rows.annotate(ec=Cast(Sum(F("cpu_ec") + F("gpu_ec")), BigIntegerField())).filter(ec__gt=0)
     return list(rows.values_list("day", "ec"))
 
 
 def goals(total: int) -> Iterable[int]:
-    """The amounts up to ``total`` that are milestones: 100, 200, 500, 1,000 credits and so on."""
+    """Return the milestones up to ``total``: 100, 200, 500, 1,000 credits and so on."""
     power = _LEAST_MILESTONE
     while power <= total:
         yield from (factor * power for factor in (1, 2, 5) if factor * power <= total)
@@ -137,8 +139,8 @@ def goals(total: int) -> Iterable[int]:
 def _milestones(user: User, months: dict[dt.date, int]) -> list[Milestone]:
     ordered = sorted(months)
     reached = dict(zip(ordered, accumulate(months[month] for month in ordered), strict=True))
-    wanted = list(goals(sum(months.values())))[-MOST_MILESTONES:]
-    when = {goal: next(month for month in ordered if reached[month] >= goal) for goal in wanted}
+    latest_goals = list(goals(sum(months.values())))[-MOST_MILESTONES:]
+    when = {goal: next(month for month in ordered if reached[month] >= goal) for goal in latest_goals}
     if not when:
         return []
     ranges = [(month, next_month(month) - _ONE_DAY) for month in sorted(set(when.values()))]

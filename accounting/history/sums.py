@@ -1,8 +1,8 @@
 """Sums of a volunteer's days by day, week or month, of all their work or of a part of it.
 
-Every read names the user and a range of days, so that PostgreSQL touches only the months of the range. Months that are
-closed (accounting/ledger/months.py) are read as their sums. Amounts are whole numbers of 1e-6 credits or seconds, and
-plain counts of jobs.
+Every read names the user and a range of days, so that PostgreSQL touches only the months of the range. Closed months
+(accounting/ledger/months.py) are read as their sums. Amounts are whole numbers of 1e-6 credits or seconds, and plain
+counts of jobs.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class HistoryFilter:
     """The part of the work that is shown: of one computer, at one project, on processors or GPUs; None: of all.
 
     Jobs are those of both, as clients do not say on which processors each ran. ``app_id``: of an app of this site's own
-    project, which is then ``project_id``. The project knows its tasks, so the amounts are those that it counted.
+    project, which is then ``project_id``. The project knows its tasks, so the amounts are its own counts.
     """
 
     host_id: int | None = None
@@ -50,7 +50,7 @@ class HistoryFilter:
         return {name: pk for name, pk in (("host_id", self.host_id), ("project_id", self.project_id)) if pk is not None}
 
     def part(self, amounts: Totals) -> Totals:
-        """The part of these amounts that is shown."""
+        """Return the part of these amounts that is shown."""
         return amounts if self.processor is None else self.processor.part(amounts)
 
 
@@ -58,7 +58,7 @@ NO_FILTER: Final = HistoryFilter()
 
 
 class AppDay(NamedTuple):
-    """What a computer's tasks of an app of this site's own project came to on a day, or in a week or month."""
+    """The amounts of a computer's tasks of an app of this site's own project on a day, or in a week or month."""
 
     start: dt.date
     project_id: int
@@ -68,7 +68,7 @@ class AppDay(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """What sums are split by: the number that PostgreSQL makes of a row, and that of an app's day."""
+    """The key that sums are split by: an SQL number for a row, and one for an app's day."""
 
     expression: F | Case
     of: Callable[[AppDay], int]
@@ -80,7 +80,7 @@ BY_HOST: Final = Key(F("host_id"), attrgetter("host_id"))
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """The sums of one step at one project or computer (``key``; 0 when not split), and its days' flags together."""
+    """The sums of one step at one project or computer (``key``; 0 when not split), and its days' combined flags."""
 
     start: dt.date
     key: int
@@ -91,9 +91,9 @@ class Cell:
 def read_sums(
     user: User, period: Period, key: Key | None, limit: int | None = None, only: HistoryFilter = NO_FILTER
 ) -> list[Cell]:
-    """The sums per step and ``key``, at most ``limit``, in the order of time.
+    """Read at most ``limit`` sums per step and ``key``, in order of time.
 
-    One statement. By months two or three: how far they are closed, their sums, and the days of those that are not.
+    One statement. By months two or three: how far they are closed, their sums, and the days of open ones.
     """
     if only.app_id is not None:
         return _of_app(user, period, key, only)[:limit]
@@ -112,9 +112,9 @@ def read_sums(
 
 
 def _of_app(user: User, period: Period, key: Key | None, only: HistoryFilter) -> list[Cell]:
-    wanted = reads.AppDays(user.pk, only.app_id or 0, period.first, period.last, only.host_id)
+    app_days = reads.AppDays(user.pk, only.app_id or 0, period.first, period.last, only.host_id)
     cells: dict[tuple[dt.date, int], Cell] = {}
-    for row in reads.read_steps(wanted, period.step):
+    for row in reads.read_steps(app_days, period.step):
         work = AppDay(row.start, only.project_id or 0, row.host_id, Totals(*row.amounts))
         place = (start_of(work.start, period.step), key.of(work) if key else 0)
         amounts = only.part(work.amounts)
@@ -149,7 +149,7 @@ def _sums(
 
 
 def read_first_day(user: User, today: dt.date, projects: Collection[int] | None = None) -> dt.date | None:
-    """The first day with work; two or three statements, each of which ends at its first row.
+    """Read the first day with work; two or three statements, each of which ends at its first row.
 
     ``projects``: with work for one of these; None: for any.
     """
@@ -158,7 +158,7 @@ def read_first_day(user: User, today: dt.date, projects: Collection[int] | None 
     months = Month.objects.filter(user=user, month__gte=month_of(first), **only).order_by("month").values("month")
     if (month := months.first()) is not None:
         begin = max(first, month["month"])
-        # A month may have grants alone.
+        # A month may have only grants.
         end = next_month(month["month"]) - _ONE_DAY
         return _first_day(user, begin, end, only) or _first_day(user, begin, today, only)
     return _first_day(user, max(first, closed_until() or first), today, only)

@@ -1,4 +1,4 @@
-"""The words of the history pages that depend on what is shown, and on what could not be done as asked."""
+"""The words of the history pages that depend on their content, and on what could not be done as asked."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ _LEADS_TO: Final = {
     Step.WEEK: _("Each week leads to its days."),
     Step.MONTH: _("Each month leads to its days."),
 }
-# What the table of groups says: its column, its title, its name for screen readers, and "more".
+# The words of the table of groups: its column, its title, its name for screen readers, and "more".
 _GROUPS: Final = {
     By.PROJECT: (_("Project"), _("Projects on these days"), _("Table of projects"), _("More projects")),
     By.COMPUTER: (_("Computer"), _("Computers on these days"), _("Table of computers"), _("More computers")),
@@ -80,7 +80,7 @@ _TOO_FINE: Final = {
 
 
 def words(period: Period, by: By) -> dict[str, str]:
-    """The words of the page for its step, and for what it is split by."""
+    """Return the page's words for its step and its breakdown."""
     step = period.step
     group, each_group, groups_table, more_groups = _GROUPS.get(by, _NO_GROUP)
     texts = {
@@ -97,14 +97,14 @@ def words(period: Period, by: By) -> dict[str, str]:
 
 
 def chart_title(show: Show, step: Step, *, is_running: bool, is_granted: bool) -> str:
-    """What the chart shows; ``is_granted``: of an app, whose credit the project has granted."""
+    """Return the chart's title; ``is_granted``: of an app, whose credit the project has granted."""
     if is_granted and show is Show.CREDIT:
         return gettext("Granted credit, running total") if is_running else gettext(_GRANTED_TITLES[step])
     return gettext(_RUNNING_TITLES[show] if is_running else _TITLES[show, step])
 
 
 def axis_title(show: Show, step: Step, scale: Scale, *, is_running: bool) -> str:
-    """What the chart's values are, and how they are drawn."""
+    """Return what the chart's values are, and how they are drawn."""
     unit = gettext(UNITS[show] if is_running else _UNITS_PER[show, step])
     if scale is Scale.ROOT:
         return gettext("%(unit)s, square root") % {"unit": unit}
@@ -116,7 +116,7 @@ def range_text(first: dt.date | None, last: dt.date | None) -> str:
 
 
 def problem_text(problem: Problem) -> str:
-    """In a sentence, what of an address could not be done, and what is shown instead."""
+    """Return a sentence on what of an address could not be done, and what is shown instead."""
     match problem.kind:
         case ProblemKind.UNKNOWN_RANGE | ProblemKind.FUTURE | ProblemKind.NO_DATE:
             return f"{refusal_text(problem)} {gettext('The last 30 days are shown.')}"
@@ -132,7 +132,7 @@ def problem_text(problem: Problem) -> str:
 
 
 def refusal_text(problem: Problem) -> str:
-    """In a sentence, why a range of days is refused where nothing else is given instead, as for downloads."""
+    """Return a sentence on why a range of days is refused where there is no substitute, as for downloads."""
     match problem.kind:
         case ProblemKind.UNKNOWN_RANGE:
             return gettext("This range is not known.")

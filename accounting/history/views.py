@@ -36,7 +36,7 @@ from portal.web.parameters import unknown_parameters
 
 NOTES_SHOWN: Final = 20
 ROWS_A_PAGE: Final = 100
-# Per cent; above, times are easier to read.
+# Per cent; longer steps read better as factors.
 _TIMES_FROM: Final = 900
 _SHOWN_CHARS: Final = 20
 
@@ -44,18 +44,18 @@ _SHOWN_CHARS: Final = 20
 @require_safe
 @login_required
 def history(request: HttpRequest) -> HttpResponse:
-    """What did I give, when, where? The page, or (for htmx) the part of it that the controls change."""
+    """What did I contribute, when and where? The page or, for htmx, the part that the controls change."""
     user, today = signed_in(request), timezone.now().date()
     params = request.GET.dict()
     earliest = read_first_day(user, today) if params.get("range") == "all" else None
     period = read_period(params, today, earliest)
     choices = read_choices(user, params, period)
-    shown = read_history(user, period, choices.show, choices.by, today, choices.only)
-    beside = read_comparison(user, shown, choices.compare, choices.curve, choices.only)
+    history = read_history(user, period, choices.show, choices.by, today, choices.only)
+    beside = read_comparison(user, history, choices.compare, choices.curve, choices.only)
     template = _MORE_ROWS.get(request.headers.get("HX-Target", ""))
     context: dict[str, object] = {
-        "history": shown, "beside": beside, "choices": choices, "today": today, "words": texts.words(period, shown.by),
-        **_history_tables(shown, beside, choices, params),
+        "history": history, "beside": beside, "choices": choices, "today": today,
+        "words": texts.words(period, history.by), **_history_tables(history, beside, choices, params),
     }  # fmt: skip
     if template is None:
         context |= {
@@ -64,9 +64,9 @@ def history(request: HttpRequest) -> HttpResponse:
                 *(texts.problem_text(problem) for problem in period.problems),
                 *choices.problems,
             ],
-            "chart": chart_data(shown, choices, beside),
-            "compared": _compared(shown, beside),
-            **_settled(user, shown, choices, today),
+            "chart": chart_data(history, choices, beside),
+            "compared": _compared(history, beside),
+            **_settled(user, history, choices, today),
             "recent_average": _recent_average(user, choices),
             "notes": read_notes(user, period.first, period.last, choices.only, NOTES_SHOWN),
             **_history_controls(period, choices, today),
@@ -74,7 +74,7 @@ def history(request: HttpRequest) -> HttpResponse:
         is_fragment = request.headers.get("HX-Request") == "true"
         template = "accounting/_history.html" if is_fragment else "accounting/history.html"
     response = render(request, template, context)
-    # One address has several answers: a cache must not serve a part as the page.
+    # One address has several answers: a cache must not serve a fragment as the page.
     response.headers["Vary"] = "Cookie, HX-Request, HX-Target"
     return response
 
@@ -86,15 +86,15 @@ _MORE_ROWS = {
 }
 
 
-def _settled(user: User, shown: History, choices: Choices, today: dt.date) -> dict[str, object]:
-    """The card of granted and estimated credit of the same days, where credit is shown.
+def _settled(user: User, history: History, choices: Choices, today: dt.date) -> dict[str, object]:
+    """Return the card of granted and estimated credit of the same days, where credit is shown.
 
-    Projects do not say on which processors they grant. Of an app, all credit that is shown is granted.
+    Projects do not say on which processors they grant. For an app, all credit shown is granted.
     """
-    if shown.show is not Show.CREDIT or choices.only.processor is not None or choices.only.app_id is not None:
+    if history.show is not Show.CREDIT or choices.only.processor is not None or choices.only.app_id is not None:
         return {}
-    period = shown.period
-    starts = [(start, line.title) for start, line in zip(period.starts(), shown.lines, strict=True)]
+    period = history.period
+    starts = [(start, line.title) for start, line in zip(period.starts(), history.lines, strict=True)]
     settled = read_reconciled(
         user,
         starts,
@@ -108,7 +108,9 @@ def _settled(user: User, shown: History, choices: Choices, today: dt.date) -> di
 
 
 def _recent_average(user: User, choices: Choices) -> float | None:
-    """As of now, of all projects or one; None where credit is not shown, or only a part that no average is kept of."""
+    """Return the average as of now, of all projects or one; None where credit is not shown, or for a part without an
+    average.
+    """
     only = choices.only
     if choices.show is not Show.CREDIT or any((only.host_id, only.processor, only.app_id)):
         return None
@@ -120,28 +122,28 @@ def _recent_average(user: User, choices: Choices) -> float | None:
 
 
 def _history_tables(
-    shown: History, beside: Comparison, choices: Choices, params: Mapping[str, str]
+    history: History, beside: Comparison, choices: Choices, params: Mapping[str, str]
 ) -> dict[str, object]:
-    """A page of each table, and the addresses of the next ones."""
-    period = shown.period
+    """Build a page of each table, and the addresses of the next ones."""
+    period = history.period
     columns = _extra_columns(beside)
-    # The other range may have a step less.
+    # The other range may have one step fewer.
     extra = {
         line.start: [values[place] if place < len(values) else None for _, values, _ in columns]
-        for place, line in enumerate(shown.lines)
+        for place, line in enumerate(history.lines)
     }
-    lines = Paginator(shown.lines[::-1], ROWS_A_PAGE).get_page(params.get("days_page", "1"))
-    # If each has a colour of its own, the legend shows the sums.
-    shown_groups = shown.groups if len(shown.groups) > MAX_SERIES else []
+    lines = Paginator(history.lines[::-1], ROWS_A_PAGE).get_page(params.get("days_page", "1"))
+    # If each has its own colour, the legend shows the sums.
+    shown_groups = history.groups if len(history.groups) > MAX_SERIES else []
     groups = Paginator(shown_groups, ROWS_A_PAGE).get_page(params.get("groups_page", "1"))
-    # The days themselves: "the last 30 days" would be different ones tomorrow.
+    # Explicit days: "the last 30 days" would be different ones tomorrow.
     here = {"from": period.first, "to": period.last, "step": period.step, **choices.query}
-    name = {By.PROJECT: "project", By.COMPUTER: "host"}.get(shown.by, "")
+    name = {By.PROJECT: "project", By.COMPUTER: "host"}.get(history.by, "")
     return {
         "lines": lines,
-        "rows": [(line, address(shown, line, choices), extra[line.start]) for line in lines],
+        "rows": [(line, address(history, line, choices), extra[line.start]) for line in lines],
         "extra_columns": [(name, total) for name, _, total in columns],
-        "ncolumns": len(shown.series) + len(columns) + 8,
+        "ncolumns": len(history.series) + len(columns) + 8,
         "groups": groups,
         "group_rows": [(group, reverse(name, args=[group.key])) for group in groups],
         "first_rows_url": "?" + urlencode(here),
@@ -151,7 +153,7 @@ def _history_tables(
 
 
 def _extra_columns(beside: Comparison) -> list[tuple[str, list[int], int | None]]:
-    """What stands beside the amounts in the table: name, a value for each line, and their sum if it is one."""
+    """Return the columns beside the amounts in the table: name, a value for each line, and their sum if meaningful."""
     columns: list[tuple[str, list[int], int | None]] = []
     if beside.first is not None:
         columns.append((texts.range_text(beside.first, beside.last), beside.other, beside.other_total))
@@ -162,22 +164,22 @@ def _extra_columns(beside: Comparison) -> list[tuple[str, list[int], int | None]
     return columns
 
 
-def _compared(shown: History, beside: Comparison) -> str:
-    """The other range in a sentence; empty without one."""
+def _compared(history: History, beside: Comparison) -> str:
+    """Describe the other range in a sentence; empty without one."""
     if beside.first is None:
         return ""
     other = texts.range_text(beside.first, beside.last)
-    return f"{other}: {amount(beside.other_total, shown.show)}. {_more(shown, beside)}".strip()
+    return f"{other}: {amount(beside.other_total, history.show)}. {_more(history, beside)}".strip()
 
 
-def _more(shown: History, beside: Comparison) -> str:
-    """How much more it is than the other range; empty if that had nothing."""
-    change = beside.change(shown.total)
+def _more(history: History, beside: Comparison) -> str:
+    """Return how much more it is than the other range; empty if that has nothing."""
+    change = beside.change(history.total)
     if change is None:
         return ""
     if change >= _TIMES_FROM:
         return gettext("This range has %(factor)s times as much.") % {
-            "factor": count(round(shown.total / beside.other_total))
+            "factor": count(round(history.total / beside.other_total))
         }
     text = (
         gettext("This range has %(percent)s %% less.") if change < 0 else gettext("This range has %(percent)s %% more.")
@@ -186,19 +188,19 @@ def _more(shown: History, beside: Comparison) -> str:
 
 
 def _next_url(here: Mapping[str, object], param: str, page: Page[Any]) -> str:
-    """The address of the page after this one, "" after the last."""
+    """Return the address of the page after this one, "" after the last."""
     return "?" + urlencode({**here, param: page.next_page_number()}) if page.has_next() else ""
 
 
 def _range_query(period: Period) -> dict[str, object]:
-    """The range, as the address of the page names it."""
+    """Return the range, as the address of the page names it."""
     if period.preset:
         return {"range": period.preset, "step": period.step}
     return {"from": period.first, "to": period.last, "step": period.step}
 
 
 def _history_controls(period: Period, choices: Choices, today: dt.date) -> dict[str, object]:
-    """The choices of the page, each with the address that it leads to."""
+    """Build the page's controls, each option with its address."""
     query = choices.query
     before, after = neighbours(period, today)
 
@@ -214,7 +216,7 @@ def _history_controls(period: Period, choices: Choices, today: dt.date) -> dict[
         ],
         "before_url": range_url(before),
         "after_url": range_url(after),
-        # The days themselves: a file of "the last 30 days" that is fetched later would have different ones.
+        # Explicit days: a file of "the last 30 days" that is fetched later would have different ones.
         "download_query": urlencode({"from": period.first, "to": period.last, **choices.filters}),
         "step_choices": [(str(step), gettext(name)) for step, name in texts.STEP_CHOICES.items()],
         "show_choices": [(show, gettext(name)) for show, name in texts.SHOWN.items()],
@@ -248,7 +250,7 @@ def _history_controls(period: Period, choices: Choices, today: dt.date) -> dict[
 @require_safe
 @login_required
 def day(request: HttpRequest, text: str) -> HttpResponse:
-    """What did each of my computers do for each project on that day, and is there anything to know of it?"""
+    """What did each of my computers do for each project on that day, and is there anything to note?"""
     user, today = signed_in(request), timezone.now().date()
     date, problem = _read_day(text, today)
     page = read_day(user, date, request.GET.get("page", "1"))
@@ -260,7 +262,7 @@ def day(request: HttpRequest, text: str) -> HttpResponse:
 
 
 def _read_day(text: str, today: dt.date) -> tuple[dt.date, str]:
-    """The day of an address; today, and why, where there is no such day to show."""
+    """Read the day of an address; today, with the reason, if there is no such day to show."""
     try:
         date = dt.date.fromisoformat(text)
     except ValueError:

@@ -21,9 +21,9 @@ _QUARTERS: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class CalendarDay:
-    """A day's credit, and how dark it is: 0 for none, 1 to 4 by quarters of the year's days with any.
+    """A day's credit, and its shade: 0 for none, 1 to 4 by quartiles of the year's days with any.
 
-    ``week`` and ``weekday``: its place in its month's drawing, from 0; weeks begin on Mondays.
+    ``week`` and ``weekday``: its position in its month's drawing, from 0; weeks begin on Mondays.
     """
 
     day: dt.date
@@ -34,7 +34,7 @@ class CalendarDay:
 
     @property
     def x(self) -> int:
-        """In the drawing of its month, whose days are 14 apart."""
+        """The x position in the drawing of its month, whose days are 14 apart."""
         return 14 * self.weekday
 
     @property
@@ -44,7 +44,7 @@ class CalendarDay:
 
 @dataclass(frozen=True, slots=True)
 class YearMonth:
-    """A month of the year, as far as it has come. ``best``: its day with most credit."""
+    """A month of the year, up to today. ``best``: its day with most credit."""
 
     first: dt.date
     last: dt.date
@@ -88,7 +88,7 @@ class Year:
 
     @property
     def change(self) -> int | None:
-        """By how many per cent it is more than the same days a year before; None: they had nothing."""
+        """The percentage by which it exceeds the same days a year before; None if they have nothing."""
         return round(100 * self.totals.credit / self.before) - 100 if self.before else None
 
     @property
@@ -97,7 +97,7 @@ class Year:
 
 
 def read_year(user: User, year: int, today: dt.date) -> Year | None:
-    """A year, as far as it has come; None before the first day with work and after today. Up to 14 statements."""
+    """Read a year, up to today; None before the first day with work and for future years. Up to 14 statements."""
     begin = read_first_day(user, today)
     if begin is None or not begin.year <= year <= today.year:
         return None
@@ -141,7 +141,7 @@ def _month(first: dt.date, last: dt.date, by_day: dict[dt.date, Totals], limits:
 
 
 def _limits(credits_: Sequence[int]) -> list[int]:
-    """The least credit of each quarter of the days with any, the poorest quarter first; quarters may be alike."""
+    """Return the least credit of each quartile of the days with any, lowest quartile first; limits may be equal."""
     active = sorted(ec for ec in credits_ if ec)
     return sorted({active[len(active) * quarter // _QUARTERS] for quarter in range(_QUARTERS)}) if active else []
 

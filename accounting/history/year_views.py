@@ -22,7 +22,7 @@ _SHOWN_CHARS: Final = 20
 @require_safe
 @login_required
 def year(request: HttpRequest, number: int) -> HttpResponse:
-    """What did I give in that year? On paper, too. A year without work says so, and leads to others."""
+    """What did I contribute in that year? Also for printing. A year without work says so, and links to others."""
     today = timezone.now().date()
     problem = ""
     if not FIRST_YEAR <= number <= today.year:
@@ -40,7 +40,7 @@ def year(request: HttpRequest, number: int) -> HttpResponse:
 @require_safe
 @login_required
 def records(request: HttpRequest) -> HttpResponse:
-    """My best day, what I reached when, and how the last week compares."""
+    """My best day, my milestones, and how the last week compares."""
     today = timezone.now().date()
     best = read_records(signed_in(request), today)
     context = {"records": best, "weeks_needed": LEAST_USUAL_WEEKS + 1, "today": today}

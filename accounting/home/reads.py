@@ -1,4 +1,4 @@
-"""What the home page shows: the last thirty days in figures, the computers, and what needs attention.
+"""Read the home page: the last thirty days in figures, the computers, and what needs attention.
 
 Amounts are whole numbers of 1e-6 credits or seconds; days are UTC days.
 """
@@ -30,7 +30,7 @@ MAX_SILENT_LINES = 3
 
 @dataclass(frozen=True, slots=True)
 class ProjectPart:
-    """A project's part of the week's credit; ``fraction`` is of the week, ``of_largest`` of the largest project."""
+    """A project's share of the week's credit; ``fraction`` is of the week, ``of_largest`` of the largest project."""
 
     name: str
     colour: int
@@ -65,7 +65,7 @@ class Overview:
     hosts: list[HomeHost]
     hosts_active: int
     hosts_total: int
-    # If there are many silent computers, they are shown together in one line.
+    # If there are many silent computers, they share one line.
     silent: list[Attention] = field(default_factory=list)
     attention: list[Attention] = field(default_factory=list)
     attention_left_out: int = 0
@@ -80,7 +80,7 @@ class _Sums:
 
 
 def read_overview(user: User, now: dt.datetime) -> Overview:
-    """The figures of ``user`` at ``now``; fifteen statements, however many computers and projects there are."""
+    """Read the figures of ``user`` at ``now``; fifteen statements, however many computers and projects there are."""
     today = now.astimezone(dt.UTC).date()
     yesterday = today - dt.timedelta(days=1)
     starts, range_ = last_days(today, DAYS_SHOWN)
@@ -89,7 +89,7 @@ def read_overview(user: User, now: dt.datetime) -> Overview:
     hosts = list(own_hosts(user).filter(retired_at=None).order_by("-last_contact_at", "pk"))
     attention = read_attention(user, hosts, now, silent_after(user))
     troubled = {line.host_id for line in attention}
-    # Of tasks that fail at several projects the first line alone: the computer's page has them all.
+    # Of tasks that fail at several projects only the first line: the computer's page has them all.
     first_lines: dict[tuple[int, Concern], Attention] = {}
     for one in attention:
         first_lines.setdefault((one.host_id, one.concern), one)
@@ -110,7 +110,7 @@ def read_overview(user: User, now: dt.datetime) -> Overview:
         for host in hosts
     ]
     if len(lines) > MAX_HOSTS_SHOWN:
-        # Those that matter, as not all are shown; the latest contact first among equals.
+        # The most relevant ones, as not all are shown; latest contact first among equals.
         lines.sort(key=lambda line: not line.needs_attention)
     silent = [line for line in attention if line.concern is Concern.SILENT]
     if len(silent) > MAX_SILENT_LINES:
@@ -155,7 +155,7 @@ def _read_sums(user: User, today: dt.date) -> _Sums:
 
 
 def _reported_days(sums: _Sums, lines: list[HomeHost], now: dt.datetime) -> list[ReportedDays]:
-    """What each computer that worked yesterday or today reported; retired ones no longer report."""
+    """Return the reports of each computer that worked yesterday or today; retired ones no longer report."""
     today = now.astimezone(dt.UTC).date()
     yesterday = today - dt.timedelta(days=1)
     in_use = {line.host.pk: line for line in lines}
@@ -181,7 +181,7 @@ def _work_of(sums: _Sums, days: list[dt.date]) -> Work:
 
 
 def _usual_day(sums: _Sums, complete_days: list[dt.date]) -> int | None:
-    """The median of the complete days since the first one with work; None before there are three."""
+    """Return the median of the complete days since the first one with work; None before there are three."""
     worked = [day for day in complete_days if day in sums.by_day]
     if not worked:
         return None

@@ -1,4 +1,4 @@
-"""SQL of the home page. It only reads, and locks nothing."""
+"""SQL for the home page. It only reads, and locks nothing."""
 
 from typing import Final
 

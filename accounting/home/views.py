@@ -28,7 +28,7 @@ from portal.public_pages.look_around import LOOKS_AROUND, demo_account
 
 @require_safe
 def landing(request: HttpRequest) -> HttpResponse:
-    """The site's front door, which BOINC clients may fetch too; anyone who is signed in has a page of their own."""
+    """The site's front door, which BOINC clients may fetch too; signed-in visitors are redirected to their own page."""
     if request.user.is_authenticated:
         return redirect("home")
     context = {"public": read_public(), "can_look_around": demo_account() is not None, **_connect_steps(request)}
@@ -45,7 +45,7 @@ def connect(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def connect_status(request: HttpRequest) -> HttpResponse:
-    """The status line of the connect page, which the page requests every few seconds until a computer has reported."""
+    """The status line of the connect page, which the page polls every few seconds until a computer has reported."""
     if not request.user.is_authenticated:
         # Not a redirect: the sign-in page must not be swapped into the line.
         return HttpResponse(status=403, headers={"HX-Refresh": "true"})
@@ -53,7 +53,9 @@ def connect_status(request: HttpRequest) -> HttpResponse:
 
 
 def _connect_steps(request: HttpRequest) -> dict[str, object]:
-    """What the steps for the visitor's system are filled in with. Someone who looks around has no address here."""
+    """Return the values for the steps of the visitor's system. A visitor without an account has no e-mail address
+    here.
+    """
     user = request.user
     email = user.email if isinstance(user, User) and LOOKS_AROUND not in request.META else ""
     system = system_of(request.GET.get("system", ""), request.headers.get("User-Agent", ""))
@@ -67,7 +69,9 @@ def _connect_steps(request: HttpRequest) -> dict[str, object]:
 
 
 def _contact_since(request: HttpRequest) -> dict[str, object]:
-    """The computers attached since the page was first opened: each was given a key and has made contact with it."""
+    """Return the computers attached since the page was first opened: each was given a key and has made contact with
+    it.
+    """
     now = timezone.now()
     try:
         since = parse_datetime(request.GET.get("since", "").replace(" ", "+"))
@@ -75,7 +79,7 @@ def _contact_since(request: HttpRequest) -> dict[str, object]:
         since = None
     if since is None or timezone.is_naive(since) or since > now:
         since = now
-    # A page that was left open for days asks about the last day only.
+    # A page left open for days asks about the last day only.
     since = max(since, now - dt.timedelta(days=1))
     hosts = own_hosts(signed_in(request))
     arrived = hosts.filter(client_keys__created_at__gte=since).distinct().order_by("-last_contact_at")[:5]
@@ -94,11 +98,11 @@ def home(request: HttpRequest) -> HttpResponse:
         first_run = read_first_run(user, [line.host for line in overview.hosts])
     granted = granted_to_user(user) if "project" in settings.ROOMS else None
     title = gettext("Granted and estimated credit, last %(number)s days") % {"number": DAYS_SHOWN}
-    shown = card(overview.settled, title, of=user, granted=granted)
+    settled_card = card(overview.settled, title, of=user, granted=granted)
     context = {
         "overview": overview,
         "running": read_running(user, timezone.now()),
         "first_run": first_run,
         "news": latest(timezone.now()),
     }
-    return render(request, "accounting/home.html", context | shown)
+    return render(request, "accounting/home.html", context | settled_card)

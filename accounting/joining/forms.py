@@ -16,7 +16,7 @@ MAX_HOSTS: Final = 100_000
 
 
 class JoinTokenForm(forms.Form):
-    """A join token to be made."""
+    """A new join token."""
 
     group = forms.CharField(
         label=_("Group"),

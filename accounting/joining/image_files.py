@@ -19,7 +19,7 @@ class ImageFile(NamedTuple):
 
 
 def image_files(token: JoinToken, text: str) -> list[ImageFile]:
-    """The files for this token; ``text``: the token in clear."""
+    """Return the files for this token; ``text``: the token in clear."""
     url = (
         f"<acct_mgr>\n    <name>{escape(settings.SITE_NAME)}</name>\n    <url>{settings.SITE_URL}</url>\n</acct_mgr>\n"
     )

@@ -33,7 +33,7 @@ from portal.people.security_events import source_of
 @login_required
 @needs_fresh_login(keeps_form=True)
 def joining(request: HttpRequest) -> HttpResponse:
-    """Limits and join tokens, and the form that makes a token; a new one is shown this once."""
+    """Show limits and join tokens, and the form that makes a token; a new one is shown only once."""
     user = signed_in(request)
     form = JoinTokenForm(request.POST if request.method == "POST" else None)
     if request.method == "POST" and form.is_valid():

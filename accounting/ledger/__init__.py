@@ -1,1 +1,1 @@
-"""Tasks that keep the ledger's tables: monthly partitions, roll-up, the check of what must hold; and notes in words."""
+"""Tasks that maintain the ledger's tables: monthly partitions, roll-up, the check of invariants; and notes in words."""

@@ -14,7 +14,7 @@ from portal.maintenance.jobs import Job
 
 
 def differences() -> Iterator[str]:
-    """A sentence for each invariant that does not hold (docs/explanation/accounting.md, what holds)."""
+    """Return a sentence for each invariant that does not hold (docs/explanation/accounting.md, what holds)."""
     with connection.cursor() as cursor:
         cursor.execute(sql.CREDITED_IS_SUM_OF_DAYS)
         for host, project, credited, days in cursor.fetchall():

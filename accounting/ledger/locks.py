@@ -1,4 +1,4 @@
-"""Lock the ledgers of computers, as merging and telling apart do."""
+"""Lock the ledgers of computers, for merging and for telling clients apart."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from portal.models import Host
 
 
 def lock_ledgers(owner_id: int, *host_ids: int) -> None:
-    """Lock the ledger rows of the owner's computers among these, in the order of their ids, making missing
-    ones.
+    """Lock the ledger rows of those of these computers that are the owner's, in the order of their ids, creating
+    missing rows.
 
-    Counts as a contact of each, so that a report that read one of them before begins again.
+    Counts as a contact of each, so that a report that read one of them before starts over.
     """
     own = sorted(Host.objects.filter(owner_id=owner_id, pk__in=host_ids).values_list("pk", flat=True))
     HostLedger.objects.bulk_create([HostLedger(host_id=pk) for pk in own], ignore_conflicts=True)

@@ -1,4 +1,4 @@
-"""How fast processors of each model usually are: learned from the site's computers by a task, and shipped for some."""
+"""The usual speed of each processor model: learned from the site's computers by a task, and shipped for some."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MAX_MODELS: Final = 20_000
 
 @cache
 def shipped() -> dict[Model, int]:
-    """The peaks that clients compute for common GPUs, for a site that has few computers."""
+    """Return the peaks that clients compute for common GPUs, for a site that has few computers."""
     with SHIPPED.open() as lines:
         rows = csv.DictReader(line for line in lines if not line.startswith("#"))
         return {(Processor.GPU, model_name(row["model"])): _peak_flops(row) for row in rows}
@@ -38,7 +38,7 @@ def _peak_flops(row: dict[str, str]) -> int:
 
 
 def usual() -> Usual:
-    """What the ledger judges speeds by; one statement."""
+    """Read the speeds that the ledger judges by; one statement."""
     learned = {
         (Processor(processor), name): flops
         for processor, name, flops in ModelSpeed.objects.values_list("processor", "name", "flops")
@@ -47,7 +47,9 @@ def usual() -> Usual:
 
 
 def learn(now: dt.datetime) -> int:
-    """Learn the usual speeds of models from the computers of the last months; how many models. Safe to repeat."""
+    """Learn the usual speeds of models from the computers of the last months; return how many models. Safe to
+    repeat.
+    """
     speeds = usual_speeds(_seen(now), shipped(), min_owners=settings.AM_MODEL_OWNERS, factor=settings.AM_MODEL_FACTOR)
     rows = [
         ModelSpeed(processor=processor.value, name=name, flops=flops, as_of=now)
@@ -63,9 +65,9 @@ def learn(now: dt.datetime) -> int:
 
 
 def _seen(now: dt.datetime) -> Iterator[ReportedSpeed]:
-    """Each processor of each computer that was in contact lately, at the speed that it reports.
+    """Read each processor of each computer that was recently in contact, at its reported speed.
 
-    Only of computers and accounts of some age that were credited something: new ones are made up in minutes.
+    Only computers and accounts of some age with credit count: new ones can be made up in minutes.
     """
     hosts = Host.objects.filter(
         last_contact_at__gte=now - SEEN_FOR,

@@ -1,8 +1,8 @@
-"""The sums of the daily history by month. A task closes a month when no report of it can come any more.
+"""Sums of the daily history by month. A task closes a month when reports for it can no longer arrive.
 
-A closed month's sums are those of its days, at any time: what writes days of a closed month writes its sums in the same
-transaction, and holds ``LOCK_MONTHS`` from before it reads until its end, as do merging, erasing and the import of
-statistics. Reports need not: they write the day on which they come. Pages read the days of months that are not closed.
+A closed month's sums always equal those of its days: code that writes days of a closed month writes its sums in the
+same transaction, and holds ``LOCK_MONTHS`` from before it reads until its end, as merging, erasing and the import of
+statistics do. Reports need not: they write the day on which they arrive. Pages read open months by day.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ _ONE_DAY: Final = dt.timedelta(days=1)
 
 
 def closed_until() -> dt.date | None:
-    """The first month that is not closed; None: no month is. One statement."""
+    """Read the first month that is not closed; None: no month is closed. One statement."""
     return ClosedMonths.objects.values_list("until", flat=True).first()
 
 
 def split(
     first: dt.date, last: dt.date, until: dt.date | None, apart: Collection[dt.date] = ()
 ) -> tuple[list[tuple[dt.date, dt.date]], list[dt.date]]:
-    """How days from ``first`` to ``last`` are read: ranges of days, with both ends, and whole months that are closed.
+    """Split the days from ``first`` to ``last`` into ranges to read by day, with both ends, and whole closed months.
 
-    ``until``: `closed_until`. ``apart``: months of which the days are wanted.
+    ``until``: `closed_until`. ``apart``: months to be read by day.
     """
     days: list[tuple[dt.date, dt.date]] = []
     months: list[dt.date] = []
@@ -51,10 +51,10 @@ def split(
 
 
 def close_months(now: dt.datetime, since: dt.date | None = None) -> int:
-    """Close the months that are over, each in a transaction of its own; how many. Safe to repeat and to interrupt.
+    """Close finished months, each in its own transaction; return how many. Safe to repeat and to interrupt.
 
-    ``since``: days from this one on were written again, so their months are summed up again. Without it, ends if
-    somebody else writes days of closed months now: the next run goes on.
+    ``since``: days from this one on were rewritten, so their months are summed up again. Without it, stops if another
+    transaction is writing days of closed months; the next run continues.
     """
     if since is not None:
         _reopen(month_of(since))
@@ -74,7 +74,7 @@ def _reopen(first: dt.date) -> None:
 
 
 def _close_next(last: dt.date, *, waits: bool) -> bool:
-    """Close the first open month if it is before ``last``. Reads days, locks nothing but the sums that it writes."""
+    """Close the first open month if it is before ``last``. Reads days, locks only the sums that it writes."""
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(sql.WAIT_FOR_LOCK if waits else sql.TRY_LOCK, [sql.AdvisoryLock.MONTHS.value])
         if cursor.fetchone() == (False,):

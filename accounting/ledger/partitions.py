@@ -18,7 +18,7 @@ def next_month(month: dt.date) -> dt.date:
 
 
 def partition_of(month: dt.date) -> str:
-    """The name of the month's table."""
+    """Return the name of the month's table."""
     return f"accounting_day_{month:%Y_%m}"
 
 
@@ -47,11 +47,12 @@ def is_partition_known(day: dt.date) -> bool:
 
 
 def ensure_partition(day: dt.date) -> None:
-    """Make sure that the partition of ``day`` exists: one look per process and month, so that no report is lost
-    if the task that creates partitions ahead did not run."""
+    """Create the partition of ``day`` if it is missing: one look-up per process and month, so that no report is lost if
+    the task that creates partitions ahead did not run.
+    """
     month = month_of(day)
     if month not in _known_months:
         create_months(month, month)
-        # A transaction may still be rolled back, so the month is looked for again.
+        # The transaction may still be rolled back, so the month is looked up again next time.
         if not connection.in_atomic_block:
             _known_months.add(month)

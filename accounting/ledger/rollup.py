@@ -23,7 +23,7 @@ AVERAGED_DAYS: Final = 100
 
 
 def roll_up(now: dt.datetime, since: dt.date | None = None) -> bool:
-    """Bring the sums up to date from day ``since`` on; False if another run is doing it.
+    """Update the sums from day ``since`` on; return False if another run is doing it.
 
     Default: from where the last run left off, but at least from yesterday.
     """
@@ -57,7 +57,7 @@ def _unfinished(cursor: CursorWrapper, yesterday: dt.date) -> dt.date:
 
 
 def average_of(row: UserProject, now: dt.datetime) -> float:
-    """The recent average, credits a day, as of now: what is left of the stored one if nothing came since."""
+    """Return the recent average, credits a day, as of now: the stored one, decayed as if nothing came since."""
     if row.avg_at is None:
         return 0.0
     return float(row.avg_ec * 0.5 ** (max(now - row.avg_at, dt.timedelta()) / dt.timedelta(days=HALF_LIFE_DAYS)))

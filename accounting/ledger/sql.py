@@ -1,4 +1,4 @@
-"""SQL of the ledger's tasks: create partitions, roll days up, check what must hold.
+"""SQL of the ledger's tasks: create partitions, roll days up, check invariants.
 
 No statement here locks a computer's ledger. Only the creation of a partition makes clients' requests wait.
 """
@@ -12,7 +12,7 @@ from accounting.engine.amounts import KINDS
 
 
 class AdvisoryLock(IntEnum):
-    """Locks between runs of the same task; any number will do that nothing else in the database uses."""
+    """Locks between runs of the same task; any numbers will do that nothing else in the database uses."""
 
     PARTITIONS = 7_130_001
     ROLL_UP = 7_130_002
@@ -83,13 +83,13 @@ SELECT coalesce((SELECT (max(rolled_up_at) AT TIME ZONE 'UTC')::date - 1 FROM ac
                 (SELECT min(day) FROM accounting_day))
 """
 
-# Held by what writes days of closed months (ledger.months), so that no month is closed meanwhile.
+# Held by code that writes days of closed months (ledger.months), so that no month is closed meanwhile.
 LOCK_MONTHS: Final = f"SELECT pg_advisory_xact_lock_shared({AdvisoryLock.MONTHS.value})"
 
 # The statements of closing a month run under AdvisoryLock.MONTHS. They lock the sums that they write.
 OLDEST_DAY: Final = "SELECT least((SELECT min(day) FROM accounting_day), (SELECT min(day) FROM accounting_grantedday))"
 _SUMS: Final = ", ".join(f"sum({kind})::bigint AS {kind}" for kind in KINDS)
-# About what 64 bits hold: only projects that lie grant so much.
+# About the most that 64 bits hold: only a fraudulent project grants more.
 MOST_CREDIT: Final = 9 * 10**18
 _MONTHS_OF_DAYS: Final = f"""
 SELECT user_id, date_trunc('month', day)::date AS month, project_id, host_id, {_SUMS}, bit_or(flags) AS flags,
@@ -118,7 +118,7 @@ FORGET_MONTHS: Final = (
     "DELETE FROM accounting_bestday WHERE month >= %(first)s",
 )
 
-# The invariants of docs/explanation/accounting.md; each statement returns what breaks one, and locks nothing.
+# The invariants of docs/explanation/accounting.md; each statement returns violations of one, and locks nothing.
 CREDITED_IS_SUM_OF_DAYS: Final = f"""
 WITH days AS (
   SELECT host_id, project_id, ARRAY[{", ".join(f"sum({kind})" for kind in KINDS)}]::bigint[] AS total

@@ -20,7 +20,7 @@ from portal.templatetags.display import count, credit_text, duration_text, speed
 
 @dataclass(frozen=True, slots=True)
 class NoteText:
-    """``to_do`` is empty if there is nothing to do. ``is_loss``: something reported does not count."""
+    """``to_do`` is empty if no action is needed. ``is_loss``: reported work does not count."""
 
     happened: str
     meaning: str
@@ -134,7 +134,7 @@ _AMOUNTS: Final = {
 }
 
 
-# What the client adds up, by the name of the sum
+# The client's sums, by name
 _SUMS: Final = {
     "cpu_ec": _("credit for CPU work"),
     "gpu_ec": _("credit for GPU work"),
@@ -145,7 +145,7 @@ _SUMS: Final = {
 }
 
 
-# What the owner should know of a day (accounting rules).
+# What the owner should know about a day (accounting rules).
 _FLAG_WORDS: Final = {
     DayFlag.CAPPED: _("more was reported than the computer could have done; the rest is waiting, or was left out"),
     DayFlag.RESET: _("totals started from zero again"),
@@ -161,12 +161,12 @@ _FLAG_WORDS: Final = {
 
 
 def flag_words(flags: int) -> list[str]:
-    """In words, what the owner should know of a day with these flags."""
+    """Return what the owner should know about a day with these flags, in words."""
     return [gettext(words) for flag, words in _FLAG_WORDS.items() if flags & flag]
 
 
 def explain(note: Note, project_name: str = "") -> NoteText:
-    """The note in sentences; ``project_name`` is the note's project's, if it is about one."""
+    """Return the note in sentences; ``project_name`` is the note's project's, if it is about one."""
     text = _TEXTS.get(note.kind, _UNKNOWN)
     happened = gettext(text.happened) % {
         "project": project_name or gettext("A project"),
@@ -180,7 +180,7 @@ def explain(note: Note, project_name: str = "") -> NoteText:
 
 
 def _replaced_speed(detail: str) -> dict[str, str]:
-    """What ``accounting.engine.ledger`` keeps of a speed that is not believed."""
+    """Parse what ``accounting.engine.ledger`` notes about a speed that is not believed."""
     _processor, reported, assumed, model = detail.split("|", 3) if "|" in detail else ("", "0", "0", "")
     return {
         "model": model or gettext("its processors"),
@@ -190,7 +190,7 @@ def _replaced_speed(detail: str) -> dict[str, str]:
 
 
 def _amount(note: Note) -> str:
-    """The note's amount with its unit; one without a kind of amount is credit."""
+    """Return the note's amount with its unit; one without a kind of amount is credit."""
     amount = int(note.amount)
     kind = note.detail if note.detail in KINDS else ""
     write = count if kind.startswith("njobs") else duration_text if kind.endswith("_time") else credit_text

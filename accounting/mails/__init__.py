@@ -1,1 +1,1 @@
-"""Mails to volunteers: which are due, and the page where they choose what they get."""
+"""Mails to volunteers: which are due, and the page where volunteers choose theirs."""

@@ -1,6 +1,6 @@
-"""The mails that volunteers asked for: who is to be told what. A run may be repeated; nobody is told twice.
+"""Send the mails that volunteers asked for. A run may be repeated; nobody is told twice.
 
-What began more than a week ago is not told any more, so that nobody gets old news after a long pause of the tasks.
+Concerns older than a week are not sent, so that nobody gets old news after the tasks have been stopped for long.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def send_silences(now: dt.datetime) -> int:
     for host in hosts.select_related("owner__mail_choice").order_by("owner_id", "pk"):
         if _is_newly_silent(host, now):
             silent.setdefault(host.owner_id, []).append(host)
-    told = set(
+    sent = set(
         SentMail.objects.filter(kind=Mail.SILENCE, sent_at__gte=oldest, user__in=list(silent)).values_list(
             "key", flat=True
         )
@@ -54,7 +54,7 @@ def send_silences(now: dt.datetime) -> int:
     mails = 0
     for those in silent.values():
         with written_for(those[0].owner):
-            lines = {_silence(host): _silence_line(host, now) for host in those if _silence(host) not in told}
+            lines = {_silence(host): _silence_line(host, now) for host in those if _silence(host) not in sent}
         if lines:
             mails += _send(those[0].owner, Mail.SILENCE, "silence", dict(list(lines.items())[:_SHOWN]))
     return mails
@@ -84,7 +84,7 @@ def _silence_line(host: Host, now: dt.datetime) -> str:
 def send_concerns(now: dt.datetime) -> int:
     """Send the mails about computers without work or with failing jobs; return how many mails.
 
-    The same concern of a computer is told once a calendar week.
+    The same concern about a computer is mailed once a calendar week.
     """
     choices = MailChoice.objects.filter(Q(no_work=True) | Q(failing_jobs=True), user__in=recipients())
     mails = 0
@@ -93,14 +93,16 @@ def send_concerns(now: dt.datetime) -> int:
         with written_for(choice.user):
             concerns = read_attention(choice.user, hosts, now, dt.timedelta(days=choice.silent_days))
         if choice.no_work:
-            mails += _send(choice.user, Mail.NO_WORK, "no_work", _told(concerns, Concern.NO_WORK, now))
+            mails += _send(choice.user, Mail.NO_WORK, "no_work", _already_sent(concerns, Concern.NO_WORK, now))
         if choice.failing_jobs:
-            mails += _send(choice.user, Mail.FAILING_JOBS, "failing_jobs", _told(concerns, Concern.FAILING_JOBS, now))
+            mails += _send(
+                choice.user, Mail.FAILING_JOBS, "failing_jobs", _already_sent(concerns, Concern.FAILING_JOBS, now)
+            )
     return mails
 
 
-def _told(concerns: Iterable[Attention], concern: Concern, now: dt.datetime) -> dict[str, str]:
-    """The lines of a concern by computer and week."""
+def _already_sent(concerns: Iterable[Attention], concern: Concern, now: dt.datetime) -> dict[str, str]:
+    """Return the lines of a concern that were sent, by computer and week."""
     lines: dict[str, list[str]] = {}
     for attention in concerns:
         if attention.concern is concern:
@@ -116,7 +118,9 @@ def _week(day: dt.date) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What a volunteer's computers did in some days, in words: all, by project, by computer, and before these days."""
+    """The work of a volunteer's computers over some days, in words: in all, by project, by computer, and before these
+    days.
+    """
 
     first: dt.date
     last: dt.date
@@ -127,14 +131,16 @@ class Summary:
 
 
 def send_summaries(now: dt.datetime) -> int:
-    """Send last week's summary to those who asked for it and whose computers worked; return how many mails."""
+    """Send last week's summary to subscribers whose computers worked; return how many mails."""
     today = now.astimezone(dt.UTC).date()
     if today.weekday() > _LAST_WEEKDAY:
         return 0
     first = today - dt.timedelta(days=today.weekday() + 7)
     mails = 0
-    told = SentMail.objects.filter(kind=Mail.WEEKLY_SUMMARY, key=_week(first)).values("user_id")
-    for choice in MailChoice.objects.filter(weekly_summary=True, user__in=recipients()).exclude(user__in=told):
+    recipients_before = SentMail.objects.filter(kind=Mail.WEEKLY_SUMMARY, key=_week(first)).values("user_id")
+    for choice in MailChoice.objects.filter(weekly_summary=True, user__in=recipients()).exclude(
+        user__in=recipients_before
+    ):
         user = User.objects.get(pk=choice.user_id)
         with written_for(user):
             summary = summarise(user, first)
@@ -144,7 +150,7 @@ def send_summaries(now: dt.datetime) -> int:
 
 
 def summarise(user: User, first: dt.date, ndays: int = 7) -> Summary | None:
-    """``ndays`` days from this one on; None if nothing was done. Five statements."""
+    """Summarise ``ndays`` days from this one on; None if nothing was done. Five statements."""
     week = Period(first, first + dt.timedelta(days=ndays - 1), "", Step.WEEK)
     before = Period(first - dt.timedelta(days=ndays), first - dt.timedelta(days=1), "", Step.WEEK)
     by_project = {cell.key: cell.amounts for cell in read_cells(user, week, By.PROJECT)}
@@ -165,8 +171,8 @@ def summarise(user: User, first: dt.date, ndays: int = 7) -> Summary | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
-    """How a volunteer's computers are, in words; ``did``: None if nothing was reported in these days."""
+class StatusReport:
+    """The state of a volunteer's computers, in words; ``did``: None if nothing was reported in these days."""
 
     ndays: int
     did: str | None
@@ -174,12 +180,12 @@ class Status:
 
 
 def send_statuses(now: dt.datetime) -> int:
-    """Send how their computers are to those whose chosen interval is over; return how many mails.
+    """Send the state of their computers to volunteers whose chosen interval is over; return how many mails.
 
-    Those without a computer get none: there is another mail for their first week.
+    Volunteers without a computer get none: there is another mail for their first week.
     """
     last = SentMail.objects.filter(user=OuterRef("user"), kind=Mail.STATUS).order_by("-sent_at").values("sent_at")
-    # An hour less, so that a mail does not come later each time.
+    # An hour less, so that mails do not drift to later hours.
     is_due = Q(told_at__lte=now + dt.timedelta(hours=1) - F("status_days") * dt.timedelta(days=1))
     choices = MailChoice.objects.filter(status_days__gt=0, user__in=recipients()).annotate(told_at=Subquery(last[:1]))
     mails = 0
@@ -193,14 +199,14 @@ def send_statuses(now: dt.datetime) -> int:
     return mails
 
 
-def _status(user: User, hosts: Iterable[Host], ndays: int, now: dt.datetime) -> Status:
+def _status(user: User, hosts: Iterable[Host], ndays: int, now: dt.datetime) -> StatusReport:
     summary = summarise(user, now.astimezone(dt.UTC).date() - dt.timedelta(days=ndays), ndays)
     silent = [_silence_line(host, now) for host in hosts if now - host.last_contact_at > _SILENT_IN_STATUS]
-    return Status(ndays, summary.all if summary is not None else None, silent[:_SHOWN])
+    return StatusReport(ndays, summary.all if summary is not None else None, silent[:_SHOWN])
 
 
 def send_first_steps(now: dt.datetime) -> int:
-    """Write once to those of whom no computer has reported two days after they joined; return how many mails."""
+    """Write once to volunteers without any report two days after they joined; return how many mails."""
     new = recipients().filter(created_at__range=(now - _TOLD_FOR, now - _FIRST_STEPS_AFTER), hosts=None)
     already_sent = SentMail.objects.filter(kind=Mail.NO_COMPUTER).values("user_id")
     return sum(
@@ -222,7 +228,7 @@ def _ranked(amounts: dict[int, Totals], names: dict[int, str]) -> list[str]:
 
 
 def _words(amounts: Totals) -> str:
-    """Credit, run time and tasks: "1 284 credits, 41.2 h of run time, 23 tasks finished, 1 failed"."""
+    """Return credit, run time and tasks: "1 284 credits, 41.2 h of run time, 23 tasks finished, 1 failed"."""
     text = ngettext(
         "%(credit)s credits, %(time)s of run time, %(number)s task finished",
         "%(credit)s credits, %(time)s of run time, %(number)s tasks finished",

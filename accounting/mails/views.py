@@ -20,7 +20,7 @@ from portal.ops.mail_choices import Mail, mail_choice, unsubscribe
 from portal.ops.mails import read_token
 from portal.people.access import signed_in
 
-# What is asked, and what is said afterwards.
+# The question, and the confirmation afterwards.
 _WORDS = {
     Mail.SILENCE: (
         _("You get e-mails when a computer has not synced for several days."),
@@ -84,7 +84,7 @@ class MailChoiceForm(forms.ModelForm):
         }
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """Without those that no app of this site sends; what was chosen of them stays."""
+        """Leave out mails that no app of this site sends; the choice for them is preserved."""
         super().__init__(*args, **kwargs)
         others = {kind for app in site_apps() if not app.is_in_use for kind in app.chosen_mails()}
         for kind in others:
@@ -117,12 +117,14 @@ def mail_preferences(request: HttpRequest) -> HttpResponse:
     return render(request, "accounting/mail_preferences.html", {"form": form}, status=422 if form.errors else 200)
 
 
-# A mail program posts here by itself when its user presses "unsubscribe" (RFC 8058): no session, no form of ours. What
-# it may do is in the address, which is signed.
+# Mail programs post here directly when their user presses "unsubscribe" (RFC 8058): no session, no form of ours. The
+# signed address says what is permitted.
 @csrf_exempt
 @require_http_methods(["GET", "HEAD", "POST"])
 def unsubscribe_here(request: HttpRequest, token: str) -> HttpResponse:
-    """End mails of one kind, signed in or not. Opening the address only asks: mail scanners open every link."""
+    """End mails of one kind, signed in or not. Opening the address only shows a question: mail scanners open every
+    link.
+    """
     choice = read_token(token)
     if choice is None:
         raise Http404

@@ -1,4 +1,4 @@
-"""What volunteers chose: their projects and their settings."""
+"""Volunteers' choices: their projects and their settings."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class UserProject(models.Model):
 
 
 class AccountSettings(models.Model):
-    """What a volunteer's clients are told besides projects: preferences and keywords."""
+    """Settings that a volunteer's clients are sent besides projects: preferences and keywords."""
 
     user = models.OneToOneField(
         User, models.CASCADE, primary_key=True, related_name="account_settings", verbose_name=_("volunteer")
@@ -58,10 +58,10 @@ class AccountSettings(models.Model):
     keywords_no = ArrayField(
         models.PositiveIntegerField(), default=list, blank=True, verbose_name=_("excluded keywords")
     )
-    # What BOINC shows: the name of a team, and the notices of projects.
+    # Shown by BOINC: the name of a team, and the notices of projects.
     team_name = models.CharField(max_length=100, blank=True)
     no_project_notices = models.BooleanField(default=False)
-    # Whether clients are asked for their tasks, as far as the site asks (AM_TASKS)
+    # Whether clients are asked for their tasks, if the site asks for them (AM_TASKS)
     sends_tasks = models.BooleanField(default=True, db_default=True)
 
     class Meta:
@@ -73,10 +73,10 @@ class AccountSettings(models.Model):
 
 
 class OwnAccount(models.Model):
-    """What is known of a volunteer's own account at a project; its key is in `UserProject`.
+    """A volunteer's own account at a project; its key is in `UserProject`.
 
-    ``sealed_request``: what the worker is to do, with the hash of a password or a key; it goes as soon as a worker
-    takes it, or its time is over (accounting/own_accounts/).
+    ``sealed_request``: the request for the worker, with the hash of a password or a key; it is removed when a worker
+    takes it, or it expires (accounting/own_accounts/).
     """
 
     class State(models.TextChoices):
@@ -96,17 +96,17 @@ class OwnAccount(models.Model):
     project = models.ForeignKey(Project, models.CASCADE, related_name="own_accounts")
     state = models.CharField(_("state"), max_length=16, choices=State)
     state_at = models.DateTimeField(_("since"))
-    # Why it is so; NULL if there is no more to say
+    # The reason; NULL if there is nothing to add
     reason = MessageField()
     asked_at = models.DateTimeField(null=True)
     sealed_request = models.BinaryField(null=True, editable=False)
-    # Of the account there; 0: not known
+    # The number of the account there; 0: not known
     number = models.BigIntegerField(default=0)
     name = models.CharField(max_length=300, blank=True)
-    # Whether the project tells of the account by the stored key, so that it can be checked
+    # Whether the project describes the account by the stored key, so that it can be checked
     can_check = models.BooleanField(default=False)
     check_after = models.DateTimeField(db_index=True)
-    # As the project says, in micro-credits and credits a day; NULL: it does not
+    # As published by the project, in micro-credits and credits a day; NULL: not published
     total_credit = models.BigIntegerField(null=True)
     avg_credit = models.FloatField(null=True)
     credit_at = models.DateTimeField(null=True)

@@ -6,9 +6,9 @@ from django.db import models
 
 
 class ProjectChange(models.Model):
-    """Something that a project said differently, or that became of it, at one time it was asked; in words.
+    """A difference in a project's answers, or an event, noted when it was asked; in words.
 
-    Nothing is applied by it. The oldest of a project are dropped (`project_setup.said_history.KEPT`).
+    The row applies nothing. A project's oldest rows are dropped (`project_setup.answer_history.MAX_ROWS`).
     """
 
     project = models.ForeignKey("accounting.Project", models.CASCADE, related_name="changes_said", db_index=False)
@@ -19,7 +19,7 @@ class ProjectChange(models.Model):
 
     class Meta:
         ordering = ["-at", "-pk"]
-        # Shown on the page of the project's set-up only
+        # Shown only on the page of the project's set-up
         default_permissions = ()
         indexes = [models.Index(fields=["project", "-at"], name="projectchange_by_project")]
 

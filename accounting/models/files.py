@@ -12,7 +12,7 @@ from portal.models import User
 class DataCopy(models.Model):
     """A file that a worker makes for a volunteer (accounting/exchange/made_files.py).
 
-    It is a copy of all that is held about them (accounting/account_data/copies.py), or a range of days of their
+    It is a copy of everything stored about them (accounting/account_data/copies.py), or a range of days of their
     history (accounting/exchange/exports.py).
     """
 
@@ -29,10 +29,10 @@ class DataCopy(models.Model):
 
     user = models.ForeignKey(User, models.CASCADE, related_name="data_copies")
     content = models.CharField(max_length=8, choices=Content, default=Content.ALL)
-    # Of a range of the history; both days are in it
+    # The range of the history, both days included
     first = models.DateField("first day", null=True, blank=True)
     last = models.DateField("last day", null=True, blank=True)
-    # The part of the history that is wanted; none of them: all of it
+    # The requested part of the history; none of them: all of it
     only_host = models.BigIntegerField(null=True, blank=True)
     only_project = models.BigIntegerField(null=True, blank=True)
     only_app = models.BigIntegerField(null=True, blank=True)
@@ -59,7 +59,7 @@ class DataCopy(models.Model):
 
 
 class DataCopyPart(models.Model):
-    """A piece of a copy's file, kept in the database, as web servers and workers may be on different machines."""
+    """A piece of a copy's file, stored in the database, as web servers and workers may be on different machines."""
 
     copy = models.ForeignKey(DataCopy, models.CASCADE, related_name="parts", db_index=False)
     number = models.PositiveIntegerField()

@@ -1,4 +1,4 @@
-"""The ledger: what each computer has been credited at each project, day by day, and what stands out."""
+"""The ledger: what each computer has been credited at each project, day by day, and notable events."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class HostLedger(models.Model):
     host = models.OneToOneField(Host, models.CASCADE, primary_key=True, related_name="ledger")
     last_at = models.DateTimeField("last contact", null=True)
     client_now = models.FloatField("the client's clock at the last contact", null=True)
-    # A write happens only if the number is still what was read (accounting/rpc/store.py).
+    # A write happens only if the number is still the one read (accounting/rpc/store.py).
     contacts = models.BigIntegerField("requests answered", default=0)
     level = ArrayField(models.BigIntegerField(), size=5, default=_no_allowance)
     # The owner's wish: BOINC's names of processor types that no project may use here.
@@ -54,10 +54,9 @@ class HostLedger(models.Model):
 
 
 class Answer(models.Model):
-    """What a host was answered, from one contact on, as long as the answer stayed the same
-    (accounting/rpc/contact_log.py).
+    """A host's answer, from one contact on, as long as it stayed the same (accounting/rpc/contact_log.py).
 
-    A host has at most `contact_log.MAX_ANSWERS` of them; the next one takes the oldest one's place.
+    A host has at most `contact_log.MAX_ANSWERS` of them; the next one replaces the oldest.
     """
 
     pk = models.CompositePrimaryKey("host_id", "slot")
@@ -65,7 +64,7 @@ class Answer(models.Model):
     slot = models.SmallIntegerField()
     at = models.DateTimeField("first given")
     content = models.JSONField()
-    # Of the answer before this one: how often it was given, and when last.
+    # The answer before this one: how often it was given, and when last.
     before_times = models.IntegerField(default=0)
     before_last_at = models.DateTimeField(null=True)
 
@@ -87,16 +86,17 @@ class HostProject(models.Model):
     )
     # The totals at the last reset, while the client is below earlier ones
     restart = ArrayField(models.DecimalField(max_digits=22, decimal_places=0), size=6, null=True)
-    # The kinds of amounts whose sum was no number, and begins again with the first that is one
+    # The kinds of amounts whose sum was no number, and starts over with the first that is one
     broken = ArrayField(models.CharField(max_length=16), default=list, db_default=[])
     handed = ArrayField(models.BigIntegerField(), size=6, null=True)
     credited = ArrayField(models.BigIntegerField(), size=6, default=_zeros)
     pending = ArrayField(models.BigIntegerField(), size=6, default=_zeros)
     dropped = ArrayField(models.DecimalField(max_digits=26, decimal_places=0), size=6, default=_zeros)
     listed = models.BooleanField("in the last request", default=False)
-    # What the client last said about it: no_work types, failures, state (small, for the pages).
+    # The client's last report about it: no_work types, failures, state (small, for the pages).
     state = models.JSONField(default=dict)
-    # The owner's wishes, sent with each reply. A suspension is told once more when it ends, else left to the computer.
+    # The owner's wishes, sent with each reply. The end of a suspension is sent once; otherwise suspending is left to
+    # the computer.
     suspended = models.BooleanField(default=False)
     told_suspended = models.BooleanField(default=False, editable=False)
     no_new_work = models.BooleanField(default=False)
@@ -128,11 +128,11 @@ class HostProject(models.Model):
 
 
 class HostClient(models.Model):
-    """A client that reported with a host's id, by its cross-project id, once another one came in its place.
+    """A client that reported with a host's id, by its cross-project id, once another one replaced it.
 
-    Of clients with the same one, by that, the project and their number there (``recognise.number_key``). It may be the
-    same client with its old id, or another one: see accounting/rpc/recognise.py. The rows of a host are made in the
-    order in which their clients first came.
+    Clients with the same cross-project id are told apart by a project and their number there
+    (``recognise.number_key``). It may be the same client with its old id, or another one: see
+    accounting/rpc/recognise.py. A host's rows are created in the order in which their clients first came.
     """
 
     host = models.ForeignKey(
@@ -143,11 +143,11 @@ class HostClient(models.Model):
         verbose_name=_("computer"),
     )
     cpid = models.CharField(_("cross-project id"), max_length=80)
-    # The totals with which it goes on, as of its last report with the host's id
+    # The totals from which it continues, as of its last report with the host's id
     books = models.JSONField(default=dict)
     seen_at = models.DateTimeField(_("replaced by another id on"), default=timezone.now)
     told_apart_at = models.DateTimeField(_("known to be another client since"), null=True, blank=True)
-    # Made when it reports again
+    # Created when it reports again
     record = models.ForeignKey(
         Host,
         models.CASCADE,
@@ -199,7 +199,7 @@ class Note(models.Model):
     day = models.DateField(_("day"))
     kind = models.CharField(_("kind"), max_length=24)
     detail = models.CharField(_("detail"), max_length=300, blank=True)
-    # What was dropped in all that day: {kind of amount: micro-units}
+    # All amounts dropped that day: {kind of amount: micro-units}
     amount = models.DecimalField(_("amount"), max_digits=26, decimal_places=0, default=0)
     count = models.PositiveIntegerField(_("times"), default=1)
     first_at = models.DateTimeField(_("first time"))
@@ -216,7 +216,7 @@ class Note(models.Model):
                 name="note_once_a_day",
             )
         ]
-        # How many there are of a day, for the dashboard
+        # The number of notes a day, for the dashboard
         indexes = [models.Index(fields=["day", "kind"], name="note_day_kind")]
 
     def __str__(self) -> str:

@@ -15,18 +15,18 @@ from portal.models import User
 
 
 class Month(Amounts):
-    """What a host was credited at a project in a month that is closed: the sums of its rows in Day and GrantedDay."""
+    """A host's credit at a project in a closed month: the sums of its rows in Day and GrantedDay."""
 
     pk = models.CompositePrimaryKey("user_id", "month", "project_id", "host_id")
     user = models.ForeignKey(User, models.CASCADE, related_name="+", db_index=False)
     # Its first day
     month = models.DateField()
-    # Without constraints, as those of Day
+    # Without constraints, like those of Day
     project = models.ForeignKey(
         "accounting.Project", models.DO_NOTHING, related_name="+", db_index=False, db_constraint=False
     )
     host = models.ForeignKey("portal.Host", models.DO_NOTHING, related_name="+", db_index=False, db_constraint=False)
-    # All flags of its days together
+    # The combined flags of its days
     flags = models.SmallIntegerField(default=0)
     granted = models.BigIntegerField("granted, micro-credits", default=0)
 
@@ -38,7 +38,7 @@ class Month(Amounts):
 
 
 class BestDay(models.Model):
-    """A volunteer's day with most credit in a month that is closed, and on how many of its days they had any."""
+    """A volunteer's day with most credit in a closed month, and the number of its days with any."""
 
     pk = models.CompositePrimaryKey("user_id", "month")
     user = models.ForeignKey(User, models.CASCADE, related_name="+", db_index=False)
@@ -58,7 +58,7 @@ class BestDay(models.Model):
 
 
 class ClosedMonths(models.Model):
-    """Up to which month the history is summed up; one row, or none before the first month is closed."""
+    """Through which month the history is summed up; one row, or none before the first month is closed."""
 
     THE_ROW: ClassVar = 1
     id = models.PositiveSmallIntegerField(primary_key=True, default=THE_ROW)

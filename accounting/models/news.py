@@ -1,4 +1,4 @@
-"""News that operators write, for everybody or for some."""
+"""News that operators write, for everybody or for some readers."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from accounting.engine.audience import UNKNOWN, VERSION_PATTERN, Audience, versi
 
 
 class Announcement(models.Model):
-    """News from the operators, as notices of clients, on the page of news and, while urgent, in the client's log.
+    """News from the operators: shown as notices by clients, on the news page and, while urgent, in the client's log.
 
-    With an audience only the computers that it fits are told; without one it is public.
+    With an audience, only matching computers get it; without one it is public.
     """
 
     title = models.CharField(_("title"), max_length=100)
@@ -91,13 +91,13 @@ class Announcement(models.Model):
         return self.title
 
     def clean(self) -> None:
-        """No client is older than 0.0, which stands for no version."""
+        """Refuse version 0.0, which stands for no version, as no client is older."""
         if self.older_than and version_of(self.older_than) == UNKNOWN:
             raise ValidationError({"older_than": _("Enter a client version, such as 8.2.0.")})
 
     @property
     def audience(self) -> Audience:
-        """Whom it is for."""
+        """The computers it is for."""
         return Audience(
             self.project_id, self.platform, version_of(self.older_than), self.app_name, self.app_version_num
         )

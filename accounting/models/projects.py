@@ -1,4 +1,4 @@
-"""Projects, what they say of themselves, what they need, and how they do."""
+"""Projects: their own statements, their requirements, and their condition."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ PROCESSOR_TYPES = {
 
 
 def processor_name(type_: str) -> str:
-    """A type of processor in words; BOINC's name of one that is not known here."""
+    """Return a type of processor in words; BOINC's name for an unknown one."""
     return str(PROCESSOR_TYPES.get(type_, type_))
 
 
@@ -58,7 +58,7 @@ class Project(models.Model):
 
     name = models.CharField(_("name"), max_length=100, unique=True)
     master_url = models.CharField(_("master URL"), max_length=255, unique=True)
-    # Of the master URL; set whenever the row is saved
+    # The key of the master URL; set whenever the row is saved
     address_key = models.CharField(max_length=255, unique=True, editable=False)
     path_ignores_case = models.BooleanField(
         _("address ignores upper and lower case"),
@@ -87,7 +87,7 @@ class Project(models.Model):
     )
     account_mode = models.CharField(_("accounts"), max_length=8, choices=Account, default=Account.SHARED)
     shared_account_key = models.BinaryField(_("account key, encrypted"), null=True, blank=True, editable=False)
-    # Former ones, encrypted, the last one first: a client that has one of them was attached by this site
+    # Former keys, encrypted, latest first: a client that has one of them was attached by this site
     former_account_keys = ArrayField(models.BinaryField(), default=list, editable=False)
     url_signature = models.TextField(_("signature of the URL"), blank=True)
     takes_platforms = models.BooleanField(
@@ -99,11 +99,11 @@ class Project(models.Model):
             "you."
         ),
     )
-    # The project server of this very site, whatever its address is at the moment (accounting/projects/own_project.py)
+    # The project server of this very site, whatever its present address (accounting/projects/own_project.py)
     is_own = models.BooleanField(default=False, editable=False)
-    # No project: what volunteers did before this account manager moved here, of which nobody knows at which projects
+    # Not a project: volunteers' work from before this account manager moved here, of which the projects are unknown
     is_before_move = models.BooleanField(default=False, editable=False)
-    # The project's colour on every page; it never changes. `data_colour` keeps it within the palette.
+    # The project's colour on every page; it never changes. `data_colour` maps it into the palette.
     colour = models.PositiveSmallIntegerField(default=0, editable=False)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 
@@ -130,9 +130,8 @@ class Project(models.Model):
     def save(self, *args: Any, **kwargs: Any) -> None:
         """Save it with the key of its address; a former master URL stays an address of the project.
 
-        With an address of another server, account keys are dropped: they were entered for the one before, and the
-        former one gets none of the new. Locks the signed log, then the stored row, where the address is
-        saved.
+        For an address on another server, account keys are dropped: they were entered for the former server, and new
+        ones are not meant for it. Locks the signed log, then the stored row, if the address is saved.
         """
         fields = kwargs.get("update_fields")
         if fields is not None and "master_url" not in fields:
@@ -152,7 +151,7 @@ class Project(models.Model):
                 self.former_account_keys = own[:MAX_FORMER_KEYS]
             if former is not None and is_elsewhere:
                 self._drop_keys(former)
-                # What an operator has seen was another server's word, and says where passwords are sent to.
+                # The answer that an operator has seen came from another server, and decides where passwords are sent.
                 nothing: dict[str, Any] = {"said": {}, "seen": {}, "etag": "", "last_modified": "", "status": {}}
                 ProjectProfile.objects.filter(project=self).update(
                     **nothing, said_at=None, code_key="", code_key_seen="", ask_after=timezone.now()
@@ -164,10 +163,10 @@ class Project(models.Model):
                 ProjectAddress.objects.update_or_create(key=former.address_key, defaults={**address, "project": self})
 
     def _drop_keys(self, former: Project) -> None:
-        """Without the keys, unless one was just entered."""
+        """Drop the keys, except one that was just entered."""
         if self._has_key_of(former):
             self.shared_account_key = None
-        # Nobody can read them for another server.
+        # They cannot be decrypted for another server.
         self.former_account_keys = []
         self.user_projects.exclude(account_key=None).update(account_key=None)
         self.own_accounts.all().delete()
@@ -177,17 +176,17 @@ class Project(models.Model):
 
     @property
     def is_served_here(self) -> bool:
-        """Whether it is this site's own project, and the site has its project server."""
+        """Whether it is this site's own project, and the site runs its project server."""
         return self.is_own and "project" in settings.ROOMS
 
     @property
     def has_own_accounts(self) -> bool:
-        """Whether each volunteer enters an account of their own there. At the site's own project all have one."""
+        """Whether each volunteer enters their own account there. At the site's own project everybody has one."""
         return self.account_mode == self.Account.PER_USER and not self.is_served_here
 
     @classmethod
     def served_here(cls) -> models.QuerySet[Project]:
-        """This site's own project, if it serves one; else nothing."""
+        """Return this site's own project, if it serves one; else nothing."""
         return cls.objects.filter(is_own=True) if "project" in settings.ROOMS else cls.objects.none()
 
     @property
@@ -197,14 +196,14 @@ class Project(models.Model):
 
     @classmethod
     def next_colour(cls) -> int:
-        """The colour for a new project: all data colours in turn."""
+        """Return the colour for a new project: all data colours in turn."""
         return cls.objects.count() % DATA_COLOURS
 
 
 class ProjectAddress(models.Model):
-    """Another address under which clients have a project: it moved, says so itself, or clients or an operator do.
+    """Another address under which clients have a project, learnt from a move, the project, clients or an operator.
 
-    The project's master URL is no row here. ``is_active`` off: an operator says that it is another project, so it is
+    The project's master URL has no row here. ``is_active`` off: an operator says that it is another project, so it is
     not learnt again. Account keys are only ever sent to the master URL's origin.
     """
 
@@ -216,7 +215,7 @@ class ProjectAddress(models.Model):
 
     project = models.ForeignKey(Project, models.CASCADE, related_name="addresses", verbose_name=_("project"))
     url = models.CharField(_("address"), max_length=255)
-    # Of the URL; set whenever the row is saved
+    # The key of the URL; set whenever the row is saved
     key = models.CharField(max_length=255, unique=True, editable=False)
     source = models.CharField(_("source"), max_length=8, choices=Source, default=Source.OPERATOR, editable=False)
     since = models.DateTimeField(_("since"), default=timezone.now, editable=False)
@@ -238,7 +237,7 @@ class ProjectAddress(models.Model):
 
 
 class ProjectProfile(models.Model):
-    """What a project said of itself when it was asked (accounting/project_setup/asking.py), and the last trial there.
+    """A project's own answer when it was asked (accounting/project_setup/asking.py), and the last trial there.
 
     ``said`` and ``seen`` are of `ProjectConfig`: the last answer, and the one that an operator has seen. A project
     without a profile was never asked, and is not asked daily.
@@ -252,15 +251,15 @@ class ProjectProfile(models.Model):
     last_modified = models.CharField(max_length=60, blank=True)
     asked_at = models.DateTimeField(_("last asked"), null=True)
     ask_after = models.DateTimeField(_("next asked after"), default=timezone.now, db_index=True)
-    # Why it could not be asked, and since when that is so; NULL: it answered
+    # Why it could not be asked, and since when; NULL: it answered
     problem = MessageField()
     problem_since = models.DateTimeField(null=True)
     failures = models.PositiveIntegerField(_("failures in a row"), default=0)
-    # Since when it says itself that it is down; NULL: it does not
+    # Since when it has reported itself as down; NULL: it has not
     says_down_since = models.DateTimeField(null=True)
-    # Of `ServerStatus`; empty: it does not tell
+    # A `ServerStatus`; empty: not published
     status = models.JSONField(default=dict)
-    # Of the keys by which its programs are signed: as an operator has seen it, and as it was at the last trial
+    # The digest of the keys by which its programs are signed: as an operator has seen it, and as of the last trial
     code_key_seen = models.CharField(max_length=64, blank=True)
     code_key = models.CharField(max_length=64, blank=True)
     tried_at = models.DateTimeField(_("last test"), null=True)
@@ -272,7 +271,7 @@ class ProjectProfile(models.Model):
 
 
 class ProjectKeyword(models.Model):
-    """What a project is about, or where it is based, and how much of it that is."""
+    """A subject or location of a project, and the fraction of its work that it covers."""
 
     project = models.ForeignKey(
         Project, models.CASCADE, related_name="keywords", db_index=False, verbose_name=_("project")
@@ -299,7 +298,7 @@ class ProjectKeyword(models.Model):
 
 
 class ProjectVersion(models.Model):
-    """What a project has programs for. A project without any counts as running everywhere."""
+    """A platform that a project has programs for. A project without any counts as running everywhere."""
 
     project = models.ForeignKey(
         Project, models.CASCADE, related_name="versions", db_index=False, verbose_name=_("project")
@@ -325,7 +324,9 @@ class ProjectVersion(models.Model):
 
 
 class ProjectTrouble(models.Model):
-    """A trouble that most volunteers' computers report: no work for a type, or no answer. A task keeps these rows."""
+    """A trouble that most volunteers' computers report: no work for a type, or no answer. A task maintains these
+    rows.
+    """
 
     project = models.ForeignKey(
         Project, models.CASCADE, related_name="troubles", db_index=False, verbose_name=_("project")
@@ -350,7 +351,7 @@ class ProjectTrouble(models.Model):
 
 
 class ProjectStanding(models.Model):
-    """A project's part of last week's processing, and its boost in choices (engine/choice/balance.py)."""
+    """A project's share of last week's processing, and its boost in choices (engine/choice/balance.py)."""
 
     project = models.ForeignKey(
         Project, models.CASCADE, related_name="standings", db_index=False, verbose_name=_("project")

@@ -1,6 +1,6 @@
 """How far the credit of each computer at each project is settled, and how projects' grants compare with estimates.
 
-Credit is whole numbers of 1e-6. The rules are in accounting/engine/reconciliation.py, and told in
+Credit is whole numbers of 1e-6. The rules are in accounting/engine/reconciliation.py, and explained in
 docs/reconciliation.md.
 """
 
@@ -14,9 +14,9 @@ from portal.models import Host
 
 
 class Settlement(models.Model):
-    """A computer at a project whose statistics have had it: the fields of the engine's ``SettledCredit``.
+    """A computer at a project whose statistics have listed it: the fields of the engine's ``SettledCredit``.
 
-    Without such a row, all credit of the computer at the project is estimated, and is its total.
+    Without such a row, all credit of the computer at the project is estimated, and that is its total.
     """
 
     host = models.ForeignKey(
@@ -29,13 +29,13 @@ class Settlement(models.Model):
     project = models.ForeignKey("accounting.Project", models.CASCADE, related_name="+", verbose_name=_("project"))
     seen_on = models.DateField(_("first in the statistics"))
     read_on = models.DateField(_("last in the statistics"))
-    # Without the day seen_on, which may still grow. Less than 0 only after two records were merged.
+    # Without the day seen_on, which may still grow. Negative only after two records were merged.
     estimated_before = models.BigIntegerField(_("estimated before, micro-credits"))
     is_whole = models.BooleanField(_("all grants are known"))
     granted = models.BigIntegerField(_("granted, micro-credits"), default=0)
-    # The part of it that is of read_on and later days, to which the next statistics may add
+    # The part of it from read_on and later days, to which the next statistics may add
     granted_last = models.BigIntegerField(default=0)
-    # The long-run ratio: what was estimated and granted in the same time
+    # The long-run ratio: credit estimated and granted in the same time
     compared_from = models.BigIntegerField(_("estimated and not compared, micro-credits"), default=0)
     estimated = models.BigIntegerField(_("estimated, micro-credits"), default=0)
     is_outside = models.BooleanField(_("outside the expected range"), default=False)
@@ -57,7 +57,7 @@ class Settlement(models.Model):
 
 
 class ProjectRatio(models.Model):
-    """What the computers of volunteers are usually granted at a project, for each credit that was estimated."""
+    """The usual grant of volunteers' computers at a project per estimated credit."""
 
     project = models.OneToOneField("accounting.Project", models.CASCADE, primary_key=True, related_name="ratio")
     as_of = models.DateTimeField("export of")

@@ -1,7 +1,7 @@
-"""What projects' exports of statistics say: granted credit, and how far each project's import is.
+"""Projects' exports of statistics: granted credit, and the progress of each project's import.
 
 Credit is whole numbers of 1e-6 (micro-credits), as in the ledger; times are the project's own. The rules are in
-accounting/engine/granted.py, and told in docs/explanation/statistics-import.md.
+accounting/engine/granted.py, and explained in docs/explanation/statistics-import.md.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from portal.models import Host, User
 
 
 class StatisticsImport(models.Model):
-    """A project's import: where its export is, which one was read last, and what stands in the way."""
+    """A project's import: where its export is, which one was read last, and any obstacle."""
 
     project = models.OneToOneField(
         "accounting.Project",
@@ -44,28 +44,28 @@ class StatisticsImport(models.Model):
             "account cannot be found in the export."
         ),
     )
-    # Of tables.xml of the last export that was read; empty: its server named no version
+    # The version of tables.xml of the last export that was read; empty: its server named none
     etag = models.CharField(max_length=200, blank=True, editable=False)
     last_modified = models.CharField(max_length=60, blank=True, editable=False)
     update_time = models.DateTimeField(_("export date"), null=True, editable=False)
     first_update_time = models.DateTimeField(_("first export read"), null=True, editable=False)
     imported_at = models.DateTimeField(_("read on"), null=True, editable=False)
-    # Of the last export: its records, and those that are our volunteers'
+    # The last export: its records, and those of our volunteers
     hosts_read = models.PositiveIntegerField(_("computers in the export"), default=0, editable=False)
     hosts_kept = models.PositiveIntegerField(_("computers of volunteers here"), default=0, editable=False)
     users_read = models.PositiveIntegerField(_("accounts in the export"), default=0, editable=False)
     users_kept = models.PositiveIntegerField(_("accounts of volunteers here"), default=0, editable=False)
-    # Records that were left out, or that count in part, as a number of theirs cannot be one
+    # Records left out, or counted in part, because of an impossible number
     hosts_odd = models.PositiveIntegerField(_("odd computers in the export"), default=0, db_default=0, editable=False)
     users_odd = models.PositiveIntegerField(_("odd accounts in the export"), default=0, db_default=0, editable=False)
-    # The project's numbers of those that were our volunteers'
+    # The project's numbers of those that belonged to our volunteers
     odd_ours = models.CharField(
         _("odd records of volunteers here"), max_length=300, blank=True, default="", db_default="", editable=False
     )
     granted = models.BigIntegerField(_("granted since the previous export, micro-credits"), default=0, editable=False)
     asked_at = models.DateTimeField(_("last asked"), null=True, editable=False)
     next_at = models.DateTimeField(_("next asked after"), default=timezone.now, db_index=True, editable=False)
-    # Why the last attempt ended without an import, since when no attempt has gone well, and how many were made since
+    # Why the last attempt failed, since when no attempt has succeeded, and how many were made since
     trouble = MessageField(_("problem"))
     trouble_since = models.DateTimeField(_("problem since"), null=True, editable=False)
     failures = models.PositiveIntegerField(_("failures"), default=0, editable=False)
@@ -98,8 +98,8 @@ class GrantedTotal(models.Model):
     """The credit of one record of a computer at a project, by the project's number of it.
 
     Only of records whose cross-project id in the export is that of ``host``. A record belongs to one computer of ours
-    at a time, so no grant counts twice. What was counted is in `GrantedDay`, too; the rest of the total was granted
-    before it was first seen.
+    at a time, so no grant counts twice. The counted part is in `GrantedDay`, too; the rest of the total was granted
+    before the record was first seen.
     """
 
     project = models.ForeignKey("accounting.Project", models.CASCADE, related_name="+", db_index=False)
@@ -130,16 +130,16 @@ class GrantedTotal(models.Model):
 
 
 class GrantedDay(models.Model):
-    """What a project granted a computer between the export before and that of this UTC day, in micro-credits.
+    """What a project granted a computer between the previous export and that of this UTC day, in micro-credits.
 
-    A day's credit only grows. Each export adds to the day of its own time, so the days of a record add up to what was
-    counted of its total.
+    A day's credit only grows. Each export adds to the day of its own time, so the days of a record add up to the
+    counted part of its total.
     """
 
     pk = models.CompositePrimaryKey("user_id", "day", "project_id", "host_id")
     user = models.ForeignKey(User, models.CASCADE, related_name="+", db_index=False)
     day = models.DateField()
-    # As of Day: the key begins with the user, so a deletion would read the whole table to check them.
+    # As in Day: the key begins with the user, so a deletion would read the whole table to check them.
     project = models.ForeignKey(
         "accounting.Project", models.DO_NOTHING, related_name="+", db_index=False, db_constraint=False
     )
@@ -154,7 +154,7 @@ class GrantedDay(models.Model):
 
 
 class AccountTotal(models.Model):
-    """What a project's export says of a volunteer's own account there, found by the person's cross-project id."""
+    """The export's total of a volunteer's own account at a project, found by the person's cross-project id."""
 
     project = models.ForeignKey("accounting.Project", models.CASCADE, related_name="+", db_index=False)
     project_user_id = models.BigIntegerField("number at the project")

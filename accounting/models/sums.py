@@ -30,9 +30,9 @@ class ProjectDay(Amounts):
 
 
 class ErasedDay(Amounts):
-    """Work at a project on one UTC day that is no account's, so that the sums of projects keep it.
+    """Work at a project on one UTC day that no account has, so that the sums of projects keep it.
 
-    It is that of all erased accounts, and what an account manager that moved here noted of the project.
+    It comes from erased accounts, and from the records of an account manager that moved here.
     """
 
     project = models.ForeignKey(Project, models.CASCADE, related_name="+", db_index=False)

@@ -1,4 +1,4 @@
-"""Tables of the tasks that volunteers' clients have: the last list of each computer, and what became of each task."""
+"""Tables of the tasks that volunteers' clients have: the last list of each computer, and the fate of each task."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class TaskList(models.Model):
     at = models.DateTimeField("when it was reported")
     tasks = models.JSONField(default=list)
     left_out = models.PositiveIntegerField("tasks beyond the limit, or of other projects", default=0)
-    # The list of this time is among the followed tasks
+    # The list of this time is already among the followed tasks
     followed_at = models.DateTimeField(null=True)
 
     class Meta:
@@ -52,10 +52,10 @@ class TaskList(models.Model):
 
 
 class FollowedTask(models.Model):
-    """A task that was in a computer's list, and what its project says of it. It enters no total.
+    """A task that was in a computer's list, and its state at its project. It enters no total.
 
-    The name is the client's word, and a project says nothing of whose a task is: so this is shown to the computer's
-    owner only.
+    The name comes from the client, and a project does not say whose a task is: so this is shown to the computer's owner
+    only.
     """
 
     host = models.ForeignKey(Host, models.CASCADE, related_name="followed_tasks", db_index=False)
@@ -67,7 +67,7 @@ class FollowedTask(models.Model):
     granted_credit = models.FloatField(null=True)
     asks = models.PositiveSmallIntegerField("times that the project was asked", default=0)
     unknowns = models.PositiveSmallIntegerField("times in a row that it did not know the task", default=0)
-    # NULL: it is decided, or not asked any more
+    # NULL: it is decided, or no longer asked about
     ask_after = models.DateTimeField(null=True)
     settled_at = models.DateTimeField(null=True)
 

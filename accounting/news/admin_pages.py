@@ -1,4 +1,4 @@
-"""Operators write news: saved as a draft first, shown as it will look, and then published."""
+"""Operators write news: saved as a draft, previewed, and then published."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ AUDIENCE = ("project", "platform", "older_than", "app_name", "app_version_num")
 
 
 class AnnouncementAdmin(AuditedAdmin):
-    """News: what was saved and not published is a draft, which nobody else sees."""
+    """News: saved but unpublished items are drafts, which nobody else sees."""
 
     list_display = ("title", "state", "published_at", "ends_at", "is_for_everybody", "urgent_until")
     list_filter = ("is_draft", "project")
@@ -82,7 +82,7 @@ class AnnouncementAdmin(AuditedAdmin):
         if obj.ends_at is not None and obj.ends_at <= now:
             self.message_user(request, gettext("Not published: “shown until” is in the past."), messages.ERROR)
             return
-        # It is new from now on: clients drop what is older than 30 days.
+        # It counts as new from now on: clients drop items older than 30 days.
         obj.is_draft, obj.published_at = False, max(obj.published_at, now)
         obj.save(update_fields=["is_draft", "published_at"])
         self.message_user(request, gettext("Published. Clients fetch news once a day."))
@@ -94,7 +94,7 @@ class AnnouncementAdmin(AuditedAdmin):
             request, gettext("It is a draft again. Clients that have already fetched it show it for up to 30 days.")
         )
 
-    # Without a number they are asked once more before the button's work is done.
+    # Without a number, the question is repeated before the button takes effect.
     def has_publish_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
         return self.has_change_permission(request) and (object_id is None or _is_draft(object_id))
 

@@ -17,7 +17,7 @@ from accounting.rpc.feed_addresses import is_right
 from portal.models import Host
 from portal.templatetags.markdown import markdown
 
-# Django's class takes its types in the stubs only, not when the program runs.
+# Django's class is generic in the stubs only, not at run time.
 if TYPE_CHECKING:
     AnnouncementFeed = Feed[Announcement, Host | None]
 else:
@@ -33,7 +33,7 @@ class NoticesFeed(AnnouncementFeed):
     """/notices.rss: what the client reads is title, link, guid, description and pubDate."""
 
     description = "Announcements by the operators."
-    # Clients and caches get the same whoever asks.
+    # Clients and caches get the same, whoever asks.
     language = settings.LANGUAGE_CODE
     item_guid_is_permalink = False
 
@@ -50,12 +50,12 @@ class NoticesFeed(AnnouncementFeed):
         return _NOT_XML.sub("", item.title)
 
     def item_description(self, item: Announcement) -> str:
-        # A client knows no page that a link would be relative to.
+        # A client has no page that a link could be relative to.
         text = _OWN_LINK.sub(f'<a href="{settings.SITE_URL}', markdown(item.text))
         return _NOT_XML.sub("", text)
 
     def item_link(self, item: Announcement) -> str:
-        # What is not for everybody is on no page.
+        # Announcements with an audience are on no page.
         return f"{settings.SITE_URL}news/#announcement-{item.pk}" if item.audience.is_everybody else settings.SITE_URL
 
     def item_guid(self, item: Announcement) -> str:
@@ -66,7 +66,9 @@ class NoticesFeed(AnnouncementFeed):
 
 
 class HostNoticesFeed(NoticesFeed):
-    """/notices/….rss: what is for one computer and not for everybody, at an address that its client was given."""
+    """/notices/….rss: the announcements for one computer that are not for everybody, at an address given to its
+    client.
+    """
 
     def get_object(self, request: HttpRequest, pk: int, mark: str) -> Host:
         host = Host.objects.select_related("owner").filter(pk=pk).first() if is_right(pk, mark) else None
@@ -75,5 +77,5 @@ class HostNoticesFeed(NoticesFeed):
         return host
 
     def items(self, host: Host | None) -> list[Announcement]:
-        assert host is not None  # get_object sees to that
+        assert host is not None  # get_object ensures that
         return reads.for_computer(host, timezone.now())

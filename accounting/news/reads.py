@@ -1,4 +1,4 @@
-"""Which announcements are shown to whom."""
+"""Select announcements for their readers."""
 
 from __future__ import annotations
 
@@ -13,35 +13,35 @@ from accounting.models.news import PUBLIC
 from portal.extras import site_apps
 from portal.models import Host
 
-# Clients drop what is older.
+# Clients drop older ones.
 KEPT: Final = dt.timedelta(days=30)
 MOST: Final = 20
 ON_HOME: Final = 2
 
 
-def shown(now: dt.datetime) -> QuerySet[Announcement]:
-    """What is neither a draft, nor to come, nor over."""
+def published(now: dt.datetime) -> QuerySet[Announcement]:
+    """Return announcements that are neither drafts, nor scheduled, nor over."""
     return Announcement.objects.filter(Q(ends_at=None) | Q(ends_at__gt=now), published_at__lte=now, is_draft=False)
 
 
 def public(now: dt.datetime) -> QuerySet[Announcement]:
-    """What is shown to everybody."""
-    return shown(now).filter(PUBLIC)
+    """Return announcements for everybody."""
+    return published(now).filter(PUBLIC)
 
 
 def for_everybody(now: dt.datetime) -> list[Announcement]:
-    """The items of the public feed."""
+    """Return the items of the public feed."""
     return list(public(now).filter(published_at__gte=now - KEPT)[:MOST])
 
 
 def latest(now: dt.datetime) -> list[Announcement]:
-    """What home pages show: the newest of the last days. One statement."""
+    """Return the newest announcements of the last days, for home pages. One statement."""
     return list(public(now).filter(published_at__gte=now - KEPT).defer("text")[:ON_HOME])
 
 
 def for_computer(host: Host, now: dt.datetime) -> list[Announcement]:
-    """The items of a computer's feed: what is for it and not for everybody. At most three statements."""
-    items = list(shown(now).exclude(PUBLIC).filter(published_at__gte=now - KEPT))
+    """Return the items of a computer's feed: those for it and not for everybody. At most three statements."""
+    items = list(published(now).exclude(PUBLIC).filter(published_at__gte=now - KEPT))
     if not items or not host.owner.is_active:
         return []
     listed = HostProject.objects.filter(host=host, listed=True).values_list("project_id", flat=True)

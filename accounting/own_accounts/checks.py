@@ -1,6 +1,6 @@
-"""What workers do for own accounts: ask the project once for a volunteer, and check weekly that the key still works.
+"""Workers' jobs for own accounts: ask the project once for a volunteer, and check weekly that the key still works.
 
-Projects are asked by the site's one fetcher, in no transaction.
+Projects are asked by the site's one fetcher, outside any transaction.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ log = structlog.get_logger("projects")
 CHECKED_EVERY: Final = dt.timedelta(days=7)
 CHECKS_PER_RUN: Final = 200
 CHECKS_OF_PROJECT: Final = 5
-"""In a run: one that answers slowly costs its time for each."""
+"""Accounts checked in a run: each may take as long as a slow project."""
 UNREACHABLE_FOR: Final = dt.timedelta(hours=1)
 _RETOLD_AFTER: Final = dt.timedelta(minutes=1)
 State = OwnAccount.State
 _TOLD: Final = (State.ASKING, State.KEY_REFUSED)
-"""States in which the volunteer waits for an answer, or has been told of a key that ended."""
+"""States in which the volunteer waits for an answer, or has been notified of an invalid key."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a project said of an account. ``key``: the one to store; empty: it gave none."""
+    """A project's answer about an account. ``key``: the one to store; empty: it gave none."""
 
     state: State
     key: str = ""
@@ -66,7 +66,7 @@ def carry_out(account_id: int, now: dt.datetime) -> None:
 
 
 def check(account_id: int, now: dt.datetime) -> None:
-    """Ask whether the stored key still works, and what the project granted. Safe to repeat."""
+    """Check whether the stored key still works, and read what the project granted. Safe to repeat."""
     account = OwnAccount.objects.select_related("project__profile", "user").filter(pk=account_id).first()
     if account is None or account.state == State.ASKING:
         return
@@ -83,7 +83,7 @@ def check(account_id: int, now: dt.datetime) -> None:
         if account.can_check:
             finding = _described(account, key)
         else:
-            # Whatever was said since of another key that was entered
+            # Unless another key was entered meanwhile
             state = State.WORKS if account.state == State.WORKS else State.UNCHECKED
             finding = Finding(state, credit=accounts.account_credit(account.project, account.number))
     except AccountProblem:
@@ -98,9 +98,9 @@ def check(account_id: int, now: dt.datetime) -> None:
 
 
 def look_after(now: dt.datetime) -> list[int]:
-    """Forget requests that are too old, send messages again for those that wait, and return the accounts to check.
+    """Forget requests that are too old, resend messages for waiting ones, and return the accounts to check.
 
-    These are not due again before a week has passed. Locks their rows; runs may overlap.
+    These are not due again for a week. Locks their rows; runs may overlap.
     """
     expire(now)
     waiting = OwnAccount.objects.filter(asked_at__range=(now - REQUEST_KEPT, now - _RETOLD_AFTER))
@@ -135,10 +135,11 @@ def _find(account: OwnAccount, request: AccountRequest) -> Finding:
 
 
 def _described(account: OwnAccount, key: str, *, is_given: bool = False) -> Finding:
-    """What the project tells of the account with this key; ``is_given``: it has just given the key, which works.
+    """Read the project's description of the account with this key; ``is_given``: the project has just given the key, so
+    it works.
 
-    The weak key of the account is stored, if there is one: the full one could change the account, and volunteers'
-    computers are to get it.
+    Stores the account's weak key, if there is one: the full one could change the account, and volunteers' computers
+    will get it.
     """
     try:
         info = accounts.account_info(account.project, key)
@@ -146,7 +147,7 @@ def _described(account: OwnAccount, key: str, *, is_given: bool = False) -> Find
         if is_given:
             return Finding(State.WORKS, key)
         finding = _refusal(error, key, is_key=True)
-        # Some projects tell of accounts by their full keys only, and have never told of this one.
+        # Some projects describe accounts by their full keys only, and have never described this one.
         is_untold = finding.state == State.KEY_REFUSED and WEAK in key and not account.can_check
         return Finding(State.UNCHECKED, key) if error.is_not_there or is_untold else finding
     can_check = True
@@ -160,7 +161,9 @@ def _described(account: OwnAccount, key: str, *, is_given: bool = False) -> Find
 
 
 def _refusal(error: AccountProblem, secret: str, *, is_key: bool) -> Finding:
-    """What volunteers are told: not the secret, which the project may repeat, nor which addresses are inside."""
+    """Return the reason shown to volunteers, without the secret, which the project may repeat, and without internal
+    addresses.
+    """
     is_inside = isinstance(error.__cause__, AddressRefused)
     reason = None if is_inside else accounts.without(error.message, secret)
     return Finding(State(state_of_refusal(error.error_num, is_key=is_key)), reason=reason)
@@ -173,14 +176,14 @@ def _credit(account: OwnAccount, number: int) -> tuple[float, float] | None:
 
 
 def _note(asked: OwnAccount, finding: Finding, now: dt.datetime) -> None:
-    """Store a finding, unless something else was asked for meanwhile, or the account was removed.
+    """Store a finding, unless something else was requested meanwhile, or the account was removed.
 
     Locks the volunteer and the project, as erasure and removal do first; then the volunteer's row of the project and
     that of the account.
     """
     with transaction.atomic():
         same = OwnAccount.objects.filter(pk=asked.pk, asked_at=asked.asked_at)
-        # Neither can be deleted from here on: a row that names them would fail at the end.
+        # From here on neither can be deleted: a row that names them would fail at the end.
         if not same.select_related("user", "project").select_for_update(no_key=True, of=("user", "project")).first():
             return
         choice, _created = UserProject.objects.select_for_update(no_key=True).get_or_create(
@@ -223,5 +226,5 @@ def _tell(account: OwnAccount) -> None:
 
 
 def _next_check(now: dt.datetime) -> dt.datetime:
-    # Not all on the same day
+    # Spread, so that not all are due on the same day
     return now + CHECKED_EVERY * random.uniform(0.9, 1.1)

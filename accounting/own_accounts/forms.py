@@ -1,4 +1,4 @@
-"""Forms of an account at a project: its login, what a new one needs, or its key."""
+"""Forms of an account at a project: its login, the details of a new one, or its key."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PASSWORD_HELP = _(
 
 
 class LoginForm(forms.Form):
-    """The login of an account that there is."""
+    """The login of an existing account."""
 
     login = forms.CharField(
         label=_("E-mail address of the account"),
@@ -43,7 +43,7 @@ class LoginForm(forms.Form):
             self.fields["login"].label = _("User name of the account")
 
     def request(self) -> AccountRequest:
-        """What a valid form asks for."""
+        """Return the request of a valid form."""
         login = str(self.cleaned_data["login"]).strip().lower()
         return AccountRequest(
             login=login,
@@ -54,7 +54,7 @@ class LoginForm(forms.Form):
 
 
 class NewAccountForm(LoginForm):
-    """The login of an account that is to be made."""
+    """The login of a new account."""
 
     name = forms.CharField(label=_("Name that the project shows"), max_length=100)
     consent = forms.BooleanField(label=_("I have read the project’s terms of use and accept them"))
@@ -75,7 +75,7 @@ class NewAccountForm(LoginForm):
 
 
 class AccountKeyForm(forms.Form):
-    """The key of an account that there is."""
+    """The key of an existing account."""
 
     account_key = forms.CharField(
         label=_("Account key"),
@@ -91,5 +91,5 @@ class AccountKeyForm(forms.Form):
         return clean_key(str(self.cleaned_data["account_key"]))
 
     def request(self) -> AccountRequest:
-        """What a valid form asks for."""
+        """Return the request of a valid form."""
         return AccountRequest(key=self.cleaned_data["account_key"])

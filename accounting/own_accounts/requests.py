@@ -1,7 +1,7 @@
-"""What a volunteer wants of an account at a project: it waits sealed in its row until a worker asks the project.
+"""Volunteers' requests for an account at a project: each waits sealed in its row until a worker asks the project.
 
-No password is kept: BOINC's projects take a hash of password and address, and this is sealed to its row and to the
-project's server until a worker takes it, for `REQUEST_KEPT` at most. Messages to workers have the row's number only.
+No password is stored: BOINC's projects take a hash of password and address, and this is sealed to its row and to the
+project's server until a worker takes it, for `REQUEST_KEPT` at most. Messages to workers contain the row's number only.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ from portal.wire import sealing
 TASK: Final = "accounting.tasks.ask_for_account"
 REQUEST_KEPT: Final = dt.timedelta(minutes=10)
 OUTCOME_STANDS: Final = dt.timedelta(hours=1)
-"""How long what became of an entry that changed nothing is the account's state; then it is that of the stored key."""
+"""How long the account's state shows the result of an entry that changed nothing; afterwards it is that of the stored
+key."""
 State = OwnAccount.State
 
 
@@ -45,7 +46,7 @@ class AccountRequest:
 
 
 def ask(user: User, project: Project, request: AccountRequest) -> None:
-    """Have a worker ask the project. A request that still waits is replaced. Locks the row of the account."""
+    """Have a worker ask the project. A waiting request is replaced. Locks the row of the account."""
     now = timezone.now()
     with transaction.atomic():
         OwnAccount.objects.get_or_create(
@@ -61,7 +62,7 @@ def ask(user: User, project: Project, request: AccountRequest) -> None:
 
 
 def take(account_id: int, now: dt.datetime) -> tuple[OwnAccount, AccountRequest] | None:
-    """The request that waits; it is nowhere stored from then on. None if there is none, or its time is over.
+    """Take the waiting request, which is stored nowhere from then on. None if there is none, or it has expired.
 
     Locks the row of the account.
     """
@@ -89,13 +90,13 @@ def expire(now: dt.datetime) -> None:
 
 
 def reported_keys(user: User, project: Project) -> list[HostProject]:
-    """Computers whose clients have the project with an account of their owner's own, with the sealed key."""
+    """Read the computers whose clients have the project with their owner's own account, with the sealed key."""
     rows = HostProject.objects.filter(host__owner=user, host__merged_into=None, project=project, listed=True)
     return list(rows.filter(state__has_key="own_key").select_related("host"))
 
 
 def reported_key(user: User, project: Project, host_id: int) -> str | None:
-    """The key that this computer's client has; None if there is none that can be read."""
+    """Return this computer's client's key; None if there is none that can be read."""
     row = next((row for row in reported_keys(user, project) if row.host_id == host_id), None)
     with suppress(account_keys.UnreadableAccountKey):
         return account_keys.reported(row.host_id, project, row.state["own_key"]) if row is not None else None
@@ -103,7 +104,7 @@ def reported_key(user: User, project: Project, host_id: int) -> str | None:
 
 
 def remove(user: User, project: Project) -> None:
-    """Forget the key and all that is known of the account. Computers keep the project until they are done.
+    """Forget the key and everything known about the account. Computers keep the project until their tasks are done.
 
     Locks the volunteer's row of the project, then that of the account.
     """

@@ -51,22 +51,22 @@ def _changed(request: HttpRequest, user: User, project: Project, forms: dict[str
         requests.remove(user, project)
         messages.success(request, _("The key was removed. Your computers get no new account there."))
         return redirect("own_account", project.pk)
-    wanted = _wanted(request, user, project, forms)
-    if wanted is None:
+    account_request = _read_request(request, user, project, forms)
+    if account_request is None:
         return _page(request, project, forms, status=422)
     try:
         admit_project_account(user.pk)
     except Throttled:
-        text = _("You have had projects asked %(number)s times within an hour. Try again later.")
+        text = _("You have sent %(number)s requests to projects within an hour. Try again later.")
         messages.error(request, text % {"number": PROJECT_ACCOUNTS_PER_HOUR})
         return redirect("own_account", project.pk)
-    requests.ask(user, project, wanted)
+    requests.ask(user, project, account_request)
     what = format_lazy(gettext_lazy("An account at {project} was entered for your computers."), project=project.name)
     tell_of_change(user, what, source_of(request))
     return redirect("own_account", project.pk)
 
 
-def _wanted(request: HttpRequest, user: User, project: Project, forms: dict[str, Any]) -> AccountRequest | None:
+def _read_request(request: HttpRequest, user: User, project: Project, forms: dict[str, Any]) -> AccountRequest | None:
     action = request.POST.get("action", "")
     if action == "take_over":
         host = request.POST.get("host", "")
@@ -78,8 +78,8 @@ def _wanted(request: HttpRequest, user: User, project: Project, forms: dict[str,
     form = forms.get(action)
     if form is None or not form.is_valid():
         return None
-    wanted: AccountRequest = form.request()
-    return wanted
+    account_request: AccountRequest = form.request()
+    return account_request
 
 
 def _config(project: Project) -> ProjectConfig:
@@ -88,7 +88,7 @@ def _config(project: Project) -> ProjectConfig:
 
 
 def _forms(user: User, config: ProjectConfig, action: str, data: Any) -> dict[str, Any]:
-    """The forms by action; the one that was sent has what was entered."""
+    """Return the forms by action; the submitted one has its entries."""
     sent = {action: data}
     forms: dict[str, Any] = {
         "find": LoginForm(config, sent.get("find"), login=user.email),

@@ -1,4 +1,4 @@
-"""The forms of the preferences page: numbers and switches, the days with hours of their own, what BOINC shows."""
+"""The forms of the preferences page: numbers and switches, days with their own hours, and what BOINC shows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from portal.templatetags.display import count
 
 _WORDS: Final = {name: words for group in GROUPS.values() for name, words in group.items()}
 
-# In the order of a week that begins on Monday, with the numbers that clients give them.
+# Ordered as a week that begins on Monday, with the numbers that clients use.
 DAYS: Final = {
     1: _("Monday"), 2: _("Tuesday"), 3: _("Wednesday"), 4: _("Thursday"), 5: _("Friday"), 6: _("Saturday"),
     0: _("Sunday"),
@@ -32,7 +32,7 @@ _MODES: Final = (
     (SAME, _("as on other days")), (ALL_DAY, _("all day")), (NEVER, _("not at all")), (BETWEEN, _("between")),
 )  # fmt: skip
 _RANGE_SHOWN_MAX: Final = 10_000
-# The hours by which clients understand the whole day, and no time of it.
+# The hours that clients understand as the whole day, and as no time at all.
 _ALL_DAY_HOURS: Final = (0.0, 24.0)
 _NEVER_HOURS: Final = (24.0, 0.0)
 
@@ -49,7 +49,7 @@ class HourField(forms.Field):
         text = str(value or "").strip()
         if not text:
             return None
-        # Two digits behind a point are minutes to some, and hundredths to others.
+        # Two digits after a point could mean minutes or hundredths.
         match = re.fullmatch(r"(\d{1,2})(?::([0-5]\d)|[.,](\d))?", text, re.ASCII)
         hours = int(match[1]) + int(match[2] or 0) / 60 + int(match[3] or 0) / 10 if match else math.inf
         if hours > self.high:
@@ -59,7 +59,7 @@ class HourField(forms.Field):
 
 
 def hour_text(hours: float) -> str:
-    """A time of day as people write it, to the minute: 22.5 is "22:30"."""
+    """Return a time of day as people write it, to the minute: 22.5 is "22:30"."""
     minutes = round(hours * 60)
     return f"{minutes // 60}:{minutes % 60:02}"
 
@@ -70,15 +70,15 @@ class PreferencesForm(forms.Form):
     def __init__(self, data: Mapping[str, Any] | None = None, *, values: Mapping[str, float]) -> None:
         super().__init__(data, initial={name: _initial(name, value) for name, value in values.items()})
         for name, words in _WORDS.items():
-            self.fields[name] = _field(name, words.shown)
+            self.fields[name] = _field(name, words.translated)
 
     @property
     def groups(self) -> list[PreferenceGroup]:
-        """The fields with their words, as they stand together."""
+        """The fields with their words, in their groups."""
         return [
             PreferenceGroup(
                 gettext(title),
-                [(self[name], words.shown, _range(name, words)) for name, words in group.items()],
+                [(self[name], words.translated, _range(name, words)) for name, words in group.items()],
                 is_main=title in OPEN,
                 is_open=any(self._stands_out(name) for name in group),
             )
@@ -86,7 +86,7 @@ class PreferencesForm(forms.Form):
         ]
 
     def _stands_out(self, name: str) -> bool:
-        """Whether a fold must not hide it: it has a mistake, or is not the default."""
+        """Whether a fold must not hide it: it has an error, or is not the default."""
         default = PREFERENCES[name].default
         if self.is_bound:
             return name in self.errors or float(self.cleaned_data[name]) * _WORDS[name].scale != default
@@ -94,7 +94,7 @@ class PreferencesForm(forms.Form):
 
     @property
     def chosen(self) -> dict[str, float]:
-        """The valid form's values as numbers."""
+        """Return the valid form's values as numbers."""
         return {name: float(self.cleaned_data[name]) * words.scale for name, words in _WORDS.items()}
 
 
@@ -107,7 +107,7 @@ def is_hour(name: str) -> bool:
 
 
 def _range(name: str, words: Words) -> str:
-    """From where to where a number may be; empty for what is none. A limit that nobody comes near is left out."""
+    """Return the limits of a number; empty for other fields. A limit that nobody comes near is left out."""
     if is_switch(name) or is_hour(name):
         return ""
     low, high = (limit / words.scale for limit in PREFERENCES[name][1:])
@@ -139,7 +139,7 @@ def _field(name: str, words: Words) -> forms.Field:
 
 @dataclass(frozen=True, slots=True)
 class PreferenceGroup:
-    """Fields that stand together, each with its words and its range."""
+    """A group of fields, each with its words and its range."""
 
     title: str
     fields: list[tuple[forms.BoundField, Words, str]]
@@ -204,7 +204,7 @@ class DaysForm(forms.Form):
 
     @property
     def chosen(self) -> dict[int, dict[str, float]]:
-        """The valid form's hours by day."""
+        """Return the valid form's hours by day."""
         days: dict[int, dict[str, float]] = {}
         for day in DAYS:
             for kind, pair in _KINDS.items():
@@ -231,7 +231,7 @@ class DaysForm(forms.Form):
 
     @property
     def is_open(self) -> bool:
-        """Whether the form has something to show: a day that differs, or a mistake."""
+        """Whether the form has something to show: a day that differs, or an error."""
         return bool(self.errors) or any(day.differs for day in self.days)
 
 

@@ -14,7 +14,7 @@ from accounting.running_tasks.follow import forget_lists
 from portal.models import User
 
 EVERYWHERE = ""
-"""The venue of the set for all places that have none of their own."""
+"""The venue of the set for all places without their own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Saved:
 
 
 def read_saved(user: User) -> dict[str, Saved]:
-    """The saved sets by venue; empty if the clients keep their own."""
+    """Read the saved sets by venue; empty if the clients keep their own."""
     saved = AccountSettings.objects.filter(user=user).first()
     if saved is None:
         return {}
@@ -58,7 +58,7 @@ def save_set(
 def forget_set(user: User, venue: str) -> None:
     """Remove one set.
 
-    Computers at a place then follow the set for everywhere. Those without any set keep what they have.
+    Computers at a place then follow the set for everywhere. Those without any set keep their present one.
     """
     with transaction.atomic():
         saved = AccountSettings.objects.select_for_update().filter(user=user).first()
@@ -72,7 +72,7 @@ def forget_set(user: User, venue: str) -> None:
 
 
 def _stored(preferences: Mapping[str, object]) -> dict[str, dict[str, object]]:
-    """The sets by venue as they are stored."""
+    """Return the sets by venue as they are stored."""
     sets = {EVERYWHERE: canonical(preferences)} if has_everywhere(preferences) else {}
     return sets | {name: canonical(own) for name, own in own_venues(preferences).items()}
 
@@ -83,9 +83,9 @@ def _joined(sets: Mapping[str, Mapping[str, object]]) -> dict[str, object]:
 
 
 def save_client_display(user: User, team_name: str, no_project_notices: bool, sends_tasks: bool = True) -> None:
-    """What BOINC shows on the volunteer's computers: a team's name, and whether projects' notices are left out.
+    """Save what BOINC shows on the volunteer's computers: a team's name, and whether projects' notices are left out.
 
-    ``sends_tasks``: whether the computers list their tasks here. If not, what they listed is forgotten.
+    ``sends_tasks``: whether the computers list their tasks here. If not, the listed tasks are forgotten.
     """
     chosen = {"team_name": team_name, "no_project_notices": no_project_notices, "sends_tasks": sends_tasks}
     AccountSettings.objects.update_or_create(user=user, defaults=chosen)

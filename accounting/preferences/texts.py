@@ -11,7 +11,7 @@ from django.utils.translation import gettext_noop as _
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """A preference on the page: its label, the unit behind its number, and a sentence where the label is not enough.
+    """A preference on the page: its label, the unit after its number, and a sentence where the label is not enough.
 
     ``scale``: how many of the client's units make one of the page's.
     """
@@ -22,8 +22,8 @@ class Words:
     scale: int = 1
 
     @property
-    def shown(self) -> Words:
-        """In the visitor's language."""
+    def translated(self) -> Words:
+        """Return the words in the visitor's language."""
         label, unit, help_ = (gettext(text) if text else "" for text in (self.label, self.unit, self.help))
         return Words(label, unit, help_, self.scale)
 
@@ -94,7 +94,7 @@ GROUPS: Final[dict[str, dict[str, Words]]] = {
     },
 }
 OPEN: Final = ("When to run", "Processors")
-"""The groups that are open on wide pages. A group in which a value differs from the default always is."""
+"""The groups that are open on wide pages. A group with a value that differs from the default is always open."""
 
 PRESET_WORDS: Final[dict[str, Words]] = {
     "office": Words(

@@ -41,19 +41,19 @@ _PLACES = {
 @require_http_methods(["GET", "HEAD", "POST"])
 @login_required
 def preferences(request: HttpRequest) -> HttpResponse:
-    """When and how much do my computers compute? Saved here, a client gets it with its next reply."""
+    """When and how much do my computers compute? Clients get what is saved here with their next reply."""
     user = signed_in(request)
     venue = request.GET.get("place", EVERYWHERE)
     problem, status = "", 200
     if venue not in _PLACES:
         if request.method == "POST":
-            # Nothing is saved for another place than the one that was meant.
+            # Nothing is saved for a place other than the intended one.
             raise Http404
         problem = gettext("“%(text)s” is not a place. The preferences for everywhere are shown.") % {"text": venue[:20]}
         venue = EVERYWHERE
     sets = read_saved(user)
-    shown = sets.get(venue) or sets.get(EVERYWHERE) or Saved(complete({}), {})
-    bound = PreferenceForms(PreferencesForm(values=shown.values), DaysForm(days=shown.days))
+    saved = sets.get(venue) or sets.get(EVERYWHERE) or Saved(complete({}), {})
+    bound = PreferenceForms(PreferencesForm(values=saved.values), DaysForm(days=saved.days))
     if request.method == "POST":
         done, bound = _act(request, user, venue, bound)
         if done:
@@ -65,7 +65,7 @@ def preferences(request: HttpRequest) -> HttpResponse:
 
 
 def _act(request: HttpRequest, user: User, venue: str, bound: PreferenceForms) -> tuple[str, PreferenceForms]:
-    """Do what the pressed button says: the sentence to show, or none and the forms with what is wrong."""
+    """Carry out the pressed button; return the sentence to show, or none and the forms with their errors."""
     if "forget" in request.POST:
         forget_set(user, venue)
         if venue != EVERYWHERE and EVERYWHERE in read_saved(user):
@@ -99,7 +99,7 @@ def _address(venue: str) -> str:
 @require_POST
 @login_required
 def client_display(request: HttpRequest) -> HttpResponse:
-    """Keep what BOINC shows on my computers."""
+    """Save what BOINC shows on my computers."""
     form = ClientDisplayForm(request.POST)
     if form.is_valid():
         save_client_display(signed_in(request), **form.cleaned_data)
@@ -128,5 +128,5 @@ def _context(user: User, venue: str, sets: Mapping[str, object], bound: Preferen
         ],
         "hosts_here": sum(number for key, number in numbers.items() if key == venue or (not venue and key not in sets)),
         "everywhere_url": _address(EVERYWHERE),
-        "presets": [(key, words.shown) for key, words in PRESET_WORDS.items()],
+        "presets": [(key, words.translated) for key, words in PRESET_WORDS.items()],
     }

@@ -1,4 +1,4 @@
-"""An account at a project: look its key up by address and password, and try whether the key works.
+"""An account at a project: look up its key by address and password, and try whether the key works.
 
 A password is used for one request and is never stored: the site sends what BOINC clients send for it.
 """
@@ -18,7 +18,7 @@ from django.conf import settings
 from django.db import transaction
 
 from accounting.models import Project, ProjectProfile
-from accounting.project_setup import said_history
+from accounting.project_setup import answer_history
 from accounting.project_setup.changes import CODE_KEY_LABEL
 from accounting.wire.project_config import from_json
 from accounting.wire.project_replies import (
@@ -37,15 +37,15 @@ from portal.languages.messages import Message, MessageError
 from portal.wire import credentials
 from portal.wire.scanner import ProtocolError
 
-# The page is not there, or nobody may ask it.
+# The page does not exist, or is closed to everybody.
 _NOT_THERE: Final = frozenset({403, 404, 405, 410, 501})
-# In a weak key only: it begins with the account's number.
+# Only in a weak key, which begins with the account's number.
 WEAK: Final = "_"
 _T = TypeVar("_T")
 
 
 class AccountProblem(MessageError):
-    """The project did not give what was asked for. ``status``: HTTP's, if it was the reason; ``error_num``: BOINC's, if
+    """The project did not give what was requested. ``status``: HTTP's, if it was the reason; ``error_num``: BOINC's, if
     the project refused.
     """
 
@@ -55,7 +55,7 @@ class AccountProblem(MessageError):
 
     @property
     def is_unreachable(self) -> bool:
-        """Whether there was no answer; another time there may be one."""
+        """Whether there was no answer; a later attempt may succeed."""
         return isinstance(self.__cause__, FetchError) and not self.is_not_there
 
     @property
@@ -66,7 +66,7 @@ class AccountProblem(MessageError):
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """The outcome of a trial. ``code_key``: digest of the key that programs are signed with, if it told."""
+    """The outcome of a trial. ``code_key``: digest of the key that programs are signed with, if sent."""
 
     went_well: bool
     message: Message
@@ -74,9 +74,9 @@ class Trial:
 
 
 def web_rpc_base(project: Project) -> str:
-    """Where the project wants its web RPCs, unless that is less safe than its master URL.
+    """Return where the project wants its web RPCs, unless that is less safe than its master URL.
 
-    Passwords and keys are sent there, so another address is used only when an operator has seen it.
+    Passwords and keys are sent there, so a different address is used only when an operator has seen it.
     """
     profile: ProjectProfile | None = getattr(project, "profile", None)
     stated = from_json(profile.seen).web_rpc_url_base if profile is not None and profile.seen else ""
@@ -88,23 +88,23 @@ def web_rpc_base(project: Project) -> str:
 
 
 def look_up_key(project: Project, email: str, password: str) -> str:
-    """The key of an account, the weak one if the project has such. Blocks. Raises AccountProblem."""
+    """Return the key of an account, the weak one if the project has weak keys. Blocks. Raises AccountProblem."""
     login = email.strip().lower()
     key = find_key(project, login, credentials.client_password_hash(password, login))
     with suppress(AccountProblem):
-        # The full key could change the account, and volunteers' computers are to get it.
+        # The full key could change the account, and volunteers' computers will get it.
         return account_info(project, key).weak_key or key
     return key
 
 
 def find_key(project: Project, login: str, passwd_hash: str) -> str:
-    """The key of the account with this login, in lower case. Blocks. Raises AccountProblem."""
+    """Return the key of the account with this login, in lower case. Blocks. Raises AccountProblem."""
     query = {"email_addr": login, "passwd_hash": passwd_hash}
     return _ask(f"{web_rpc_base(project)}lookup_account.php", query, parse_account_out)
 
 
 def create_account(project: Project, login: str, passwd_hash: str, name: str, *, has_consented: bool) -> str:
-    """The key of a new account, or of the one that there is with this password. Blocks. Raises AccountProblem."""
+    """Return the key of a new account, or of the existing one with this password. Blocks. Raises AccountProblem."""
     query = {"email_addr": login, "passwd_hash": passwd_hash, "user_name": name}
     if has_consented:
         query |= {"consent_flag": "1", "source": settings.SITE_NAME}
@@ -112,14 +112,14 @@ def create_account(project: Project, login: str, passwd_hash: str, name: str, *,
 
 
 def account_info(project: Project, key: str) -> AccountInfo:
-    """What the project tells of the account with this key. Blocks. Raises AccountProblem."""
+    """Return the project's description of the account with this key. Blocks. Raises AccountProblem."""
     return _ask(f"{web_rpc_base(project)}am_get_info.php", {"account_key": key}, parse_account_info)
 
 
 def account_credit(project: Project, number: int) -> tuple[float, float] | None:
-    """Total and recent average that the project publishes of the account; None: it does not. Blocks.
+    """Return the account's total and recent average as the project publishes them; None: not published. Blocks.
 
-    Raises AccountProblem if it cannot be asked.
+    Raises AccountProblem if the project cannot be asked.
     """
     if number <= 0:
         return None
@@ -169,7 +169,7 @@ def _ask_about(project: Project, key: str) -> Trial:
 
 
 def try_scheduler(project: Project, key: str, now: dt.datetime) -> Trial:
-    """Ask the scheduler for no jobs, as a computer: the project makes a record of it. Notes the outcome. Blocks.
+    """Ask the scheduler for no jobs, as a computer: the project creates a record of it. Notes the outcome. Blocks.
 
     A project at https that names a scheduler at http gets no key: it was entered for https.
     """
@@ -205,19 +205,20 @@ def _ask_scheduler(project: Project, key: str) -> Trial:
 
 @transaction.atomic
 def _note(project: Project, trial: Trial, key: str, now: dt.datetime) -> Trial:
-    """Locks the project, then its profile. The project may repeat the key in what it says: that is taken out.
+    """Note an outcome. Locks the project, then its profile. The project may repeat the key in its answer: it is
+    removed.
 
-    The first key of its programs counts as seen. Another one later may be a thief's: it is marked until seen.
+    The first key of its programs counts as seen. A different one later may be a thief's: it is marked until seen.
     """
     trial = replace(trial, message=without(trial.message, key))
     locked = Project.objects.select_for_update(no_key=True).get(pk=project.pk)
     profile = ProjectProfile.objects.select_for_update().filter(project=locked).first()
-    # A project that was never asked what it is still has its trials noted; it is asked from then on.
+    # Trials are noted for a project that was never asked about itself, too; it is asked from then on.
     profile = profile or ProjectProfile(project=locked)
     profile.tried_at, profile.tried_well, profile.tried_text = now, trial.went_well, trial.message
     if trial.code_key and trial.code_key != profile.code_key:
         if profile.code_key:
-            said_history.note(locked, now, [(CODE_KEY_LABEL, profile.code_key, trial.code_key)])
+            answer_history.add(locked, now, [(CODE_KEY_LABEL, profile.code_key, trial.code_key)])
         profile.code_key = trial.code_key
         profile.code_key_seen = profile.code_key_seen or trial.code_key
     profile.save()
@@ -225,5 +226,5 @@ def _note(project: Project, trial: Trial, key: str, now: dt.datetime) -> Trial:
 
 
 def without(message: Message, secret: str) -> Message:
-    """The message with the secret left out, which the project may have repeated."""
+    """Return the message without the secret, which the project may have repeated."""
     return Message.from_json(json.loads(json.dumps(message.to_json(), ensure_ascii=False).replace(secret, "…")))

@@ -1,4 +1,4 @@
-"""Add a project that was asked what it is."""
+"""Add a project after it was asked about itself."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from portal.wire import signing
 
 
 class AlreadyThere(Exception):
-    """There is a project with this URL or name. ``str`` is a sentence for operators."""
+    """A project with this URL or name exists. ``str`` is a sentence for operators."""
 
 
 @dataclass(frozen=True, slots=True)
 class NewProject:
-    """What the operator chose of what was found. ``master_url`` in its canonical form; ``asked_url``: where the project
+    """The operator's choices for a new project. ``master_url`` in its canonical form; ``asked_url``: where the project
     answered.
     """
 
@@ -85,7 +85,7 @@ def _create(chosen: NewProject) -> Project:
 
 
 def _signature(url: str) -> str:
-    """By the server's key; empty where that is elsewhere or cannot be read, which the step of signing says."""
+    """Sign with the server's key; empty where that is elsewhere or cannot be read, as the signing step reports."""
     with suppress(signing.SigningError, OSError):
         return signing_key.sign_url(url) or ""
     return ""

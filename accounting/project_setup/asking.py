@@ -1,7 +1,7 @@
-"""Ask projects what they say of themselves, once by hand or daily by tasks. Nothing is asked in a transaction.
+"""Ask projects about themselves, once by hand or daily by tasks. Nothing is asked in a transaction.
 
-What changed since an operator looked is only marked, and kept as the project's history. The platforms alone are taken
-over, where the project's setting says so. Each project has a task of its own, so none waits for another.
+Changes since an operator looked are only marked, and recorded in the project's history. Only the platforms are applied,
+where the project's setting says so. Each project has its own task, so none waits for another.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from django.db import transaction
 
 from accounting.engine.addresses import address_key
 from accounting.models import Project, ProjectAddress, ProjectProfile
-from accounting.project_setup import changes, said_history
+from accounting.project_setup import answer_history, changes
 from accounting.project_setup.changes import is_down
 from accounting.project_setup.contents import set_versions
 from accounting.projects.addresses import learn
@@ -36,14 +36,14 @@ log = structlog.get_logger("projects")
 
 EVERY: Final = dt.timedelta(days=1)
 FIRST_RETRY: Final = dt.timedelta(hours=1)
-"""After the first failure; it doubles with each further one, up to `EVERY`."""
-# Of that time: so that not all projects are asked at once, nor one at the same second each day.
+"""Wait after the first failure; it doubles with each further one, up to `EVERY`."""
+# Fraction of that time by which requests are spread: not all at once, nor at the same second each day.
 JITTER: Final = 0.1
 MAX_PROJECTS_PER_RUN: Final = 100
 
 
 class AskFailed(MessageError):
-    """The project did not say what it is. ``says_down``: it says that it is down."""
+    """The project did not describe itself. ``says_down``: it says that it is down."""
 
     def __init__(self, message: Message, *, says_down: bool = False) -> None:
         super().__init__(message)
@@ -52,14 +52,14 @@ class AskFailed(MessageError):
 
 @dataclass(frozen=True, slots=True)
 class ConfigAnswer:
-    """``config`` is None if nothing changed since ``version`` was asked for."""
+    """``config`` is None if nothing has changed since ``version``."""
 
     config: ProjectConfig | None
     version: Version
 
 
 def ask(url: str, known: Version | None = None) -> ConfigAnswer:
-    """What the project at this master URL says. Blocks. Raises AskFailed."""
+    """Ask the project at this master URL about itself. Blocks. Raises AskFailed."""
     try:
         answer = fetch(f"{url}get_project_config.php", known=known)
         config = None if answer.is_unchanged else parse_project_config(answer.body)
@@ -68,7 +68,7 @@ def ask(url: str, known: Version | None = None) -> ConfigAnswer:
     except ProtocolError as error:
         raise AskFailed(Message("ask_no_boinc_project", url=url, fault=error.message)) from error
     if config is not None and (config.error_num or config.error_msg) and not config.name:
-        # What it does not say for now has not changed.
+        # Fields that it temporarily leaves out have not changed.
         what = ", ".join(filter(None, [str(config.error_num or ""), config.error_msg]))
         message = Message("ask_error", host=urlsplit(url).hostname, words=what)
         raise AskFailed(message, says_down=config.error_num == ERR_PROJECT_DOWN)
@@ -76,7 +76,7 @@ def ask(url: str, known: Version | None = None) -> ConfigAnswer:
 
 
 def ask_status(url: str) -> ServerStatus | None:
-    """What the project at this master URL says of its daemons and queues; None: it does not. Blocks."""
+    """Ask the project at this master URL about its daemons and queues; None: it does not say. Blocks."""
     try:
         return parse_server_status(fetch(f"{url}server_status.php?xml=1").body)
     except (FetchError, ProtocolError):
@@ -84,7 +84,7 @@ def ask_status(url: str) -> ServerStatus | None:
 
 
 def ask_again(project: Project, now: dt.datetime) -> bool:
-    """Ask a project that is in the list, and note what it says; False if it could not be asked."""
+    """Ask a listed project again, and note its answer; False if it could not be asked."""
     profile = ProjectProfile.objects.filter(project=project).first() or ProjectProfile(project=project)
     # After a change of the URL here, the version would be that of another document.
     is_same = profile.said.get("master_url") == project.master_url
@@ -103,10 +103,11 @@ def ask_again(project: Project, now: dt.datetime) -> bool:
 
 
 def _is_confirmed(project: Project, profile: ProjectProfile, stated: str) -> bool:
-    """Whether the address that a project states as its master URL says the same, so that it is another one of it.
+    """Whether the address that a project states as its master URL confirms it, and so is another address of the
+    project.
 
-    Any project could name any address. So that has to answer for itself: with the project's address here as its own, or
-    with the key or the name of the project as operators have seen them. Blocks, if the address is new.
+    Any project could name any address. So that address has to confirm it: with the project's address here as its own,
+    or with the key or the name of the project as operators have seen them. Blocks, if the address is new.
     """
     key = address_key(stated)
     if not key or key == project.address_key or ProjectAddress.objects.filter(key=key, project=project).exists():
@@ -134,7 +135,9 @@ class _Change(Protocol):
 
 
 def _note(project_id: int, now: dt.datetime, change: _Change) -> None:
-    """One transaction: locks the project, but not against rows that refer to it, then its profile."""
+    """Note the answer in one transaction: locks the project, but not against rows that refer to it, then its
+    profile.
+    """
     with transaction.atomic():
         project = Project.objects.select_for_update(no_key=True).get(pk=project_id)
         profile = ProjectProfile.objects.select_for_update().filter(project=project).first()
@@ -143,7 +146,7 @@ def _note(project_id: int, now: dt.datetime, change: _Change) -> None:
         lines = change(project, profile, now)
         profile.ask_after = _next_time(now, profile.failures)
         profile.save()
-        said_history.note(project, now, lines)
+        answer_history.add(project, now, lines)
 
 
 def _note_problem(
@@ -171,8 +174,8 @@ def _note_answer(
     profile.etag, profile.last_modified = answer.version.etag, answer.version.last_modified
     if answer.config is not None:
         config = answer.config.to_json()
-        # What this site has only just learnt to read is no change.
-        lines += said_history.between(config | profile.said, config)
+        # A field that this site has only just learnt to read is no change.
+        lines += answer_history.differences(config | profile.said, config)
         profile.said, profile.seen = config, config | profile.seen
         if project.takes_platforms and answer.config.versions:
             if set_versions(project, answer.config.versions):
@@ -204,10 +207,10 @@ def _next_time(now: dt.datetime, failures: int = 0) -> dt.datetime:
 
 
 def take_due(now: dt.datetime) -> list[int]:
-    """The projects whose time has come, those that wait longest first. They are not due again before tomorrow: one that
-    stops its worker does so once a day. Locks their profiles; runs may overlap, each takes others.
+    """Take the projects that are due, those that have waited longest first. They are not due again before tomorrow, so
+    one that stops its worker does so once a day. Locks their profiles; runs may overlap, each takes others.
 
-    The site's own project is none of them: what it has is known here.
+    The site's own project is not among them: the site knows it.
     """
     with transaction.atomic():
         profiles = (

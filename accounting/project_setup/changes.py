@@ -1,4 +1,4 @@
-"""What a project says, in words, and what of it changed since an operator looked."""
+"""A project's answer in words, and its changes since an operator looked."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ NAME: Final = "name"
 VERSIONS: Final = "versions"
 KEYWORDS: Final = "keywords"
 CODE_KEY: Final = "code_key"
-# What this site keeps a copy of. A new master URL is no such thing: its signature is for an operator to see.
+# What this site copies. A new master URL is not among them: an operator has to see it, as it is signed.
 TAKEN_OVER: Final = frozenset({NAME, VERSIONS, KEYWORDS})
-# What comes and goes by itself is shown as it is, and is no change.
+# States that come and go are shown as they are, not as changes.
 _LABELS: Final = {
     NAME: _("Name"),
     "master_url": _("Master URL"),
@@ -44,7 +44,7 @@ _LABELS: Final = {
     "terms_of_use": _("Terms of use"),
     "account_ownership_public_key": _("Key for proofs of account ownership"),
 }
-# Labels of what is noted when projects are asked and tested; kept in English, and translated when shown.
+# Labels of changes noted when projects are asked and tested; stored in English, and translated when displayed.
 CODE_KEY_LABEL: Final = _("Key for signing programs")
 ANSWERS: Final = _("Answers")
 DAEMONS_STOPPED: Final = _("Stopped daemons")
@@ -69,7 +69,7 @@ class ConfigChange:
 
 
 def changes(seen: dict[str, Any], config: dict[str, Any]) -> list[ConfigChange]:
-    """What changed between two stored answers."""
+    """Return the changes between two stored answers."""
     if not seen or not config:
         return []
     before, now = from_json(seen), from_json(config)
@@ -81,7 +81,7 @@ def changes(seen: dict[str, Any], config: dict[str, Any]) -> list[ConfigChange]:
 
 
 def unseen(profile: ProjectProfile) -> list[ConfigChange]:
-    """All that changed at a project since an operator looked."""
+    """Return all changes at a project since an operator looked."""
     unseen_changes = changes(profile.seen, profile.said)
     if profile.code_key != profile.code_key_seen:
         unseen_changes.append(ConfigChange(CODE_KEY, CODE_KEY_LABEL, profile.code_key_seen, profile.code_key))
@@ -89,13 +89,13 @@ def unseen(profile: ProjectProfile) -> list[ConfigChange]:
 
 
 def fingerprint(profile: ProjectProfile) -> str:
-    """Names what a project said last, so that a form can say which answer it is about."""
+    """Return a digest of a project's last answer, so that a form can say which answer it is about."""
     parts = [profile.said, profile.code_key]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
 def described(config: ProjectConfig) -> list[tuple[str, str]]:
-    """All that the project says, by label; what is empty is left out."""
+    """Return the whole answer, by label; empty fields are left out."""
     rows = [(label, in_words(config, field)) for field, label in _LABELS.items()]
     return [(gettext(label), text) for label, text in rows if text]
 
@@ -135,7 +135,7 @@ def is_down(config: ProjectConfig) -> bool:
 
 
 def states(config: ProjectConfig, status: ServerStatus | None = None) -> list[str]:
-    """What stands in the way for now, by the project's own word."""
+    """Return temporary obstacles, as the project reports them."""
     shown_states = []
     if status is not None and status.stopped:
         names = ", ".join((*status.stopped[:10], *(["…"] if len(status.stopped) > 10 else [])))
@@ -153,7 +153,7 @@ def states(config: ProjectConfig, status: ServerStatus | None = None) -> list[st
 
 
 def master_url_problem(here: str, config: ProjectConfig) -> str:
-    """What is wrong with the master URL that is used here; empty if the project says the same."""
+    """Return what is wrong with the master URL used here; empty if the project confirms it."""
     if not config.master_url:
         return gettext("The project does not state its master URL.")
     try:

@@ -1,4 +1,4 @@
-"""What operators enter when they set a project up."""
+"""Operators' forms for setting a project up."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class UrlForm(forms.Form):
 
 
 class FoundForm(forms.Form):
-    """A new project, filled with what the project says of itself."""
+    """A new project, filled in from its own description."""
 
     name = forms.CharField(label=_("Name"), max_length=100, widget=UnfoldAdminTextInputWidget)
     master_url = forms.ChoiceField(
@@ -142,7 +142,7 @@ class FoundForm(forms.Form):
         return url
 
     def chosen(self) -> NewProject:
-        """What a valid form says."""
+        """Return the values of a valid form."""
         given = self.cleaned_data
         return NewProject(
             name=given["name"],
@@ -159,7 +159,7 @@ class FoundForm(forms.Form):
 
 
 def _urls(config: ProjectConfig, typed: str) -> list[str]:
-    """The URL that the project says, if clients take it, and the one that was typed."""
+    """Return the URL that the project states, if clients take it, and the one that was typed."""
     try:
         return list(dict.fromkeys([canonical_url(config.master_url), typed]))
     except ValueError:
@@ -196,7 +196,7 @@ class LookUpForm(forms.Form):
 
 
 class KeyForm(forms.Form):
-    """An account key that one has."""
+    """An existing account key."""
 
     account_key = forms.CharField(
         label=_("Account key"),

@@ -1,4 +1,4 @@
-"""What the pages of the set-up, and of projects' trouble, show."""
+"""Read the pages of the set-up, and of projects' problems."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from accounting.choosing.texts import trouble_text
 from accounting.engine.choice.facts import Trouble, TroubleKind
 from accounting.engine.states import NoteKind
 from accounting.models import Project, ProjectProfile
-from accounting.project_setup import said_history, sql
+from accounting.project_setup import answer_history, sql
 from accounting.project_setup.accounts import web_rpc_base
 from accounting.project_setup.changes import ConfigChange, described, fingerprint, master_url_problem, states, unseen
 from accounting.project_setup.steps import StepRefused, account_key, is_signed, obstacles
@@ -28,9 +28,9 @@ from portal.models import User
 from portal.templatetags.display import count
 
 REPORTS_COUNT_FOR: Final = dt.timedelta(days=1)
-"""How long what a computer said last counts."""
+"""How long a computer's last report counts."""
 REFUSED_WITHIN: Final = dt.timedelta(days=7)
-# The statements read a row for each computer and project: not at each look at the page.
+# The statements read a row for each computer and project, so they do not run for each view of the page.
 _KEPT_SECS: Final = 60
 _KEY: Final = "project-setup-reported"
 _COUNTS: Final = {
@@ -54,7 +54,7 @@ _REFUSED: Final = {
 
 
 def read_set_up(project: Project, user: User) -> dict[str, Any]:
-    """What the page of one project's set-up is filled with."""
+    """Return the template values of one project's set-up page."""
     profile = ProjectProfile.objects.filter(project=project).first()
     config = from_json(profile.said) if profile is not None and profile.said else ProjectConfig()
     try:
@@ -71,7 +71,7 @@ def read_set_up(project: Project, user: User) -> dict[str, Any]:
         "rows": described(config) if profile is not None and profile.said else [],
         "states": states(config, status_from_json(profile.status) if profile is not None else None),
         "counts": _counts(profile),
-        "history": said_history.read(project),
+        "history": answer_history.read(project),
         "master_url_problem": master_url_problem(project.master_url, config) if profile and profile.said else "",
         "changes": unseen(profile) if profile is not None else [],
         "shown": fingerprint(profile) if profile is not None else "",
@@ -89,19 +89,19 @@ def read_set_up(project: Project, user: User) -> dict[str, Any]:
 
 
 def _counts(profile: ProjectProfile | None) -> list[tuple[str, str]]:
-    """What the project says of its queues, in words."""
+    """Return the project's queue counts in words."""
     counts = status_from_json(profile.status).counts if profile is not None else {}
     return [(gettext(label), count(round(counts[name]))) for name, label in _COUNTS.items() if name in counts]
 
 
 @dataclass(slots=True)
 class ProjectTroubles:
-    """A project on the page of trouble. Counts are of computers that were in contact within a day."""
+    """A project on the page of problems. Counts are of computers that were in contact within a day."""
 
     project: Project
     profile: ProjectProfile | None
     changes: list[ConfigChange]
-    # What the project itself says is wrong, or what is wrong with what it says
+    # Problems that the project itself reports, or problems with its answer
     warnings: list[str]
     troubles: list[tuple[str, dt.datetime, str]]
     computers: int = 0
@@ -118,7 +118,7 @@ class ProjectTroubles:
 
     @property
     def tried_text(self) -> str:
-        """What came of the last test, in the active language."""
+        """The result of the last test, in the active language."""
         return sentence(self.profile.tried_text) if self.profile is not None else ""
 
     @property
@@ -126,12 +126,12 @@ class ProjectTroubles:
         """Whether an operator should look at it."""
         profile = self.profile
         has_problem = profile is not None and (bool(profile.problem) or profile.tried_well is False)
-        found = self.warnings or self.troubles or self.changes or self.refused
-        return bool(found) or has_problem or 2 * self.failing > self.computers
+        has_findings = self.warnings or self.troubles or self.changes or self.refused
+        return bool(has_findings) or has_problem or 2 * self.failing > self.computers
 
 
 def read_troubles(now: dt.datetime) -> list[ProjectTroubles]:
-    """All projects, those that need attention first. Six statements, two of them at most once a minute."""
+    """Read all projects, those that need attention first. Six statements, two of them at most once a minute."""
     lines = {}
     for project in Project.objects.select_related("profile").prefetch_related("troubles"):
         profile = getattr(project, "profile", None)

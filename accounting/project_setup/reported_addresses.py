@@ -1,10 +1,10 @@
-"""Other addresses of projects, learnt from what computers report.
+"""Learn other addresses of projects from computers' reports.
 
-A computer that had a project, and now reports its number or account key there at an unknown address, says that the
-project moved (accounting/rpc/attachments.py). It is believed once computers of several owners say so that have worked
-for the project. Somebody with several accounts can still make an address up. Then work at it is booked to the project,
-which they could claim at its own address as well. No account key is sent there, and what its owner attached there gets
-no orders.
+A computer that had a project, and now reports its number or account key there at an unknown address, shows that the
+project moved (accounting/rpc/attachments.py). This is believed once computers of several owners report it that have
+worked for the project. Somebody with several accounts can still make an address up. Then work at it is booked to the
+project, which they could claim at its own address as well. No account key is sent there, and projects that owners
+attached there get no orders.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from django.db import connection, transaction
 
 from accounting.engine.addresses import address_key
 from accounting.models import Project, ProjectAddress
-from accounting.project_setup import said_history, sql
+from accounting.project_setup import answer_history, sql
 from accounting.project_setup.changes import OTHER_ADDRESS
 from accounting.projects.addresses import learn
 
 REPORTS_COUNT_FOR: Final = dt.timedelta(days=14)
 MAX_REPORTED: Final = 20
-"""Addresses of one project that are known by computers' reports alone; an operator has to look at more."""
+"""The most addresses of one project known only from computers' reports; an operator has to look at more."""
 
 
 def learn_reported(now: dt.datetime) -> int:
@@ -60,6 +60,6 @@ def _learn(project_id: int, url: str, now: dt.datetime) -> bool:
         if project is None or project.addresses.filter(source=source).count() >= MAX_REPORTED:
             return False
         if learn(project, url, source) is not None:
-            said_history.note(project, now, [(OTHER_ADDRESS, "", url)])
+            answer_history.add(project, now, [(OTHER_ADDRESS, "", url)])
             return True
     return False

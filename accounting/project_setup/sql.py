@@ -1,4 +1,4 @@
-"""SQL of the page of projects' trouble. All statements only read, and lock nothing."""
+"""SQL for the page of projects' problems. All statements only read, and lock nothing."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Final
 from accounting.engine.choice.troubles import MIN_FAILURES
 from accounting.engine.states import NoteKind
 
-# What computers that were in contact lately last said of each project: how many have it, how many report failed
-# requests in a row, how many asked for work in vain; and when one of them last had an answer, in Unix seconds.
+# What recently connected computers last reported of each project: how many have it, how many report failed requests in
+# a row, how many got no work when they asked; and when one of them last had an answer, in Unix seconds.
 REPORTED: Final = f"""
 SELECT p.project_id,
        count(*),

@@ -1,4 +1,4 @@
-"""The steps of a set-up that change a project: sign, enter the account, attach computers, take over what it says.
+"""The steps of a set-up that change a project: sign, enter the account, attach computers, apply its answer.
 
 Each is one transaction that locks the project's row, but not against rows that refer to it: computers go on.
 """
@@ -44,7 +44,9 @@ def is_signed(project: Project) -> bool:
 
 
 def sign(project_id: int, pasted: str) -> None:
-    """Store the pasted signature if it is right, or, if none is pasted, one by the server's key. Raises StepRefused."""
+    """Store the pasted signature if it is valid, or, if none is pasted, sign with the server's key. Raises
+    StepRefused.
+    """
 
     def change(project: Project) -> None:
         try:
@@ -72,7 +74,7 @@ def sign(project_id: int, pasted: str) -> None:
 
 
 def store_account_key(project_id: int, user: User, account_key: str, email: str = "") -> None:
-    """Store the key of the account that all share or, where each volunteer has one, of this operator's account.
+    """Store the key of the shared account or, where each volunteer has one, of this operator's account.
 
     ``email``: the address of the account, if it is known. That of a shared one finds its computers in statistics.
     """
@@ -91,7 +93,7 @@ def store_account_key(project_id: int, user: User, account_key: str, email: str 
 
 
 def account_key(project: Project, user: User) -> str:
-    """The key that a trial uses; empty if there is none. Raises StepRefused for one that cannot be read."""
+    """Return the key that a trial uses; empty if there is none. Raises StepRefused for one that cannot be read."""
     try:
         if project.account_mode == Project.Account.SHARED:
             return account_keys.shared(project) or ""
@@ -102,7 +104,7 @@ def account_key(project: Project, user: User) -> str:
 
 
 def obstacles(project: Project) -> list[str]:
-    """Why no computer could be attached to the project."""
+    """Return why no computer could be attached to the project."""
     reasons = []
     if not is_signed(project):
         reasons.append(gettext("Its URL is not signed, so clients would refuse it."))
@@ -112,7 +114,7 @@ def obstacles(project: Project) -> list[str]:
 
 
 def set_active(project_id: int, is_active: bool) -> None:
-    """Let computers be attached, or no longer. Raises StepRefused while something is missing for it."""
+    """Let computers be attached, or stop it. Raises StepRefused while a requirement is missing."""
 
     def change(project: Project) -> None:
         if is_active and (missing := obstacles(project)):
@@ -123,7 +125,7 @@ def set_active(project_id: int, is_active: bool) -> None:
 
 
 def _shown(project_id: int, seen_fingerprint: str) -> ProjectProfile:
-    """The profile, locked. Raises StepRefused if the operator was shown another answer than it has now."""
+    """Return the profile, locked. Raises StepRefused if the operator was shown an older answer."""
     profile = ProjectProfile.objects.select_for_update().filter(project_id=project_id).first()
     if profile is None or not profile.said or fingerprint(profile) != seen_fingerprint:
         raise StepRefused(gettext("The project has changed its answer in the meantime. Please check it again."))
@@ -131,7 +133,7 @@ def _shown(project_id: int, seen_fingerprint: str) -> ProjectProfile:
 
 
 def take_over(project_id: int, fields: Collection[str], seen_fingerprint: str) -> None:
-    """Make the project's name, platforms or keywords what it said last. Locks the project, then its profile.
+    """Apply the project's last answer to its name, platforms or keywords. Locks the project, then its profile.
 
     ``seen_fingerprint``: that of the answer that the operator saw. Raises StepRefused if it is no longer the last.
     """
@@ -155,7 +157,7 @@ def take_over(project_id: int, fields: Collection[str], seen_fingerprint: str) -
 
 @transaction.atomic
 def mark_seen(project_id: int, seen_fingerprint: str) -> None:
-    """The operator has seen what the project says now. Nothing else changes. Raises StepRefused like `take_over`."""
+    """Mark the project's present answer as seen. Nothing else changes. Raises StepRefused like `take_over`."""
     profile = _shown(project_id, seen_fingerprint)
     profile.seen, profile.code_key_seen = profile.said, profile.code_key
     profile.save()

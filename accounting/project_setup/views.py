@@ -1,6 +1,6 @@
-"""Operators' pages: add a project by its URL, set it up step by step, see what troubles projects.
+"""Operators' pages: add a project by its URL, set it up step by step, see projects' problems.
 
-They are part of the admin (accounting/admin.py), which lets in operators only. Each says which right it needs.
+They are part of the admin (accounting/admin.py), which lets in operators only. Each names the right that it needs.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def _to_set_up(project_id: int) -> HttpResponse:
 @ADD
 @require_http_methods(["GET", "HEAD", "POST"])
 def add_by_url(request: HttpRequest) -> HttpResponse:
-    """Which project? Asks it what it is."""
+    """Which project? Asks it about itself."""
     form = UrlForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
         url = form.cleaned_data["url"]
@@ -66,7 +66,7 @@ def add_by_url(request: HttpRequest) -> HttpResponse:
         except asking.AskFailed as problem:
             form.add_error("url", sentence(problem.message))
         else:
-            assert answer.config is not None  # no version was named that it could be unchanged from
+            assert answer.config is not None  # a full answer: no version was sent to compare with
             request.session[_FOUND] = {
                 "typed": url,
                 "said": answer.config.to_json(),
@@ -81,7 +81,7 @@ def add_by_url(request: HttpRequest) -> HttpResponse:
 @ADD
 @require_http_methods(["GET", "HEAD", "POST"])
 def found(request: HttpRequest) -> HttpResponse:
-    """What the project says, and what is taken of it."""
+    """Show the project's answer, and choose what to take from it."""
     asked = request.session.get(_FOUND)
     if asked is None:
         return redirect("admin:accounting_project_add_by_url")
@@ -116,13 +116,13 @@ def found(request: HttpRequest) -> HttpResponse:
 @VIEW
 @require_safe
 def set_up(request: HttpRequest, pk: int) -> HttpResponse:
-    """How far is the project set up, and what did it say last?"""
+    """How far is the project set up, and what did it last answer?"""
     project = get_object_or_404(Project, pk=pk)
     return _show(request, project)
 
 
 def _show(request: HttpRequest, project: Project, **more: forms.Form) -> HttpResponse:
-    """The page of the set-up; ``more``: a form that needs a correction, by its name."""
+    """Render the page of the set-up; ``more``: a form that needs a correction, by its name."""
     context = {
         "signature_form": SignatureForm(),
         "look_up_form": LookUpForm(),
@@ -135,9 +135,9 @@ def _show(request: HttpRequest, project: Project, **more: forms.Form) -> HttpRes
 
 
 def _step(what: str) -> Callable[[Callable[[HttpRequest, Project], str | HttpResponse]], View]:
-    """A view that does one step by POST, logs it as ``what``, and goes back to the set-up.
+    """Make a view that does one step by POST, logs it as ``what``, and returns to the set-up.
 
-    The step returns what it says, or a page if its form needs a correction. StepRefused and AccountProblem are shown.
+    The step returns its message, or a page if its form needs a correction. StepRefused and AccountProblem are shown.
     """
 
     def decorate(step: Callable[[HttpRequest, Project], str | HttpResponse]) -> View:
@@ -258,7 +258,7 @@ def troubles(request: HttpRequest) -> HttpResponse:
 
 
 def urls() -> list[URLPattern]:
-    """The addresses of the set-up, which the admin of projects puts before its own."""
+    """Return the addresses of the set-up, which the admin of projects puts before its own."""
     view = admin.site.admin_view
     pages = [
         path("add-by-url/", view(add_by_url), name="accounting_project_add_by_url"),

@@ -1,1 +1,1 @@
-"""Pages of projects and keywords, and what the site keeps of projects: its own, and the key that signs addresses."""
+"""Pages of projects and keywords, and the site's records of projects: its own, and the key that signs addresses."""

@@ -1,4 +1,4 @@
-"""The addresses under which a project is known: its master URL, and others that have been learnt."""
+"""The addresses under which a project is known: its master URL, and learnt ones."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ Source = ProjectAddress.Source
 
 
 def project_at(url: str) -> Project | None:
-    """The project with this master URL or another address of its own, in whatever spelling; computers' word alone does
-    not count.
+    """Return the project with this master URL or another address of its own, in any spelling; addresses that only
+    computers reported do not count.
     """
     key = address_key(url)
     named = ProjectAddress.objects.filter(key=key, is_active=True).exclude(source=Source.CLIENTS).values("project")
@@ -26,10 +26,10 @@ def project_at(url: str) -> Project | None:
 
 
 def learn(project: Project, url: str, source: Source) -> ProjectAddress | None:
-    """Note another address of a project; None if it is nothing new, or another project's.
+    """Store another address of a project; None if it is known, or another project's.
 
-    One that only computers reported before is the project's that names it.
-    Raises ValueError for an address that no client would attach to.
+    An address that only computers reported goes to the project that names it itself. Raises ValueError for an address
+    that no client would attach to.
     """
     url = canonical_url(url)
     key = address_key(url)

@@ -64,12 +64,12 @@ def share_forms(selection: Selection, data: QueryDict | None) -> list[ShareForm]
 
 
 def chosen_shares(forms_: Sequence[ShareForm]) -> dict[int, float | None]:
-    """The choice that valid forms make."""
+    """Return the choice that valid forms make."""
     return {form.project.pk: form.cleaned_data["share"] for form in forms_ if form.cleaned_data["chosen"]}
 
 
 def shares_for_later(forms_: Sequence[ShareForm]) -> dict[int, float | None]:
-    """The shares that were typed for projects that are not ticked."""
+    """Return the shares that were typed for projects that are not ticked."""
     return {
         form.project.pk: form.cleaned_data["share"]
         for form in forms_
@@ -78,7 +78,7 @@ def shares_for_later(forms_: Sequence[ShareForm]) -> dict[int, float | None]:
 
 
 def show_refusal(refusal: ChoiceRefused, forms_: Sequence[ShareForm]) -> bool:
-    """Put the refusal beside the project that it is about; False if none of the forms is about it."""
+    """Show the refusal beside its project; False if none of the forms is about it."""
     for form in forms_:
         if form.project.pk == refusal.project_id:
             form.add_error("share", str(refusal))

@@ -1,4 +1,4 @@
-"""What the page of keywords shows: BOINC's keywords as a tree, the volunteer's answer to each, and its projects."""
+"""Read the page of keywords: BOINC's keywords as a tree, the volunteer's answer to each, and its projects."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ YES, MAYBE, NO = "yes", "maybe", "no"
 
 @dataclass(slots=True)
 class KeywordLine:
-    """A keyword in the tree. ``forbidden_by``: what it is part of and that is not wanted, so neither is this."""
+    """A keyword in the tree. ``forbidden_by``: a rejected keyword above it, which rejects this one, too."""
 
     keyword: Keyword
     answer: str
@@ -36,7 +36,7 @@ class KeywordLine:
 
     @property
     def is_open(self) -> bool:
-        """Whether anything was said of its parts."""
+        """Whether any of its parts has an answer."""
         return any(part.answer != MAYBE or part.is_open for part in self.parts)
 
 
@@ -46,7 +46,7 @@ class KeywordPage:
     places: list[KeywordLine]
     yes: list[str]
     no: list[str]
-    # Projects that are picked by hand, so that subjects decide nothing
+    # Projects picked by hand, so that subjects decide nothing
     is_by_hand: bool
     # Active projects that a "no" forbids, and those that a "yes" is about
     forbidden: list[str]
@@ -54,7 +54,7 @@ class KeywordPage:
 
 
 def read_keywords(user: User) -> KeywordPage:
-    """Four statements."""
+    """Read the tree; four statements."""
     row = AccountSettings.objects.filter(user=user).first()
     yes, no = (frozenset(row.keywords_yes), frozenset(row.keywords_no)) if row else (frozenset(), frozenset())
     kin = {
@@ -89,7 +89,7 @@ def _tree(
 
 
 def answers_of_form(form: Mapping[str, object]) -> tuple[list[int], list[int]]:
-    """The numbers that a submitted form says yes to, and no to."""
+    """Return the numbers that a submitted form says yes to, and no to."""
     answers = {id_: form.get(f"k{id_}") for id_ in KEYWORDS}
     return [id_ for id_, answer in answers.items() if answer == YES], [
         id_ for id_, answer in answers.items() if answer == NO

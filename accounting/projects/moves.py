@@ -1,4 +1,4 @@
-"""A project's address becomes one of another server while account keys are stored: a step for two persons."""
+"""Change a project's address to another server while account keys are stored: a step for two persons."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ KIND: Final = "project_address"
 
 
 def needs_two(project: Project, master_url: str) -> bool:
-    """Whether this address of a stored project is one of another server, and keys would be lost with it."""
+    """Whether this address of a stored project is on another server, so that keys would be lost."""
     before = Project.objects.get(pk=project.pk)
     has_keys = bool(before.shared_account_key) or before.user_projects.exclude(account_key=None).exists()
     return has_keys and origin(before.master_url) != origin(master_url)
 
 
 def payload(project: Project, master_url: str, url_signature: str) -> Payload:
-    """``project`` as it is stored."""
+    """Describe the change; ``project`` as it is stored."""
     return {
         "project": project.pk,
         "before": project.master_url,
@@ -38,7 +38,7 @@ def payload(project: Project, master_url: str, url_signature: str) -> Payload:
 
 
 def _carry_out(payload: Payload, asked_by: User) -> None:
-    """Locks the signed log, then the project."""
+    """Carry the change out. Locks the signed log, then the project."""
     SignedEntry.lock()
     project = Project.objects.select_for_update(no_key=True).filter(pk=payload["project"]).first()
     if project is None or project.master_url != payload["before"]:

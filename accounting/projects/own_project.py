@@ -1,7 +1,8 @@
 """This site's own project server, as a project that the account manager attaches computers to.
 
-It is known by its mark (``Project.is_own``), not by its address. That follows SITE_URL when an operator says so
-(``manage.py move_site``), as SITE_URL may just be mistaken; with `make run`, from an address of one machine, by itself.
+It is identified by its mark (``Project.is_own``), not by its address. The address follows SITE_URL when an operator
+says so (``manage.py move_site``), as SITE_URL may just be mistaken; with `make run`, an address of one machine follows
+automatically.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from portal.models import SignedEntry
 
 SUMMARY: Final = gettext_noop("The research of %(site)s itself.")
 _NAME_CHARS: Final = 80
-"""Of the site's name in that of the project, which has room for 100."""
+"""Characters of the site's name used in that of the project, which has room for 100."""
 
 
 class MoveError(Exception):
@@ -40,11 +41,11 @@ class Move:
 
 
 def create_if_missing(*, is_active: bool) -> bool:
-    """Put it in the list of projects, where the site is both account manager and project; True if it was not there.
+    """List the own project, where the site is both account manager and project; return True if it was not listed.
 
-    ``is_active``: whether computers get it at once. Where the signing key is kept elsewhere, the signature of its
-    address has to be pasted in the admin, as for any project. One that was added by its address is the own project
-    from now on, and otherwise stays as it is.
+    ``is_active``: whether computers get it at once. Where the signing key is elsewhere, the signature of its address
+    has to be pasted in the admin, as for any project. A project that was added by that address becomes the own project,
+    and otherwise stays as it is.
     """
     if not _has_both() or Project.objects.filter(is_own=True).exists():
         return False
@@ -79,7 +80,7 @@ def _free_name(site: str) -> str:
 
 
 def pending_move() -> Move | None:
-    """The move that SITE_URL asks for; None if the own project is where SITE_URL says, or there is none."""
+    """Return the move that SITE_URL asks for; None if the own project is where SITE_URL says, or there is none."""
     own = Project.served_here().first() if _has_both() else None
     if own is None or own.master_url == settings.PROJECT_URL:
         return None
@@ -87,7 +88,7 @@ def pending_move() -> Move | None:
 
 
 def is_of_one_machine(url: str) -> bool:
-    """Whether only programs on the same machine can have this address."""
+    """Whether only programs on the same machine can use this address."""
     try:
         return ip_address(urlsplit(url).hostname or "").is_loopback
     except ValueError:
@@ -97,8 +98,7 @@ def is_of_one_machine(url: str) -> bool:
 def carry_out(move: Move, signature: str | None = None) -> None:
     """Give the own project its new address; the former one stays known as its own. Raises MoveError.
 
-    ``signature``: of the new address, where the private key is kept elsewhere. Locks the signed log, then the
-    project.
+    ``signature``: of the new address, where the private key is elsewhere. Locks the signed log, then the project.
     """
     key = address_key(move.there)
     with transaction.atomic():
@@ -118,7 +118,7 @@ def carry_out(move: Move, signature: str | None = None) -> None:
 
 
 def _forget_other_claims(key: str) -> None:
-    """Only this site can be at its address, whatever computers or operators have said of other projects."""
+    """Remove other projects' claims to the site's address, whoever reported them: only this site can be there."""
     ProjectAddress.objects.filter(key=key, project__is_own=False).delete()
 
 

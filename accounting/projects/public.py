@@ -1,8 +1,8 @@
-"""What the front page tells everybody: sums of the whole site and its projects; nothing about one person or computer.
+"""Figures for the public front page: sums of the whole site and its projects; nothing about one person or computer.
 
-Sums of fewer than `LEAST_PEOPLE` would tell of single ones, so there are none then.
+Sums over fewer than `LEAST_PEOPLE` would reveal individuals, so there are none then.
 
-Kept for ten minutes, so that visitors cost no statements of their own.
+Cached for ten minutes, so that visitors cost no statements.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _HOUR_MICRO_SECS: Final = 3_600_000_000
 
 
 def read_public() -> dict[str, Any]:
-    """The sums and the projects by subject; five statements in ten minutes, and those of the public status."""
+    """Read the sums and the projects by subject; five statements in ten minutes, and those of the public status."""
     figures: dict[str, Any] | None = cache.get(_KEY)
     if figures is None:
         figures = _read_sums(timezone.now().date()) | {"subjects": read_subjects()}
@@ -44,7 +44,7 @@ def _read_sums(today: dt.date) -> dict[str, Any]:
     if User.objects.filter(Exists(at_projects)).order_by()[:LEAST_PEOPLE].count() < LEAST_PEOPLE:
         return {"hours": 0, "results": 0, "days": [], "most_hours": 0}
     run_time = Sum(F("cpu_time") + F("gpu_time"))
-    # What came with an account manager that moved here is in the days of its projects, too.
+    # Work of an account manager that moved here is in the days of its projects, too.
     days_of_projects = ProjectDay.objects.exclude(project__is_before_move=True)
     total = days_of_projects.aggregate(run_time=run_time, results=Sum("njobs_success"))
     first = today - dt.timedelta(days=DAYS_SHOWN - 1)
@@ -62,7 +62,7 @@ def _read_sums(today: dt.date) -> dict[str, Any]:
 
 
 def read_subjects() -> list[dict[str, Any]]:
-    """The projects that take computers, each under the sciences it is about. Two statements."""
+    """Read the projects that take computers, each under its sciences. Two statements."""
     subjects: dict[str, list[dict[str, Any]]] = {}
     for project in Project.objects.filter(is_active=True).prefetch_related("keywords"):
         description = {

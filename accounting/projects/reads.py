@@ -1,4 +1,4 @@
-"""What the page of one project shows."""
+"""Read the page of one project."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DAYS_SHOWN: Final = 30
 
 
 @dataclass(frozen=True, slots=True)
-class Across:
+class AccountTotals:
     """A person's accounts at projects, as these publish them, and their sum in micro-credits."""
 
     accounts: list[AccountTotal]
@@ -34,14 +34,14 @@ class Across:
         return sum(account.total_credit for account in self.accounts)
 
 
-def read_across(user: User) -> Across:
-    """The totals of a person's own accounts, largest first. One statement."""
+def read_account_totals(user: User) -> AccountTotals:
+    """Read the totals of a person's own accounts, largest first. One statement."""
     totals = AccountTotal.objects.filter(user=user).select_related("project").order_by("-total_credit", "pk")
-    return Across(list(totals))
+    return AccountTotals(list(totals))
 
 
 def read_settled_parts(user: User) -> dict[int, ProjectWork]:
-    """The volunteer's part by project, with the total that other pages have for its credit; two statements."""
+    """Read the volunteer's part by project, with the credit total shown on other pages; two statements."""
     totals: Counter[int] = Counter()
     for standing in read_standings(user):
         totals[standing.project_id] += standing.settled
@@ -49,8 +49,8 @@ def read_settled_parts(user: User) -> dict[int, ProjectWork]:
 
 
 def read_project_page(user: User, project_id: int, now: dt.datetime) -> dict[str, Any] | None:
-    """What the template is filled with; None if there is no such project. Fourteen statements, and one more where
-    volunteers have accounts of their own.
+    """Return the template values; None if there is no such project. Fourteen statements, and one more where volunteers
+    have their own accounts.
     """
     selection = read_selection(user)
     project = selection.projects.get(project_id)
@@ -99,7 +99,7 @@ def _own_account(user: User, project: Project, row: UserProject | None) -> dict[
 
 
 def _keywords(project: Project, selection: Selection) -> list[tuple[str, float, str]]:
-    """Each keyword with what it is part of, its weight, and the volunteer's word on it or on what it is part of."""
+    """Return each keyword with its parent, its weight, and the volunteer's answer to it or to the parent."""
     weights = {row.keyword: row.weight for row in project.keywords.all()}
     lines = []
     for id_ in KEYWORDS:
@@ -113,7 +113,7 @@ def _keywords(project: Project, selection: Selection) -> list[tuple[str, float, 
 
 
 def _platforms(project: Project) -> list[tuple[str, str]]:
-    """Platforms with their processor types in words."""
+    """Return platforms with their processor types in words."""
     types: dict[str, list[str]] = {}
     for row in project.versions.all():
         types.setdefault(row.platform or gettext("all platforms"), []).append(row.processor_type)

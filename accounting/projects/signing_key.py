@@ -1,7 +1,7 @@
-"""The account manager's signing key: making it once, reading it, signing the addresses of projects.
+"""The account manager's signing key: creating it once, reading it, signing the addresses of projects.
 
-Clients refuse any other key for ever, so nothing here replaces it. The private part may be kept on another machine.
-Then signatures are made there and pasted in the admin.
+Clients refuse any other key for ever, so nothing here replaces it. The private part may be on another machine. Then
+signatures are made there and pasted in the admin.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from portal.wire.purposes import Purpose, content_of, sign
 
 
 def make_if_missing() -> bool:
-    """Make the pair of keys if neither part is there; True if it was made."""
+    """Create the pair of keys if neither part exists; return True if it was created."""
     return make_pair_if_missing(Path(settings.AM_SIGNING_KEY), Path(settings.AM_SIGNING_KEY_PUBLIC))
 
 
@@ -30,9 +30,9 @@ def is_here() -> bool:
 
 
 def sign_url(url: str) -> str | None:
-    """The signature of a project's URL; None where the private key is kept elsewhere.
+    """Sign a project's URL; None where the private key is elsewhere.
 
-    Raises SigningError if it is no URL as clients keep it.
+    Raises SigningError if it is no URL as clients store it.
     """
     if not is_here():
         return None

@@ -21,12 +21,12 @@ _NO: Final = "-1"
 
 
 def keywords(request: ClientRequest) -> Steps[ClientReply]:
-    """su_rpc.php"""
+    """Answer su_rpc.php."""
     return answer(_keywords, request)
 
 
 def host_ids(request: ClientRequest) -> Steps[ClientReply]:
-    """su_host_ids.php"""
+    """Answer su_host_ids.php."""
     return answer(_host_ids, request)
 
 
@@ -43,7 +43,7 @@ def _keywords(asked: Asked, _now: dt.datetime) -> ClientReply:
             raise ClientAuthError(ERR_GENERIC, f"There is no keyword with the number {name[:20]}.")
         if value not in (_YES, _NO):
             raise ClientAuthError(ERR_GENERIC, f"The value of keyword {name} is neither 1 (yes) nor -1 (no).")
-    yes, no = ([int(name) for name, value in answers.items() if value == wanted] for wanted in (_YES, _NO))
+    yes, no = ([int(name) for name, value in answers.items() if value == answer] for answer in (_YES, _NO))
     choose_keywords(user, yes, no)
     return xml_reply(f"{XML_HEAD}<success/>\n")
 

@@ -1,4 +1,4 @@
-"""Which projects a volunteer's computers work for: chosen by hand or by keywords; and the page of one project."""
+"""A volunteer's projects: chosen by hand or by keywords; and the page of one project."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from accounting.choosing.reads import read_selection_of_all
 from accounting.projects.forms import chosen_shares, share_forms, shares_for_later, show_refusal
 from accounting.projects.keywords import MAYBE, NO, YES, answers_of_form, read_keywords
 from accounting.projects.public import read_subjects
-from accounting.projects.reads import read_across, read_project_page, read_settled_parts
+from accounting.projects.reads import read_account_totals, read_project_page, read_settled_parts
 from portal.people.access import own_hosts, signed_in
 
 CORRECT_A_SHARE = _("Nothing was saved. Please correct the share below.")
@@ -56,7 +56,7 @@ def projects(request: HttpRequest) -> HttpResponse:
             for id_, project in selection.projects.items()
             if not project.is_active and id_ in parts
         ],
-        "across": read_across(user),
+        "across": read_account_totals(user),
         "problem": problem,
         "repeat_micro_secs": settings.AM_REPEAT_SECS * 1_000_000,
     }

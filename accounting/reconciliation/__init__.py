@@ -1,1 +1,1 @@
-"""Estimated and granted credit: what is settled, what is provisional, how they compare."""
+"""Estimated and granted credit: the settled part, the provisional part, and how they compare."""

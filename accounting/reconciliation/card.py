@@ -1,4 +1,4 @@
-"""The card of estimated and granted credit, which several pages have: templates/accounting/_settled.html."""
+"""The card of estimated and granted credit on several pages: templates/accounting/_settled.html."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from portal.models import Host, User
 
 
 def card(
-    shown: Reconciled,
+    reconciled: Reconciled,
     title: str,
     *,
     per: str = "day",
     of: User | Host | None = None,
     granted: CreditTotals | None = None,
 ) -> dict[str, object]:
-    """What the template is filled with; empty if there is nothing but estimates.
+    """Return the template values; empty if there are only estimates.
 
-    ``of``: whose jobs of this site's own project are explained; one statement. ``granted``: what that project granted.
+    ``of``: whose jobs of this site's own project are explained; one statement. ``granted``: that project's grants.
     """
     steps = steps_of(differences_of(of)) if of is not None and "project" in settings.ROOMS else []
-    if not shown.has_grants and not steps and granted is None:
+    if not reconciled.has_grants and not steps and granted is None:
         return {}
     return {
-        "settled": shown,
+        "settled": reconciled,
         "settled_title": title,
         "settled_per": gettext(STEPS[per]),
         "settled_steps": steps,
         "granted": granted,
-        "settled_chart": chart_data(shown, per) if shown.has_parts else None,
+        "settled_chart": chart_data(reconciled, per) if reconciled.has_parts else None,
     }

@@ -1,4 +1,4 @@
-"""Merge what is settled of two records of one computer, so that their owner's total stays as it is."""
+"""Merge the settled credit of two records of one computer, so that their owner's total stays the same."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def merge_settlements(older: Host, newer: Host, today: dt.date) -> None:
     """Add the older record's settlements to the newer one's, before its days and totals are moved.
 
     Runs in the transaction that merges the two, after their ledger rows were locked. Locks the settlements of both, by
-    id. The days themselves do not tell any more which of them were estimated before which record was first seen. So the
-    total of both is kept as it is, and what of it is not granted counts as estimated.
+    id. The days themselves no longer show which of them were estimated before which record was first seen. So the total
+    of both is preserved, and the part of it that is not granted counts as estimated.
     """
     both = Settlement.objects.select_for_update().filter(host__in=[older, newer]).order_by("pk")
     rows = {(row.host_id, row.project_id): row for row in both}
@@ -39,7 +39,7 @@ def _merge_one(
 ) -> None:
     keys = [(older.pk, project_id), (newer.pk, project_id)]
     present = [rows[key] for key in keys if key in rows]
-    # What no statistics have had is estimated up to today.
+    # Without statistics, it is estimated up to today.
     unseen = sum(estimates.get(key, 0) for key in keys if key not in rows)
     total = unseen + sum(_seen(row).settled for row in present)
     remaining = rows.get(keys[1], present[0])

@@ -1,4 +1,4 @@
-"""What pages show of estimated and granted credit: totals, the days of a range, and ratios of computers.
+"""Read estimated and granted credit for pages: totals, the days of a range, and ratios of computers.
 
 Amounts are whole numbers of 1e-6 credits; days are UTC days.
 """
@@ -28,15 +28,15 @@ NAMES: Final = (
     gettext_noop("Estimated, in the total"),
     gettext_noop("Provisional, not in the total"),
 )
-# Not the colours of projects. What is hatched becomes what is full.
+# Not the colours of projects. Hatched credit becomes solid.
 _TOKENS: Final = ("--accent-fill", "--data-other", "--accent-fill")
 
 
 @dataclass(frozen=True, slots=True)
 class ReconciledHost:
-    """A computer at a project: all that was estimated, and what its statistics say; None: they never had it.
+    """A computer at a project: its whole estimate, and its settlement; None: the statistics never listed it.
 
-    ``compared``: what was estimated in the time in which grants are known. ``low`` and ``high``: the expected ratio.
+    ``compared``: the estimate for the time in which grants are known. ``low`` and ``high``: the expected ratio.
     """
 
     host_id: int
@@ -49,7 +49,7 @@ class ReconciledHost:
 
     @property
     def settled(self) -> int:
-        """What it adds to the total."""
+        """The credit that it adds to the total."""
         return self.estimated if self.seen is None else self.seen.settled
 
     @property
@@ -59,7 +59,7 @@ class ReconciledHost:
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """Granted to estimated credit in the long run, and what is expected of an honest computer."""
+    """Granted to estimated credit in the long run, and the ratio expected of an honest computer."""
 
     value: float
     low: float
@@ -72,7 +72,7 @@ class Ratio:
 
 @dataclass(slots=True)
 class Reconciled:
-    """Totals, and what each step of a range counts as, with what it is called. ``begins``: their first days."""
+    """Totals, and what each step of a range counts as, with the steps' labels. ``begins``: their first days."""
 
     settled: int
     granted: int
@@ -89,7 +89,7 @@ class Reconciled:
 
     @property
     def sums(self) -> DayStand:
-        """What the range counts as."""
+        """The sum of what the range counts as."""
         total = DayStand()
         for _, stand in self.lines:
             total = total.plus(stand)
@@ -103,7 +103,9 @@ class Reconciled:
 
 
 def read_standings(user: User) -> list[ReconciledHost]:
-    """Every computer at every project; one statement, and one more for the days on which statistics first had them."""
+    """Read every computer at every project; one statement, and one for the days on which statistics first listed
+    them.
+    """
     with connection.cursor() as cursor:
         cursor.execute(sql.STANDINGS, {"user": user.pk})
         standings = [_standing(*row) for row in cursor]
@@ -116,7 +118,7 @@ def read_standings(user: User) -> list[ReconciledHost]:
 
 
 def _with_seen_day(standing: ReconciledHost, days: Mapping[tuple[int, int, dt.date], int]) -> ReconciledHost:
-    """Adds what was estimated on the day on which it was first seen."""
+    """Add the estimate of the day on which each was first seen."""
     seen = standing.seen
     if seen is None:
         return standing
@@ -144,12 +146,12 @@ def _standing(
 
 
 def total_of(standings: Iterable[ReconciledHost]) -> int:
-    """The total, which never goes down."""
+    """Return the total, which never goes down."""
     return sum(standing.settled for standing in standings)
 
 
 def ratio_of(standings: Iterable[ReconciledHost]) -> Ratio | None:
-    """The long-run ratio over projects; what is expected is weighed by what was estimated at each."""
+    """Return the long-run ratio over projects; the expected range is weighted by the estimate at each."""
     compared = [standing for standing in standings if standing.seen is not None and standing.compared]
     estimated = sum(standing.compared for standing in compared)
     value = ratio(sum(standing.granted for standing in compared), estimated)
@@ -169,7 +171,8 @@ def read_reconciled(
     project_id: int | None = None,
     by_months: bool = False,
 ) -> Reconciled:
-    """Totals, and what steps of a range of days count as: they begin on the days ``starts``, and are called so.
+    """Read the totals, and what each step of a range of days counts as; steps begin on the days ``starts`` and have
+    these labels.
 
     Of one computer or project only, if given. ``by_months``: each step is a month, so sums of months will do. Four
     statements, however many computers, projects and days there are, by months up to six; one, and no steps, where no
@@ -213,7 +216,7 @@ def read_reconciled(
 def _read_settled(
     params: dict[str, Any], ranges: Sequence[tuple[dt.date, dt.date]], months: Sequence[dt.date]
 ) -> Iterator[tuple[dt.date, int, int]]:
-    """Day or month, granted and estimated credit; a statement for days, and one for months."""
+    """Read day or month, granted and estimated credit; a statement for days, and one for months."""
     if ranges:
         ends = {f"first{number}": first for number, (first, _) in enumerate(ranges)}
         ends |= {f"last{number}": last for number, (_, last) in enumerate(ranges)}
@@ -227,7 +230,7 @@ def _read_settled(
 
 
 def last_days(today: dt.date, count: int) -> tuple[list[tuple[dt.date, str]], tuple[dt.date, dt.date]]:
-    """The last days as steps, and their range."""
+    """Return the last days as steps, and their range."""
     days = [today - dt.timedelta(days=back) for back in range(count - 1, -1, -1)]
     return [(day, day_text(day)) for day in days], (days[0], today)
 
@@ -238,7 +241,7 @@ def _add(steps: list[DayStand], begins: Sequence[dt.date], day: dt.date, more: D
 
 
 def _read_open(user: User, standings: Iterable[ReconciledHost], today: dt.date) -> Iterable[tuple[dt.date, DayStand]]:
-    """What of each open day no grant has paid, of each computer at each project; one statement."""
+    """Read the unpaid part of each open day, of each computer at each project; one statement."""
     seen = {
         (standing.host_id, standing.project_id): standing.seen for standing in standings if standing.seen is not None
     }
@@ -263,16 +266,16 @@ def _read_open(user: User, standings: Iterable[ReconciledHost], today: dt.date) 
         yield from open_days(seen[key], estimates[key], grants[key], today).items()
 
 
-def chart_data(shown: Reconciled, per: str) -> list[dict[str, Any]]:
-    """The bars of static/portal/bars.js: settled credit, and on top what is provisional."""
-    steps = [step for _, step in shown.lines]
+def chart_data(reconciled: Reconciled, per: str) -> list[dict[str, Any]]:
+    """Build the bars of static/portal/bars.js: settled credit, and on top the provisional part."""
+    steps = [step for _, step in reconciled.lines]
     columns = [[getattr(step, kind) for step in steps] for kind in ("granted", "estimated", "provisional")]
     return [
         {
             "id": "settled-chart",
             "x": gettext(UTC_STEPS[per]),
             "y": gettext(CREDITS_PER[per]),
-            "labels": [_tick(day, per) for day in shown.begins],
+            "labels": [_tick(day, per) for day in reconciled.begins],
             "series": [
                 {
                     "name": gettext(name),

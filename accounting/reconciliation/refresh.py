@@ -1,4 +1,4 @@
-"""After statistics were read: settle what they granted, and compare it with what was estimated. Run by a task."""
+"""After statistics were read, settle the grants, and compare them with the estimates. Run by a task."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ from accounting.engine.reconciliation import LEAST_ESTIMATE, SETTLING_DAYS, expe
 from accounting.reconciliation import sql
 
 MOST_GRANTED: Final = 9 * 10**18
-"""Micro-credits of a computer at a project, about what 64 bits hold: only a project that lies grants so much."""
+"""Micro-credits of a computer at a project, about the most that 64 bits hold: only a fraudulent project grants more."""
 
 
 def refresh_due(now: dt.datetime) -> int:
-    """Every project whose statistics were read since the last run, each in a transaction of its own; how many."""
+    """Settle every project whose statistics were read since the last run, each in its own transaction; return how
+    many.
+    """
     with connection.cursor() as cursor:
         cursor.execute(sql.DUE)
         due = [project_id for (project_id,) in cursor]
@@ -53,5 +55,5 @@ def refresh(project_id: int, now: dt.datetime) -> None:
         cursor.execute(sql.KEEP_RATIO, params)
 
 
-# Before, work in progress would count for much of the ratio.
+# Earlier, work in progress would dominate the ratio.
 _LONG: Final = dt.timedelta(days=SETTLING_DAYS)

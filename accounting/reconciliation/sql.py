@@ -1,8 +1,8 @@
 """SQL of the reconciliation. Only its own two tables are written.
 
-Locks, in this order: the ledger rows of the computers that the statistics have for the first time, by id, in a way that
-reports do not notice; the settlements of the project by id. Merging two computers and erasing lock theirs in the same
-order.
+Locks, in this order: the ledger rows of the computers that the statistics list for the first time, by id, in a mode
+that does not block reports; the settlements of the project by id. Merging two computers and erasing lock theirs in the
+same order.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ NEW: Final = """
 SELECT DISTINCT t.host_id FROM accounting_grantedtotal t
  WHERE t.project_id = %(project)s
    AND NOT EXISTS (SELECT FROM accounting_settlement s WHERE s.host_id = t.host_id AND s.project_id = %(project)s)"""
-# What is merged into another computer meanwhile begins nothing.
+# A record that is merged into another computer meanwhile starts no settlement.
 LOCK_NEW: Final = """
 SELECT host_id FROM accounting_hostledger WHERE host_id = ANY(%(new)s) ORDER BY host_id FOR KEY SHARE"""
 LOCK: Final = "SELECT id FROM accounting_settlement WHERE project_id = %(project)s ORDER BY id FOR UPDATE"
 
-# Computers that the statistics have for the first time. What was estimated and the day's part of it are of one
-# snapshot, and reports write both at once. All of a record's grants are known if all of its total was
-# counted, and for this computer: one that was told apart may have brought the record along.
+# Computers that the statistics list for the first time. The estimate and the day's part of it come from one snapshot,
+# and reports write both at once. All of a record's grants are known if all of its total was counted, and for this
+# computer: one that was told apart may have brought the record along.
 BEGIN: Final = """
 INSERT INTO accounting_settlement (host_id, project_id, seen_on, read_on, estimated_before, is_whole, granted,
        granted_last, compared_from, estimated, is_outside)
@@ -80,8 +80,8 @@ VALUES (%(project)s, %(as_of)s, %(median)s, %(computers)s)
 ON CONFLICT (project_id) DO UPDATE
    SET as_of = excluded.as_of, median = excluded.median, computers = excluded.computers"""
 
-# All of a volunteer's computers at all projects: what was estimated, and how far it is settled; without what was
-# estimated on the day seen_on.
+# All of a volunteer's computers at all projects: their estimates, and how far these are settled; without the estimates
+# of the day seen_on.
 STANDINGS: Final = """
 WITH mine AS (SELECT id FROM portal_host WHERE owner_id = %(user)s),
 keys AS (
@@ -94,12 +94,12 @@ SELECT k.host_id, k.project_id, coalesce(p.credited[1] + p.credited[2], 0), s.se
   LEFT JOIN accounting_hostproject p ON p.host_id = k.host_id AND p.project_id = k.project_id
   LEFT JOIN accounting_settlement s ON s.host_id = k.host_id AND s.project_id = k.project_id
   LEFT JOIN accounting_projectratio r ON r.project_id = s.project_id"""
-# What was estimated on the days on which they were first seen. Joined to the settlements, all months would be planned.
+# The estimates of the days on which they were first seen. Joined to the settlements, all months would be planned.
 SEEN_DAYS: Final = """
 SELECT host_id, project_id, day, cpu_ec + gpu_ec FROM accounting_day
  WHERE user_id = %(user)s AND day = ANY (%(days)s)"""
 
-# What is settled on each day of some ranges: grants, and estimates that stay. The ranges are written out, so that only
+# The settled credit of each day of some ranges: grants, and final estimates. The ranges are written out, so that only
 # their months are read.
 _OF: Final = """
 {t}.user_id = %(user)s AND {days}
@@ -113,7 +113,7 @@ SELECT day, sum(granted), sum(estimated)
           LEFT JOIN accounting_settlement s ON s.host_id = d.host_id AND s.project_id = d.project_id
          WHERE {of_days} AND (s.id IS NULL OR (NOT s.is_whole AND d.day <= s.seen_on))) found
  GROUP BY day"""
-# The same of whole months that are closed (ledger.months), in which nothing was seen first.
+# The same for whole closed months (ledger.months), in which nothing was first seen.
 SETTLED_MONTHS: Final = f"""
 SELECT m.month, sum(m.granted),
        coalesce(sum(m.cpu_ec + m.gpu_ec) FILTER (WHERE s.id IS NULL OR (NOT s.is_whole AND m.month <= s.seen_on)), 0)
@@ -124,7 +124,7 @@ SELECT m.month, sum(m.granted),
 
 
 def settled(ranges: int) -> str:
-    """The statement for this many ranges of days: ``first0`` to ``last0``, and so on."""
+    """Return the statement for this many ranges of days: ``first0`` to ``last0``, and so on."""
 
     def of(table: str) -> str:
         either = [f"{table}.day BETWEEN %(first{number})s AND %(last{number})s" for number in range(ranges)]
@@ -133,7 +133,7 @@ def settled(ranges: int) -> str:
     return _SETTLED.format(of_grants=of("g"), of_days=of("d"))
 
 
-# Both for each day that is not closed, of each computer at each project. ``oldest`` names the months to be read.
+# Both for each open day, of each computer at each project. ``oldest`` names the months to be read.
 _OPEN: Final = """
   JOIN {table} t ON t.user_id = %(user)s AND t.day > %(oldest)s AND t.day > k.closed AND t.project_id = k.project_id
    AND t.host_id = k.host_id"""

@@ -1,4 +1,4 @@
-"""In words: why what this site's own project granted is not what was estimated."""
+"""Explain in words why this site's own project granted a different amount than was estimated."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class CreditStep:
 
 
 def steps_of(differences: CreditDifferences) -> list[CreditStep]:
-    """The steps that change anything, from what was estimated to what was granted; empty without jobs."""
+    """Return the steps that change anything, from the estimated to the granted credit; empty without jobs."""
     if not differences.jobs:
         return []
     between = [

@@ -1,1 +1,1 @@
-"""The REST API, /api/v1/: what a volunteer's own programs can read. docs/reference/api.md has examples."""
+"""The REST API, /api/v1/, for a volunteer's own programs. docs/reference/api.md has examples."""

@@ -32,7 +32,7 @@ class AmountsResult(serializers.Serializer[Any]):
 
 
 class FlaggedResult(AmountsResult):
-    """Amounts with what is to be known of them."""
+    """Amounts with facts about them."""
 
     flags = serializers.ListField(
         child=serializers.ChoiceField(choices=[name.lower() for name in DayFlag.__members__]),
@@ -109,7 +109,7 @@ class HostResult(serializers.ModelSerializer[Host]):
 
 
 class OwnAccountResult(serializers.Serializer[Any]):
-    """My account at a project where each volunteer has one of their own; its key is never given away."""
+    """My own account at a project where each volunteer has one; its key is never disclosed."""
 
     state = serializers.ChoiceField(choices=OwnAccount.State.values)
     state_at = serializers.DateTimeField()
@@ -164,17 +164,17 @@ class NoteResult(serializers.Serializer[Any]):
 
 
 def day_result(row: DayRow, names: Names) -> dict[str, Any]:
-    """A day as JSON, with the names that a downloaded row has."""
+    """Return a day as JSON, with the names that a downloaded row has."""
     return row_values(row, names)
 
 
 def with_grants(hosts: QuerySet[Host]) -> QuerySet[Any]:
-    """Each with ``granted_micro``: the sum of what projects granted to it; NULL: nothing is known."""
+    """Annotate each with ``granted_micro``: the sum of projects' grants to it; NULL: unknown."""
     return hosts.annotate(granted_micro=Sum("granted_totals__total_credit"))
 
 
 def host_result(host: Any) -> dict[str, Any]:
-    """A computer as JSON, made from a row of `with_grants`."""
+    """Return a computer as JSON, made from a row of `with_grants`."""
     host.granted_credit = None if host.granted_micro is None else format_micro(int(host.granted_micro))
     return dict(HostResult(host).data)
 

@@ -35,7 +35,7 @@ class _Range(serializers.Serializer[Any]):
     to = serializers.DateField(required=False, help_text="The last day; if left out, today.")
 
     def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
-        # "from" is a word of Python's, so it cannot be a class attribute.
+        # "from" is a keyword in Python, so it cannot be a class attribute.
         first = serializers.DateField(required=False, help_text="The first day; if left out, 29 days before the last.")
         return {"from": first, **super().get_fields()}
 
@@ -52,34 +52,34 @@ class _Range(serializers.Serializer[Any]):
 
 
 class DaysQuery(_Range, PageQuery):
-    """Which rows."""
+    """The rows to return."""
 
     project = id_field("project")
     host = id_field("computer")
 
 
 class SumsQuery(_Range):
-    """What is summed up."""
+    """The range, step and grouping of the totals."""
 
     step = serializers.ChoiceField(choices=[str(step) for step in Step], default="day")
     by = serializers.ChoiceField(choices=["none", "project", "host"], default="none", help_text="Split the totals.")
 
 
 class NotesQuery(_Range, ListQuery):
-    """Which notes."""
+    """The notes to return."""
 
     project = id_field("project")
     host = id_field("computer")
 
 
 class HostsQuery(ListQuery):
-    """Which computers."""
+    """The computers to return."""
 
     is_retired = TruthParam(required=False, help_text="Only those that are, or are not.")
 
 
 class ProjectsQuery(ListQuery):
-    """Which projects."""
+    """The projects to return."""
 
     is_active = TruthParam(required=False, help_text="Only those that are, or are not.")
 
@@ -93,8 +93,8 @@ class DaysView(ApiView):
     @extend_schema(operation_id="days_list", parameters=[DaysQuery], responses=page_of(results.DayResult, "Days"))
     def get(self, request: HttpRequest) -> Response:
         query = self.query()
-        wanted = DayRange(query["from"], query["to"], query.get("project"), query.get("host"))
-        rows = read_page(self.volunteer, wanted, _read_place(query), query["limit"] + 1)
+        day_range = DayRange(query["from"], query["to"], query.get("project"), query.get("host"))
+        rows = read_page(self.volunteer, day_range, _read_place(query), query["limit"] + 1)
         names = read_names(self.volunteer)
         return self.page(
             rows,

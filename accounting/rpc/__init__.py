@@ -1,1 +1,1 @@
-"""The account-manager RPC: read what is known of a computer, settle what it reports, write it, and reply."""
+"""The account-manager RPC: read a computer's state, settle its report, write it, and reply."""

@@ -1,7 +1,7 @@
 """Encryption of account keys at projects. Clients must be sent them in clear, so they cannot be hashed.
 
-Each is bound to its row and to the server that it was entered for (scheme, host and port): with another address, or in
-another row, it cannot be read. So nobody is sent a key by pointing a project elsewhere.
+Each key is bound to its row and to the server that it was entered for (scheme, host and port): with another address, or
+in another row, it cannot be decrypted. So pointing a project elsewhere sends nobody a key.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ class UnreadableAccountKey(Exception):
 
 
 def seal_shared(project: Project, account_key: str) -> bytes:
-    """The key of the account that all share, for a project that is stored."""
+    """Encrypt the key of the shared account, for a stored project."""
     return sealing.seal(settings.ACCOUNT_KEY_SECRET, _shared(project.pk, project.master_url), account_key)
 
 
 def seal_own(user_id: int, project: Project, account_key: str) -> bytes:
-    """The key of a volunteer's own account."""
+    """Encrypt the key of a volunteer's own account."""
     return sealing.seal(settings.ACCOUNT_KEY_SECRET, _own(user_id, project.pk, project.master_url), account_key)
 
 
 def shared(project: Project) -> str | None:
-    """The key of the account that all share; None if there is none. Raises UnreadableAccountKey."""
+    """Decrypt the key of the shared account; None if there is none. Raises UnreadableAccountKey."""
     stored = project.shared_account_key
     return _unsealed(_shared(project.pk, project.master_url), bytes(stored)) if stored else None
 
 
 def former_shared(project: Project) -> list[str]:
-    """The keys that all shared before, as far as they can be read."""
+    """Decrypt the former keys of the shared account, leaving out unreadable ones."""
     keys = []
     for stored in project.former_account_keys:
         with suppress(UnreadableAccountKey):
@@ -46,17 +46,17 @@ def former_shared(project: Project) -> list[str]:
 
 
 def own(user_id: int, project_id: int, master_url: str, stored: bytes) -> str:
-    """The key of a volunteer's own account. Raises UnreadableAccountKey."""
+    """Decrypt the key of a volunteer's own account. Raises UnreadableAccountKey."""
     return _unsealed(_own(user_id, project_id, master_url), stored)
 
 
 def seal_reported(host_id: int, project_id: int, master_url: str, account_key: str) -> str:
-    """The key of an account of its owner's own that a client has, until they take it over."""
+    """Encrypt the key of its owner's own account that a client reported, until they take it over."""
     return sealing.seal(settings.ACCOUNT_KEY_SECRET, _reported(host_id, project_id, master_url), account_key).decode()
 
 
 def reported(host_id: int, project: Project, sealed: str) -> str:
-    """The key that a client reported. Raises UnreadableAccountKey."""
+    """Decrypt the key that a client reported. Raises UnreadableAccountKey."""
     return _unsealed(_reported(host_id, project.pk, project.master_url), sealed.encode())
 
 

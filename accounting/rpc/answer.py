@@ -1,8 +1,8 @@
 """Answer one account-manager RPC: find the account and the computer, settle its totals, write, and reply.
 
-A known computer costs two queries, the read of `store` and the write of `writes`. They go to the database together
-with those of other requests, and no lock is held between them. A first contact is one transaction in a thread. It locks
-the user's row to identify the computer, then the host's ledger and the rows below it, in the write.
+A known computer costs two queries, the read of `store` and the write of `writes`. They are batched with those of other
+requests, and no lock is held between them. A first contact is one transaction in a thread. It locks the user's row to
+identify the computer, then the host's ledger and the rows below it, in the write.
 """
 
 from __future__ import annotations
@@ -59,9 +59,10 @@ from portal.wire.boinc_errors import ERR_BAD_AUTHENTICATOR, ERR_GENERIC
 
 log = structlog.get_logger("rpc")
 
-# Another request of the same host may come between read and write. Each failure means that such a request succeeded.
+# Retries when another request of the host comes between read and write. Each failure means that such a request
+# succeeded.
 MAX_ATTEMPTS: Final = 20
-# One that can be sent to other computers; what is longer was cut
+# The longest key that can be sent to other computers; longer ones were cut
 _WHOLE_KEY: Final = re.compile("[!-~]{1,254}")
 KEY_USE_NOTED_EVERY: Final = dt.timedelta(days=1)
 
@@ -73,8 +74,8 @@ Listed = dict[int, ReportedProject]
 class Caller:
     """An authenticated client: its user, and its key. A client that came with a password or a join token has none yet.
 
-    ``user``: whose password that was, as it was read for the check. ``is_key_shared``: all clients of the person have
-    the key, as the site gave them that moved in here; this one is given its own.
+    ``user``: the password's owner, as read for the check. ``is_key_shared``: all clients of the person have the key,
+    because the site that moved in here gave it to them; this client gets its own.
     """
 
     user_id: int
@@ -84,15 +85,15 @@ class Caller:
     join_token: JoinToken | None = None
 
     def new_key(self, host: Host, address: str) -> str:
-        """A key for a client that has none yet; empty for one that has. The user's row is locked."""
+        """Create a key for a client without one; empty if it has one. The user's row is locked."""
         source = Source(address)
         if self.join_token is not None:
             token = JoinToken.objects.get(pk=self.join_token.pk)
-            # It may have been revoked since it was looked at.
+            # It may have been revoked since it was checked.
             check_usable(token, timezone.now())
             return make_client_key(self.join_token.user, ClientKey.Origin.JOIN, host, source=source)
         if self.is_key_shared:
-            # Nobody typed a password, so nobody is written to.
+            # Nobody typed a password, so nobody is notified.
             owner = User.objects.select_for_update(no_key=True).only("pk").get(pk=self.user_id)
             return make_client_key(owner, ClientKey.Origin.ATTACH, host, source=source, is_event=False)
         if self.user is None:
@@ -105,10 +106,10 @@ class Caller:
 async def answer(
     request: AccountManagerRequest, *, now: dt.datetime, address: str, caller: Caller | None = None
 ) -> bytes:
-    """Answer one request of a client; ``address`` is where it came from, for the limit on failed logins. ``caller``:
-    whose request it is, if that was found out before it was read.
+    """Answer one request of a client; ``address``: where it came from, for the limit on failed logins. ``caller``:
+    whose request it is, if that was determined before it was read.
 
-    Raises ProtocolError or ClientAuthError, whose number and sentence the client is to be shown.
+    Raises ProtocolError or ClientAuthError; their number and sentence go to the client.
     """
     # Before any transaction: a new partition locks the table, and must stay if the request fails.
     if not partitions.is_partition_known(now.date()):
@@ -156,7 +157,7 @@ def _answer_unknown(
     address: str,
     caller: Caller | None,
 ) -> bytes:
-    """Answer a first contact, a password login or perhaps a copy, in a thread: identify it, then settle."""
+    """Answer a first contact, a password login or a possible copy, in a thread: identify it, then settle."""
     caller = caller or find_caller(request, address)
     with transaction.atomic():
         try:
@@ -168,9 +169,9 @@ def _answer_unknown(
         host = recognised.host
         new_key = caller.new_key(host, address)
         if token is not None and not recognised.is_new:
-            # The ledger before the host, as the write does.
+            # The ledger before the host, as in the write.
             lock_ledgers(host.owner_id, host.pk)
-            # A computer that is in as many groups as it can be joins all the same.
+            # A computer that is already in the maximum number of groups joins all the same.
             with suppress(HostChangeRefused):
                 join_group([host.pk], token.group)
         if caller.key_id is not None:
@@ -258,12 +259,12 @@ async def _settle_and_write(
         for id_, p in listed.items()
     }
     shares = instructions.choose_for(account, listed, troubles, projects, now)
-    # What the client has under an address that is not known for it yet must not be attached a second time.
+    # A project that the client has under an address not yet known for it must not be attached a second time.
     shares = {id_: share for id_, share in shares.items() if id_ not in attachments.elsewhere}
     after = account.projects if settlement.stale else _rows_after(account, settlement, listed, shares)
     is_first = recognised is not None and recognised.is_new
-    outcome = instructions.Outcome(settlement, after, listed, shares, projects, is_first, attachments)
-    reply = instructions.reply_to(request, account, outcome, now=now)
+    facts = instructions.ReplyFacts(settlement, after, listed, shares, projects, is_first, attachments)
+    reply = instructions.reply_to(request, account, facts, now=now)
     if settlement.stale:
         return reply
     rows = [row for id_, row in after.items() if id_ in listed or row is not account.projects.get(id_)]
@@ -273,7 +274,7 @@ async def _settle_and_write(
         account,
         settlement,
         rows,
-        {id_: _state(id_, project, troubles[id_], outcome, account, now) for id_, project in listed.items()},
+        {id_: _state(id_, project, troubles[id_], facts, account, now) for id_, project in listed.items()},
         now,
         request.contact() | attachments.for_contact(),
         contact_log.summarise(request, reply, ids, troubles),
@@ -284,8 +285,8 @@ async def _settle_and_write(
 
 
 def _reports(account: store.Account, listed: Listed, attachments: Attachments) -> list[Report]:
-    """What the ledger is told of each project. One that the client has under an address that is not known for it yet
-    goes on, without totals: they will count from where they are now.
+    """Return the ledger's report on each project. One that the client has under an unknown address continues without
+    totals: they will count from their present values.
     """
     reports = [Report(id_, project.totals, project.fault, project.unreadable) for id_, project in listed.items()]
     rows = account.projects
@@ -301,7 +302,9 @@ def _settle(
     recognised: Recognised | None,
     usual: Usual,
 ) -> LedgerChanges:
-    """What the totals change; ``machine``: the hardware, if the request describes another one than before."""
+    """Compute what the totals change; ``machine``: the hardware, if the request describes it differently than
+    before.
+    """
     if recognised is not None and recognised.is_late:
         return LedgerChanges(True, account.state)
     own_last_at = recognised.own_last_at if recognised is not None else None
@@ -322,8 +325,8 @@ def _settle(
 
 
 def _is_same_client(request: AccountManagerRequest, account: store.Account, recognised: Recognised | None) -> bool:
-    """Whether the totals in the books are this client's: it sends the record's id or former number, or none of these
-    and the record's CPID.
+    """Whether the stored totals are this client's: it sends the record's id or former number, or none of these and the
+    record's CPID.
 
     A record may be found by the computer's name alone. Then its totals are another client's.
     """
@@ -339,7 +342,9 @@ def _is_same_client(request: AccountManagerRequest, account: store.Account, reco
 def _rows_after(
     account: store.Account, settlement: LedgerChanges, listed: Listed, shares: dict[int, float]
 ) -> dict[int, Any]:
-    """The host's rows after this request, including projects that the reply offers and the request did not list."""
+    """Return the host's rows after this request, including projects that the reply offers and the request did not
+    list.
+    """
     after = dict(account.projects)
     for row in settlement.changed:
         after[row.project_id] = row
@@ -350,9 +355,10 @@ def _rows_after(
 
 
 def _listed(request: AccountManagerRequest, projects: catalogue.Catalogue) -> Listed:
-    """The request's known projects, by id. If a project comes twice, the one at its master URL counts, else the first.
+    """Return the request's known projects, by id. If a project comes twice, the one at its master URL counts, else the
+    first.
 
-    A client may have one twice if it attached to it at two addresses; each has totals of its own.
+    A client may have one twice if it attached to it at two addresses; each has its own totals.
     """
     listed: dict[int, ReportedProject] = {}
     for reported in request.projects:
@@ -369,12 +375,12 @@ def _state(
     id_: int,
     project: ReportedProject,
     troubles: StoredTroubles,
-    outcome: instructions.Outcome,
+    facts: instructions.ReplyFacts,
     account: store.Account,
     now: dt.datetime,
 ) -> dict[str, Any]:
-    """The client's report about a project, for the owner's pages and the next reply."""
-    return _own_key(id_, project, outcome, account) | {
+    """Build the client's report about a project, for the owner's pages and the next reply."""
+    return _own_key(id_, project, facts, account) | {
         "at": int(now.timestamp()),
         "troubles": troubles,
         "no_work": list(project.no_work),
@@ -386,17 +392,17 @@ def _state(
         "no_new_work": project.dont_request_more_work,
         "ended": project.ended,
         "faulty": bool(project.fault or project.unreadable),
-        "by_owner": id_ in outcome.attachments.by_owner,
-        "unsummed": [account.summed_at.get(id_), account.unsummed(id_, outcome.settlement)],
+        "by_owner": id_ in facts.attachments.by_owner,
+        "unsummed": [account.summed_at.get(id_), account.unsummed(id_, facts.settlement)],
         "hostid": project.hostid,
     }
 
 
 def _own_key(
-    id_: int, reported: ReportedProject, outcome: instructions.Outcome, account: store.Account
+    id_: int, reported: ReportedProject, facts: instructions.ReplyFacts, account: store.Account
 ) -> dict[str, Any]:
-    """The sealed key of an account of the owner's own, which they may take over for all their computers."""
-    project = outcome.projects.by_id[id_]
+    """Return the sealed key of the owner's own account, which they may take over for all their computers."""
+    project = facts.projects.by_id[id_]
     key = reported.account_key
     if not project.per_user or project.is_own or not _WHOLE_KEY.fullmatch(key) or key == account_key(account, project):
         return {}
@@ -406,7 +412,9 @@ def _own_key(
 
 
 def _tasks(reported: ReportedTasks | None, projects: catalogue.Catalogue) -> writes.StoredTaskList | None:
-    """The list to keep: tasks of projects that this site knows. Others are none of its business, and only counted."""
+    """Return the list to store: tasks of projects that this site knows. Others are none of its business, and only
+    counted.
+    """
     if reported is None:
         return None
     tasks, seen = [], set()

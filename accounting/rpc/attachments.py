@@ -1,7 +1,7 @@
-"""Which of a client's projects it has from us, and which it has under an address that we do not know for them.
+"""Tell which of a client's projects come from us, and which it has under an address that we do not know for them.
 
-An order to detach makes a client drop the project's tasks. So what its owner attached is never detached unless they ask
-for it, and what is not known is left alone.
+An order to detach makes a client drop the project's tasks. So projects that the owner attached are never detached
+unless they ask for it, and unknown ones are left alone.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from portal.people.accounts import weak_key
 
 class Attachments(NamedTuple):
     """``by_owner``: listed projects that we did not attach. ``elsewhere``: projects that the client seems to have under
-    an address that is not known for them, with this address. ``in_doubt``: those of ``by_owner`` at an address that
-    only computers have reported. Strangers may have made it up, and it may be another project: it gets no orders.
+    an unknown address, with this address. ``in_doubt``: those of ``by_owner`` at an address that only computers have
+    reported. Strangers may have made it up, and it may be another project: it gets no orders.
     """
 
     by_owner: frozenset[int]
@@ -26,7 +26,9 @@ class Attachments(NamedTuple):
     in_doubt: frozenset[int] = frozenset()
 
     def for_contact(self) -> dict[str, object]:
-        """What is stored of it with the contact: `accounting.projects.reported_addresses` learns addresses by it."""
+        """Return the part stored with the contact, from which `accounting.projects.reported_addresses` learns
+        addresses.
+        """
         return {"elsewhere": {str(id_): url for id_, url in self.elsewhere.items()}} if self.elsewhere else {}
 
 
@@ -51,9 +53,10 @@ def attachments_of(
 def _is_by_owner(project: catalogue.CatalogueProject, reported: ReportedProject, account: Account) -> bool:
     """Whether the owner, or another account manager, attached the project.
 
-    A client says that we did as soon as a reply names the project, and from then on; so it is remembered as long as the
-    client has the project. We did only if we offered it. A client that was told to stop using the site, and then to use
-    it again, says that its owner attached all; the key that volunteers share, or did, shows which ones were ours.
+    Once a reply names a project, the client reports that we attached it; so the first answer is remembered as long as
+    the client has the project. We attached it only if we offered it. A client that was told to stop using the site, and
+    then to use it again, reports that its owner attached everything; present and former shared keys show which projects
+    were ours.
     """
     if not reported.attached_via_acct_mgr:
         return True
@@ -68,10 +71,10 @@ def _is_by_owner(project: catalogue.CatalogueProject, reported: ReportedProject,
 def is_key_of_owner(
     project: catalogue.CatalogueProject, reported: ReportedProject, account: Account, attachments: Attachments
 ) -> bool:
-    """Whether the client has an account of its owner's own at the project, whose key is not to be replaced.
+    """Whether the client has its owner's own account at the project, whose key must not be replaced.
 
     Another key of the account that the volunteer entered here is as good: the former one ends with its password. So is
-    one at the site's own project, where there is one account.
+    one at the site's own project, where everybody has one account.
     """
     if project.id not in attachments.by_owner:
         return False
@@ -86,9 +89,10 @@ def _is_same_account(key: str, other: str | None) -> bool:
 
 
 def _moved(reported: ReportedProject, account: Account, projects: catalogue.Catalogue) -> int | None:
-    """The project that a client has under an unknown address, by its account key or number there; None if unknown.
+    """Return the project that a client has under an unknown address, by its account key or number there; None if
+    unknown.
 
-    Also one whose address clients do not tell apart from this one: they would take orders for it.
+    Also one whose address clients do not distinguish from this one: they would take orders for it.
     """
     if (alike := projects.clients_take_for(reported.url)) is not None:
         return alike.id
@@ -107,9 +111,9 @@ def _moved(reported: ReportedProject, account: Account, projects: catalogue.Cata
 
 
 def _goes_on(reported: ReportedProject, id_: int, account: Account, projects: catalogue.Catalogue) -> bool:
-    """Whether more than the computer's number there says that this is the project: its name, or totals that went on.
+    """Whether more than the computer's number there identifies the project: its name, or totals that continue.
 
-    A young project numbers its computers from 1, as any other one does.
+    A young project numbers its computers from 1, like any other.
     """
     if reported.project_name.casefold() == projects.by_id[id_].name.casefold():
         return True
@@ -120,7 +124,7 @@ def _goes_on(reported: ReportedProject, id_: int, account: Account, projects: ca
 
 
 def account_key(account: Account, project: catalogue.CatalogueProject) -> str | None:
-    """The account key at a project; None if the volunteer has no account there."""
+    """Return the account key at a project; None if the volunteer has no account there."""
     if project.is_own:
         return weak_key(account.user_id, account.key_hash) if account.key_hash else None
     if not project.per_user:

@@ -1,4 +1,4 @@
-"""The projects and urgent announcements as every RPC needs them: read once, kept in this process for a few seconds."""
+"""The projects and urgent announcements that every RPC needs: read once, cached in this process for a few seconds."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ log = structlog.get_logger("catalogue")
 NEWS_KEPT: Final = dt.timedelta(days=30)
 MAX_NEWS: Final = 50
 KEPT_SECS: Final = 5.0
-"""After a change in the admin, other processes follow within this time."""
+"""Other processes pick up a change in the admin within this time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class CatalogueProject:
     facts: ProjectFacts
     per_user: bool
     shared_account_key: str | None
-    # It, and those that it replaced
+    # The present key, and those that it replaced
     shared_account_keys: frozenset[str] = frozenset()
     # Other addresses of the project
     others: tuple[str, ...] = ()
@@ -54,7 +54,9 @@ class CatalogueProject:
     is_own: bool = False
 
     def is_confirmed(self, url: str) -> bool:
-        """Whether more than computers' word says that this address of it, as `Catalogue.at` found it, is its own."""
+        """Whether more than computers' reports confirm that this address, as `Catalogue.at` found it, is the
+        project's.
+        """
         return not self.unconfirmed_keys or address_key(url) not in self.unconfirmed_keys
 
     def may_get_key(self, url: str) -> bool:
@@ -68,7 +70,7 @@ class CatalogueProject:
 
 
 class Urgent(NamedTuple):
-    """An announcement while it is urgent: its title, until when, and for whom."""
+    """An urgent announcement: its title, its end, and its audience."""
 
     title: str
     until: dt.datetime
@@ -78,12 +80,12 @@ class Urgent(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Catalogue:
     by_id: dict[int, CatalogueProject]
-    # Announcements that replies carry; and for whom there are others that are not for everybody
+    # Announcements that replies carry; and the audiences of others that are not for everybody
     urgent: tuple[Urgent, ...]
     audiences: tuple[Audience, ...]
     # How fast processors of known models are
     usual: Usual = NOTHING_USUAL
-    # By the keys of all their addresses: as they are, and in lower case, None where that is not one project's
+    # By the keys of all their addresses: as they are, and in lower case (None where ambiguous)
     by_key: dict[str, CatalogueProject] = field(init=False)
     by_folded_key: dict[str, CatalogueProject | None] = field(init=False)
     # The candidates of the choice, by id
@@ -97,7 +99,7 @@ class Catalogue:
         others = {address_key(url): project for project in projects for url in project.others}
         own = {project.key: project for project in projects}
         by_key = others | own
-        # What is only another address of a project makes nothing ambiguous that is the master URL of one.
+        # An additional address that is another project's master URL makes nothing ambiguous.
         by_folded = _folded(others) | _folded(own)
         object.__setattr__(self, "by_key", by_key)
         object.__setattr__(self, "by_folded_key", by_folded)
@@ -108,10 +110,10 @@ class Catalogue:
         object.__setattr__(self, "without_account", frozenset(lacking))
 
     def at(self, url: str) -> CatalogueProject | None:
-        """The project that a client has under this address, in whatever spelling.
+        """Return the project that a client has under this address, in any spelling.
 
-        Upper and lower case of the path count, but clients that follow from http to https, or to a new master URL,
-        write all of it in lower case (BOINC's client/cs_scheduler.cpp).
+        Upper and lower case of the path count, but clients that follow a redirect from http to https, or to a new
+        master URL, write all of it in lower case (BOINC's client/cs_scheduler.cpp).
         """
         key = address_key(url)
         if (project := self.by_key.get(key)) is not None:
@@ -121,12 +123,12 @@ class Catalogue:
         return project if project is not None and (project.path_ignores_case or key == folded) else None
 
     def clients_take_for(self, url: str) -> CatalogueProject | None:
-        """The project that clients would take this one for, as they look projects up without case."""
+        """Return the project that clients would confuse with this one, as they look projects up without case."""
         return self.by_folded_key.get(address_key(url).lower())
 
 
 def _folded(by_key: Mapping[str, CatalogueProject]) -> dict[str, CatalogueProject | None]:
-    """By the keys in lower case; None for one of several projects."""
+    """Index by the keys in lower case; None for one of several projects."""
     folded: dict[str, CatalogueProject | None] = {}
     for key, project in by_key.items():
         is_alone = folded.setdefault(key.lower(), project) is project
@@ -135,12 +137,12 @@ def _folded(by_key: Mapping[str, CatalogueProject]) -> dict[str, CatalogueProjec
 
 
 def with_facts(projects: QuerySet[Project]) -> QuerySet[Project]:
-    """The projects with all that the choice is made from; five statements."""
+    """Read the projects with all that the choice is made from; five statements."""
     return projects.prefetch_related("keywords", "versions", "troubles", "standings")
 
 
 def facts_of(project: Project) -> ProjectFacts:
-    """A project, read ``with_facts``, as the choice sees it."""
+    """Return a project, read ``with_facts``, as the choice sees it."""
     boosts = {standing.on_gpu: standing.boost for standing in project.standings.all()}
     return ProjectFacts(
         id=project.pk,
@@ -161,7 +163,7 @@ def _load() -> Catalogue:
     projects = [_entry(project) for project in with_facts(Project.objects.all()).prefetch_related(_ADDRESSES)]
     now = timezone.now()
     news = Announcement.objects.filter(Q(ends_at=None) | Q(ends_at__gt=now), published_at__lte=now, is_draft=False)
-    # Clients drop what is older; few of them are not for everybody.
+    # Clients drop older ones; few of them are not for everybody.
     recent = list(news.filter(Q(urgent_until__gt=now) | Q(published_at__gte=now - NEWS_KEPT) & ~PUBLIC)[:MAX_NEWS])
     urgent = [Urgent(a.title, a.urgent_until, a.audience) for a in recent if a.urgent_until and a.urgent_until > now]
     audiences = {a.audience for a in recent if a.published_at >= now - NEWS_KEPT and not a.audience.is_everybody}

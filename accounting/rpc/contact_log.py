@@ -1,7 +1,7 @@
 """A computer's latest answers in short, for its page. Pure.
 
 An answer like the one before is only counted, so the usual contact costs a digest and no row. The summary is JSON: what
-was said about each project, when to call again, messages, and what the client said of itself that explains the answer.
+was said about each project, when to call again, messages, and the parts of the client's report that explain the answer.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from accounting.wire.replies import AccountEntry, AccountManagerReply
 from accounting.wire.requests import AccountManagerRequest
 
 MAX_ANSWERS: Final = 50
-"""Answers kept for a computer."""
+"""Answers stored per computer."""
 MAX_ACCOUNTS: Final = 40
 MAX_MESSAGES: Final = 5
 
@@ -33,11 +33,11 @@ class LastAnswer:
 
     @property
     def slot(self) -> int:
-        """The row of the answer; the oldest answer of a computer is overwritten."""
+        """The row of the answer; a computer's oldest answer is overwritten."""
         return self.logged % MAX_ANSWERS
 
     def then(self, answer: str) -> tuple[LastAnswer, bool]:
-        """The state after one more answer, and whether that differs from the last one."""
+        """Return the state after one more answer, and whether that differs from the last one."""
         digest = blake2b(answer.encode(), digest_size=8).hexdigest()
         if digest == self.digest:
             return LastAnswer(digest, self.logged, self.same + 1), False
@@ -53,8 +53,8 @@ def summarise(
     projects: Sequence[int | None],
     troubles: Mapping[int, StoredTroubles],
 ) -> str:
-    """The contact in short. ``projects``: the ids of those that the reply is about, None for one that this site does
-    not know; ``troubles``: the client's with those it lists.
+    """Summarise the contact. ``projects``: the ids of those in the reply, None for one that this site does not know;
+    ``troubles``: the client's with those it lists.
     """
     accounts = [_account(entry, project, troubles) for entry, project in zip(reply.accounts, projects, strict=True)]
     summary: dict[str, Any] = {
@@ -71,7 +71,7 @@ def summarise(
 
 
 def _account(entry: AccountEntry, project: int | None, troubles: Mapping[int, StoredTroubles]) -> dict[str, Any]:
-    """The answer about one project; ``project`` is its id, or its URL if this site does not know it."""
+    """Return the answer about one project; ``project`` is its id, or its URL if this site does not know it."""
     content: dict[str, Any] = {"project": entry.url if project is None else project}
     if entry.detach_when_done:
         content["order"] = "detach_when_done"

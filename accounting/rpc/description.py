@@ -1,4 +1,4 @@
-"""A computer's description of itself, which is written to the host's record only when it has changed."""
+"""A computer's description of itself, written to the host's record only when it has changed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Description:
 
 
 def description_digest(request: AccountManagerRequest) -> bytes:
-    """A digest that changes when the stored description of the computer has to change."""
+    """Return a digest that changes when the stored description of the computer has to change."""
     text = "\n".join((request.host_cpid, request.domain_name, request.client_version, request.platform_name))
     return blake2b(request.hardware_digest + text.encode(), digest_size=16).digest()
 
@@ -40,7 +40,7 @@ def appearance_of(request: AccountManagerRequest) -> HostDescription:
 
 
 def describe(request: AccountManagerRequest) -> Description:
-    """The description to store; fields that are not in the request stay as they are."""
+    """Return the description to store; fields that are not in the request stay as they are."""
     hardware = request.hardware()
     columns = {
         "hardware_digest": f"\\x{description_digest(request).hex()}",

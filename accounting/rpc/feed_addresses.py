@@ -1,6 +1,7 @@
 """Addresses of the feeds of single computers: the notices that are not for everybody.
 
-The address gives nothing but those notices. It is the same in every reply, as clients forget a feed that has another.
+The address gives access to those notices only. It is the same in every reply, as clients forget a feed whose address
+changes.
 """
 
 from __future__ import annotations
@@ -12,12 +13,12 @@ _CHARS = 32
 
 
 def feed_path(host_id: int) -> str:
-    """The address of a computer's feed, below the site's."""
+    """Return the address of a computer's feed, below the site's."""
     return f"notices/{host_id}-{_mark(host_id)}.rss"
 
 
 def is_right(host_id: int, mark: str) -> bool:
-    """Whether this address was made by this site."""
+    """Whether this site made this address."""
     return constant_time_compare(mark, _mark(host_id))
 
 

@@ -1,9 +1,10 @@
 """Instructions for a client: its projects and their shares, its owner's wishes, preferences, the next contact.
 
-Source: BOINC protocol, AM RPC reply. A project that is merely left out stays attached. So a project that is not wanted
-any more is named, with an order to detach once its jobs are done: never at once, which would drop them. What its owner
-attached stays, unless they exclude it from the computer, and gets no orders at an address that only computers have
-reported. A project that the client has is named by the client's own address, and one that is unknown here not at all.
+Source: BOINC protocol, AM RPC reply. A project that is merely left out stays attached. So a project that is no longer
+wanted is named, with an order to detach once its jobs are done: never at once, which would drop them. A project that
+its owner attached stays, unless they exclude it from the computer, and gets no orders at an address that only computers
+have reported. A project that the client has is named by the client's own address, and one that is unknown here not at
+all.
 """
 
 from __future__ import annotations
@@ -43,9 +44,9 @@ NOTICES_POLL_SECS: Final = 86_400
 SAME_SHARE: Final = 1e-3
 
 
-class Outcome(NamedTuple):
-    """The settlement, the host's rows after it, what the request listed, the shares chosen, all projects, and how the
-    client came to those that it has.
+class ReplyFacts(NamedTuple):
+    """The settlement, the host's rows after it, the projects that the request listed, the shares chosen, all projects,
+    and how the client came to have its projects.
     """
 
     settlement: LedgerChanges
@@ -64,7 +65,7 @@ def choose_for(
     projects: catalogue.Catalogue,
     now: dt.datetime,
 ) -> dict[int, float]:
-    """The shares of the account's computer's projects; ``troubles``: those with projects that the request lists."""
+    """Choose the projects of the account's computer; ``troubles``: those with projects that the request lists."""
     if not account.may_have_keys:
         return {}
     without_account = projects.without_account
@@ -111,7 +112,7 @@ def _troubles(
 
 
 class _Site(NamedTuple):
-    """What all replies have in common while the site runs. ``signing_key``: clients check URLs' signatures by it."""
+    """The constant parts of all replies while the site runs. ``signing_key``: clients check URLs' signatures by it."""
 
     name: str
     signing_key: str
@@ -134,77 +135,77 @@ def _site() -> _Site:
 
 
 def reply_to(
-    request: AccountManagerRequest, account: Account, outcome: Outcome, *, now: dt.datetime
+    request: AccountManagerRequest, account: Account, facts: ReplyFacts, *, now: dt.datetime
 ) -> AccountManagerReply:
-    """The reply without a key for later requests, which the caller adds."""
+    """Build the reply without a key for later requests, which the caller adds."""
     site = _site()
-    reader = Reader(frozenset(outcome.listed), account.platform, request.version_tuple)
+    reader = Reader(frozenset(facts.listed), account.platform, request.version_tuple)
     return AccountManagerReply(
         name=site.name,
         signing_key=site.signing_key,
-        repeat_secs=_repeat_secs(account, outcome, now),
+        repeat_secs=_repeat_secs(account, facts, now),
         user_name=account.user_name,
         team_name=account.team_name,
-        messages=_messages(request, account, outcome, reader, now),
+        messages=_messages(request, account, facts, reader, now),
         host_token=account.token,
         keywords_yes=account.keywords_yes,
         keywords_no=account.keywords_no,
         global_preferences=_preferences(account),
         host_venue=account.venue,
         no_project_notices=account.no_project_notices,
-        rss_feeds=_feeds(account, outcome, reader),
+        rss_feeds=_feeds(account, facts, reader),
         send_tasks=site.asks_tasks if account.sends_tasks else "",
-        accounts=_accounts(request, account, outcome),
+        accounts=_accounts(request, account, facts),
     )
 
 
 def takes_tasks(account: Account) -> bool:
-    """Whether the tasks that the account's client lists are kept."""
+    """Whether the tasks that the account's client lists are stored."""
     return account.sends_tasks and bool(_site().asks_tasks)
 
 
-def _feeds(account: Account, outcome: Outcome, reader: Reader) -> tuple[RssFeed, ...]:
-    """The feed for everybody and, while there is news that may be for this computer alone, its own."""
+def _feeds(account: Account, facts: ReplyFacts, reader: Reader) -> tuple[RssFeed, ...]:
+    """Return the feed for everybody and, while there may be news for this computer alone, its own."""
     feeds = _site().feeds
-    if any(audience.may_fit(reader) for audience in outcome.projects.audiences):
+    if any(audience.may_fit(reader) for audience in facts.projects.audiences):
         return (*feeds, RssFeed(f"{settings.SITE_URL}{feed_path(account.host_id)}", NOTICES_POLL_SECS))
     return feeds
 
 
-def _accounts(request: AccountManagerRequest, account: Account, outcome: Outcome) -> list[AccountEntry]:
+def _accounts(request: AccountManagerRequest, account: Account, facts: ReplyFacts) -> list[AccountEntry]:
     if not account.may_have_keys:
-        # What is left out stays as it is: nothing is attached, and nothing that is attached is detached.
+        # Projects that are left out stay as they are: nothing is attached, and nothing that is attached is detached.
         return []
     entries = []
-    for id_, share in outcome.shares.items():
-        if account.wishes.get(id_, NO_WISHES).excluded or id_ in outcome.attachments.in_doubt:
+    for id_, share in facts.shares.items():
+        if account.wishes.get(id_, NO_WISHES).excluded or id_ in facts.attachments.in_doubt:
             continue
-        if id_ in outcome.listed or _is_offered(outcome.rows.get(id_)):
-            entries.append(_entry(request, account, id_, outcome, share))
-    for id_, reported in outcome.listed.items():
+        if id_ in facts.listed or _is_offered(facts.rows.get(id_)):
+            entries.append(_entry(request, account, id_, facts, share))
+    for id_, reported in facts.listed.items():
         wishes = account.wishes.get(id_, NO_WISHES)
-        if id_ in outcome.attachments.in_doubt or (id_ in outcome.shares and not wishes.excluded):
+        if id_ in facts.attachments.in_doubt or (id_ in facts.shares and not wishes.excluded):
             continue
-        is_left = reported.attached_via_acct_mgr and id_ not in outcome.attachments.by_owner
+        is_left = reported.attached_via_acct_mgr and id_ not in facts.attachments.by_owner
         # A client that has just moved in finds everything as it was.
         if wishes.excluded or (is_left and request.host_number is None):
-            entries.append(_leave(account, id_, outcome, drop_waiting=wishes.drop_waiting))
-        elif reported.attached_via_acct_mgr or _may_take_over(account, outcome.projects.by_id[id_]):
-            # The owner's own. It may have been told a share, or to detach, before: this takes it back. And a client
-            # says the account key of a project once a reply has named it, so that its owner can take that over.
-            entries.append(_entry(request, account, id_, outcome, None))
+            entries.append(_leave(account, id_, facts, drop_waiting=wishes.drop_waiting))
+        elif reported.attached_via_acct_mgr or _may_take_over(account, facts.projects.by_id[id_]):
+            # The owner's own. It may have been sent a share, or an order to detach, before: this takes it back. And a
+            # client reports the account key of a project once a reply has named it, so that its owner can take it over.
+            entries.append(_entry(request, account, id_, facts, None))
     return entries
 
 
 def _may_take_over(account: Account, project: catalogue.CatalogueProject) -> bool:
-    """Whether the volunteer has entered no account of their own yet where each has one."""
+    """Whether the volunteer has not yet entered their own account, where each has one."""
     return project.per_user and not project.is_own and account_key(account, project) is None
 
 
-def _leave(account: Account, id_: int, outcome: Outcome, *, drop_waiting: bool) -> AccountEntry:
-    total, average = _user_credit(account, id_, outcome)
+def _leave(account: Account, id_: int, facts: ReplyFacts, *, drop_waiting: bool) -> AccountEntry:
+    total, average = _user_credit(account, id_, facts)
     return AccountEntry(
-        url=outcome.listed[id_].url,
+        url=facts.listed[id_].url,
         detach_when_done=True,
         abort_not_started=drop_waiting,
         user_total_ec=total,
@@ -213,16 +214,16 @@ def _leave(account: Account, id_: int, outcome: Outcome, *, drop_waiting: bool) 
 
 
 def _entry(
-    request: AccountManagerRequest, account: Account, id_: int, outcome: Outcome, share: float | None
+    request: AccountManagerRequest, account: Account, id_: int, facts: ReplyFacts, share: float | None
 ) -> AccountEntry:
-    """What the client is told of a project that it has, or is to attach to; ``share`` None: the project's own."""
-    project, reported = outcome.projects.by_id[id_], outcome.listed.get(id_)
+    """Return the entry of a project that the client has, or should attach to; ``share`` None: the project's own."""
+    project, reported = facts.projects.by_id[id_], facts.listed.get(id_)
     wishes = account.wishes.get(id_, NO_WISHES)
-    key = _key_to_send(account, project, outcome)
-    total, average = _user_credit(account, id_, outcome)
+    key = _key_to_send(account, project, facts)
+    total, average = _user_credit(account, id_, facts)
     entry = AccountEntry(
         url=reported.url if reported is not None else project.url,
-        # Needed to attach only
+        # Needed only to attach
         url_signature=project.url_signature if reported is None or reported.url == project.url else "",
         authenticator=key,
         resource_share=share,
@@ -237,45 +238,45 @@ def _entry(
     )
     if request.version_tuple >= HONOURS_HANDED_SINCE:
         # A client starts its counters from the totals that it gets at the attach; see the ledger's offer().
-        row = outcome.rows.get(id_)
+        row = facts.rows.get(id_)
         entry.totals = (row.handed or row.credited) if row is not None else NO_WORK
     return entry
 
 
-def _user_credit(account: Account, id_: int, outcome: Outcome) -> tuple[float, float]:
-    """The volunteer's credit at a project and a day's, which clients show; without it they would show 0.
+def _user_credit(account: Account, id_: int, facts: ReplyFacts) -> tuple[float, float]:
+    """Return the volunteer's credit at a project and a day's, which clients show; without it they would show 0.
 
     The sum of all computers is some minutes old. This one's credit since then is added.
     """
     total, average = account.user_totals.get(id_, (0, 0.0))
-    return (total + account.unsummed(id_, outcome.settlement)) / MICRO, average
+    return (total + account.unsummed(id_, facts.settlement)) / MICRO, average
 
 
-def _key_to_send(account: Account, project: catalogue.CatalogueProject, outcome: Outcome) -> str:
-    """The account key at the project; empty if the client has one of its owner's own, or an address that a stranger may
+def _key_to_send(account: Account, project: catalogue.CatalogueProject, facts: ReplyFacts) -> str:
+    """Return the account key at the project; empty if the client has its owner's own, or an address that a stranger may
     have made up. Clients keep theirs then.
     """
-    reported = outcome.listed.get(project.id)
+    reported = facts.listed.get(project.id)
     if reported is not None and (
-        is_key_of_owner(project, reported, account, outcome.attachments) or not project.may_get_key(reported.url)
+        is_key_of_owner(project, reported, account, facts.attachments) or not project.may_get_key(reported.url)
     ):
         return ""
     return account_key(account, project) or ""
 
 
 def _is_offered(row: ProjectState | None) -> bool:
-    """Whether the books have the totals that the client is to start from.
+    """Whether the ledger has the totals that the client should start from.
 
-    They do not if the request was an old message, which changes nothing. Then it is offered with the next reply: the
-    work for a project that it was never offered does not count (accounting rules, rule 3).
+    It does not if the request was an old message, which changes nothing. Then the project is offered with the next
+    reply: work for a project that was never offered does not count (accounting rules, rule 3).
     """
     return row is not None and row.handed is not None
 
 
 def _takes_new_key(reported: ReportedProject | None, key: str) -> bool:
-    """Whether the client has another account key for a project that it has, and takes this one.
+    """Whether the client has another account key for a project that it has, and accepts this one.
 
-    It should use it at once: the project refused its old one, perhaps, and it would wait for up to an hour. Clients
+    It should use it at once: the project may have refused its old one, and it would wait for up to an hour. Clients
     exchange weak keys only, which have an underscore.
     """
     if reported is None or not key or reported.account_key == key:
@@ -283,48 +284,50 @@ def _takes_new_key(reported: ReportedProject | None, key: str) -> bool:
     return "_" in key and "_" in (reported.account_key or "_")
 
 
-def _repeat_secs(account: Account, outcome: Outcome, now: dt.datetime) -> int:
-    """When to call again: soon after an attach, as clients take shares from the second reply on only.
+def _repeat_secs(account: Account, facts: ReplyFacts, now: dt.datetime) -> int:
+    """Return when to call again: soon after an attach, as clients apply shares from the second reply on only.
 
-    A client that does not follow them (because it refuses a signature, say) is asked back at doubling intervals.
+    A client that does not follow them (for example because it refuses a signature) is called back at doubling
+    intervals.
     """
     site = _site()
-    if outcome.first_contact or _is_offered_more(account, outcome):
+    if facts.first_contact or _is_offered_more(account, facts):
         return min(site.repeat_secs_after_attach, site.repeat_secs)
     last = account.state.last_at_us
     since_secs = (to_us(now) - last) // MICRO if last is not None else 0
-    secs = _secs_of_reset(account, outcome, since_secs)
-    if not _is_settled(account, outcome):
+    secs = _secs_of_reset(account, facts, since_secs)
+    if not _is_settled(account, facts):
         secs = min(secs, 2 * since_secs)
     return int(min(max(site.repeat_secs_after_attach, secs), site.repeat_secs))
 
 
-def _is_offered_more(account: Account, outcome: Outcome) -> bool:
+def _is_offered_more(account: Account, facts: ReplyFacts) -> bool:
     """Whether this reply is the first that offers a project.
 
-    If it had the project before, it may start from zero now, and is soon back at its old totals (accounting rules, 3).
+    If the client had the project before, it may start from zero now, and soon return to its old totals (accounting
+    rules, 3).
     """
-    for id_, row in outcome.rows.items():
-        if id_ not in outcome.listed and row.handed is not None:
+    for id_, row in facts.rows.items():
+        if id_ not in facts.listed and row.handed is not None:
             before = account.projects.get(id_)
             if before is None or before.handed is None:
                 return True
     return False
 
 
-def _secs_of_reset(account: Account, outcome: Outcome, since_secs: int) -> float:
-    """How soon a client that was reset should report, so that its new work can be told from its old totals.
+def _secs_of_reset(account: Account, facts: ReplyFacts, since_secs: int) -> float:
+    """Return how soon a client that was reset should report, so that its new work can be told from its old totals.
 
-    Half of what it lacks to them may not come at once (accounting rules, rule 4). It is asked in the time in which the
-    computer can do a third, as clients report a little late. Where nothing was done since its last report, the time is
+    Half of its shortfall must not come in one step (accounting rules, rule 4). It is asked in the time in which the
+    computer can do a third, as clients report a little late. If nothing was done since its last report, the time is
     twice that since then, so that an idle client is not asked for ever.
     """
     machine = account.machine
     gpus = sum(count for count, _ in machine.gpus) if machine is not None else 0
     instances = machine.ncpus + gpus + (gpus > 0) if machine is not None else 0
     soonest = inf
-    for id_ in outcome.listed:
-        row, before = outcome.rows.get(id_), account.projects.get(id_)
+    for id_ in facts.listed:
+        row, before = facts.rows.get(id_), account.projects.get(id_)
         if row is not None and (way_us := smallest_remaining(row)):
             secs = way_us / (3 * MICRO * max(1, instances))
             is_idle = before is not None and before.reported == row.reported
@@ -332,24 +335,24 @@ def _secs_of_reset(account: Account, outcome: Outcome, since_secs: int) -> float
     return soonest
 
 
-def _is_settled(account: Account, outcome: Outcome) -> bool:
+def _is_settled(account: Account, facts: ReplyFacts) -> bool:
     """Whether the client has the chosen projects at the chosen shares; not while it waits for a confirmed address."""
     if not account.may_have_keys:
         return False
-    for id_, share in outcome.shares.items():
+    for id_, share in facts.shares.items():
         if account.wishes.get(id_, NO_WISHES).excluded:
             continue
-        reported = outcome.listed.get(id_)
+        reported = facts.listed.get(id_)
         if reported is None or abs((reported.resource_share or 0.0) - share) > SAME_SHARE * max(1.0, share):
             return False
     return True
 
 
 def _messages(
-    request: AccountManagerRequest, account: Account, outcome: Outcome, reader: Reader, now: dt.datetime
+    request: AccountManagerRequest, account: Account, facts: ReplyFacts, reader: Reader, now: dt.datetime
 ) -> list[Message]:
-    """Messages for the client's log: urgent announcements, and problems that its owner should act upon."""
-    projects = outcome.projects
+    """Build messages for the client's log: urgent announcements, and problems that its owner should act on."""
+    projects = facts.projects
     urgent = (
         Message(VERBATIM, text=message.title)
         for message in projects.urgent
@@ -358,7 +361,7 @@ def _messages(
     announcements = list(islice(urgent, MAX_URGENT))
     if not account.may_have_keys:
         announcements.append(Message("told_to_confirm_email", url=f"{settings.SITE_URL}account/email/"))
-    elif not outcome.shares and not outcome.attachments.elsewhere:
+    elif not facts.shares and not facts.attachments.elsewhere:
         announcements.append(Message("told_no_project", url=f"{settings.SITE_URL}projects/"))
     week_begins = is_new_week(account.state.last_at_us, to_us(now))
     if not request.reports_credit and week_begins:
@@ -369,7 +372,7 @@ def _messages(
             project=projects.by_id[note.project_id].name,
             detail=Message.from_packed(note.detail),
         )
-        for note in outcome.settlement.notes
+        for note in facts.settlement.notes
         if note.kind in _NOTE_MESSAGES
         and note.project_id in projects.by_id
         and (week_begins or note.project_id not in account.faulty)
@@ -385,10 +388,10 @@ _NOTE_MESSAGES: Final = {NoteKind.INVALID: "told_totals_unreadable", NoteKind.SU
 
 
 def _preferences(account: Account) -> Preferences | None:
-    """The volunteer's preferences, if saved here for the computer's place; else none: the client keeps its own.
+    """Return the volunteer's preferences, if saved here for the computer's place; else none: the client keeps its own.
 
-    Clients need a set for everywhere. Where none is saved, a computer gets that of its place as such, too: it stays if
-    the computer's place changes to one without a set.
+    Clients need a set for everywhere. Where none is saved, a computer gets its place's set in that role; it keeps it
+    even if it moves to a place without a set.
     """
     venues = preferences.own_venues(account.preferences)
     has_everywhere = preferences.has_everywhere(account.preferences)

@@ -1,14 +1,14 @@
-"""Tell clients apart that report with the id of one computer, by their cross-project ids (CPIDs) or project numbers.
+"""Tell apart clients that report with the id of one computer, by their cross-project ids (CPIDs) or project numbers.
 
-A client that gets a new CPID never goes back to its old one, or says at its next report which one it had before. So a
-CPID that comes back after another one shows two clients, such as those of a copied data folder. Then the one whose
-CPID came later gets a record of its own at its next report. Both go on from what they themselves reported last: until
-they are known to be two, their totals are kept at each change of the CPID. What was credited before stays where it is.
-The allowance is the record's: it is never given twice.
+A client that gets a new CPID never goes back to its old one, or states its previous one at its next report. So a CPID
+that comes back after another one shows two clients, such as those of a copied data folder. Then the one whose CPID came
+later gets its own record at its next report. Both continue from their own last reports: until they are known to be two,
+their totals are stored at each change of the CPID. Credit already given stays where it is. The allowance belongs to the
+record: it is never given twice.
 
 A project that finds a copied folder gives one of the two clients a new number, and that client then makes a new CPID
 from its network address and the path of its folder. If it is the first of the two, this is the CPID that both have
-already. So a client's number at a project tells the same as its CPID.
+already. So a client's number at a project serves the same purpose as its CPID.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from portal.computers.identify import SAME_NAME_AFTER, HostDescription, find_hos
 from portal.models import Host, User
 
 MAX_CLIENTS: Final = 100
-"""CPIDs that are remembered of one computer; those that were seen last count."""
+"""The most CPIDs remembered per computer; the latest ones count."""
 FORGOTTEN_AFTER: Final = dt.timedelta(days=180)
 
 _NUMBER_KEY: Final = re.compile(r".* (\d{1,18}) (\d{1,18})", re.DOTALL)
@@ -40,10 +40,10 @@ _NO_TOTALS: Final[dict[str, Any]] = {"reported": None, "handed": None, "restart"
 _WISHES: Final = ("suspended", "told_suspended", "no_new_work", "excluded", "no_rsc", "drop_waiting")
 
 
-class Change(NamedTuple):
-    """The CPID of a client, the one that it says it had before, and that of the record's present client.
+class IdChange(NamedTuple):
+    """The CPID of a client, its previous one as it states it, and that of the record's present client.
 
-    Numbers at a project stand for CPIDs where these are equal (``number_key``).
+    Where CPIDs are equal, numbers at a project stand for them (``number_key``).
     """
 
     key: str
@@ -52,7 +52,7 @@ class Change(NamedTuple):
 
 
 class Recognised(NamedTuple):
-    """The record of a client; ``goes_on``: from its own totals, whatever id it sends.
+    """The record of a client; ``goes_on``: it continues from its own totals, whatever id it sends.
 
     ``is_late``: this is an old message, from before the client's CPID or number changed. ``own_last_at``: when it last
     reported, if another client has reported as this computer since.
@@ -72,15 +72,15 @@ def recognise(
     now: dt.datetime,
     join_token_id: int | None,
 ) -> Recognised:
-    """The record of this client of the user, made if there is none. ``hostids``: its numbers at projects, by our id.
-    ``join_token_id``: the token that it sent, if it did.
+    """Return the record of this client of the user, created if there is none. ``hostids``: its numbers at projects, by
+    our id. ``join_token_id``: that of the token that it sent, if any.
 
-    Runs inside the caller's transaction. Locks the user's row, and the record's ledger if its CPID is another one.
+    Runs inside the caller's transaction. Locks the user's row, and the record's ledger if its CPID is a different one.
     """
     appearance = appearance_of(request)
     host = find_host(user_id, appearance, now, join_token_id)
     if host is None and join_token_id is None:
-        # Computers that are installed from one image have its numbers and ids.
+        # Computers installed from one image have its numbers and ids.
         host = _renamed(user_id, appearance, request.previous_host_cpid, hostids)
     host = host or _reported_before(user_id, appearance, now)
     is_new = host is None
@@ -97,7 +97,9 @@ def recognise(
 
 
 def _with_same_numbers(host: Host, hostids: Mapping[int, int]) -> Host:
-    """Of the owner's records with this CPID, that whose client had most of these numbers at projects, else ``host``."""
+    """Of the owner's records with this CPID, return that whose client had most of these numbers at projects, else
+    ``host``.
+    """
     rows = HostProject.objects.filter(
         host__owner=host.owner_id, host__merged_into=None, host__host_cpid=host.host_cpid, project__in=hostids
     ).exclude(host__host_cpid="")
@@ -108,7 +110,7 @@ def _with_same_numbers(host: Host, hostids: Mapping[int, int]) -> Host:
 
 
 def _renamed(user_id: int, appearance: HostDescription, previous_cpid: str, hostids: Mapping[int, int]) -> Host | None:
-    """The owner's record with this CPID and hardware under another name, if more says that it is this computer: the
+    """Return the owner's record with this CPID and hardware under another name, if there is further evidence: the
     client had this CPID at its last contact here, or has a number at a project that the record's client has.
     """
     if not (appearance.host_cpid and appearance.os_name and appearance.p_model):
@@ -133,8 +135,8 @@ def _has_number(row: HostProject, hostids: Mapping[int, int]) -> bool:
 
 
 def _reported_before(user_id: int, appearance: HostDescription, now: dt.datetime) -> Host | None:
-    """The computer as which a client with this CPID reported before another one did; not under another name, unless it
-    has been silent (`portal.computers.identify`).
+    """Return the computer as which a client with this CPID reported before another one did; not under another name,
+    unless it has been silent (`portal.computers.identify`).
     """
     if not (appearance.host_cpid and appearance.os_name and appearance.p_model):
         return None
@@ -151,15 +153,15 @@ def _reported_before(user_id: int, appearance: HostDescription, now: dt.datetime
     return client.host if client is not None else None
 
 
-def _change(host: Host, request: AccountManagerRequest, hostids: Mapping[int, int]) -> Change | None:
-    """What is different from the record's present client, if anything."""
+def _change(host: Host, request: AccountManagerRequest, hostids: Mapping[int, int]) -> IdChange | None:
+    """Return the difference from the record's present client, if any."""
     if request.host_cpid != host.host_cpid:
-        return Change(request.host_cpid, request.previous_host_cpid, host.host_cpid)
+        return IdChange(request.host_cpid, request.previous_host_cpid, host.host_cpid)
     # A single client may get another number, or an earlier one, with a new attachment to the project.
     listed = HostProject.objects.filter(host=host, project__in=hostids, listed=True).order_by("project_id")
     numbers = [(row.project_id, row.state.get("hostid") or hostids[row.project_id]) for row in listed]
     changes = [
-        Change(number_key(host, project, hostids[project]), "", number_key(host, project, number))
+        IdChange(number_key(host, project, hostids[project]), "", number_key(host, project, number))
         for project, number in numbers
         if number != hostids[project]
     ]
@@ -168,26 +170,28 @@ def _change(host: Host, request: AccountManagerRequest, hostids: Mapping[int, in
 
 
 def number_key(host: Host, project_id: int, number: int) -> str:
-    """What stands for the CPID of a client that has the same as another one, and a number of its own at a project."""
+    """Return the substitute for the CPID of a client that shares its CPID with another, but has its own number at a
+    project.
+    """
     return f"{host.host_cpid} {project_id} {number}"
 
 
 def number_of(key: str) -> tuple[int, int] | None:
-    """The project and the client's number there for which this key stands; None: it is a CPID."""
+    """Return the project and the client's number there for which this key stands; None: it is a CPID."""
     match = _NUMBER_KEY.fullmatch(key)
     return (int(match[1]), int(match[2])) if match else None
 
 
 def keys_of_present(host: Host, rows: Iterable[HostProject]) -> set[str]:
-    """All keys of the client that reported last; ``rows``: the host's."""
+    """Return all keys of the client that reported last; ``rows``: the host's."""
     numbers = {row.project_id: row.state.get("hostid") for row in rows}
     return {host.host_cpid, *(number_key(host, id_, number) for id_, number in numbers.items() if number)}
 
 
 def _after(
-    change: Change, host: Host, request: AccountManagerRequest, own: Host | None, now: dt.datetime
+    change: IdChange, host: Host, request: AccountManagerRequest, own: Host | None, now: dt.datetime
 ) -> Recognised:
-    """The record of a client that was taken for this computer, and may be another one: perhaps ``own``."""
+    """Return the record of a client that was taken for this computer, but may be another one: perhaps ``own``."""
     rows = HostClient.objects.filter(host=host, cpid__in=change)
     clients = {client.cpid: client for client in rows}
     cpid = request.host_cpid
@@ -211,9 +215,9 @@ def _after(
 
 
 def _is_late(request: AccountManagerRequest, client: HostClient, now: dt.datetime) -> bool:
-    """Whether this client said so much or more before another id came in its place (accounting rules, rule 1).
+    """Whether this client already sent as much or more before another id replaced it (accounting rules, rule 1).
 
-    A repeated request would else show two clients where the id of a single one has changed.
+    Otherwise a repeated request would show two clients where the id of a single one has changed.
     """
     client_now = client.books["client_now"]
     last_at = HostLedger.objects.get(host=client.host_id).last_at
@@ -223,7 +227,7 @@ def _is_late(request: AccountManagerRequest, client: HostClient, now: dt.datetim
 
 
 def _count_once(host: Host, books: dict[str, Any]) -> None:
-    """Let totals that were reported under an earlier CPID not count again.
+    """Prevent totals that were reported under an earlier CPID from counting again.
 
     A client that goes back to it has at least these totals, in the host's rows. A copy may have more, if the reply that
     would have told the two apart was lost.
@@ -236,9 +240,9 @@ def _count_once(host: Host, books: dict[str, Any]) -> None:
 
 
 def _keep_books(host: Host, key: str, now: dt.datetime, told_apart_at: dt.datetime | None) -> HostClient:
-    """Keep the totals of the host's present client, as another one, or another CPID, comes in its place.
+    """Store the totals of the host's present client, because another one, or another CPID, replaces it.
 
-    The first of these rows is of the CPID that came first, and so on: they are made as each CPID is replaced.
+    The rows are created as each CPID is replaced, so the first one has the CPID that came first, and so on.
     """
     client, _ = HostClient.objects.update_or_create(
         host=host,
@@ -251,7 +255,7 @@ def _keep_books(host: Host, key: str, now: dt.datetime, told_apart_at: dt.dateti
 
 
 def forget_old(now: dt.datetime) -> int:
-    """Forget clients that were seen long ago, but not the present one of a computer with others; how many."""
+    """Forget clients not seen for long, except the present one of a computer with others; return how many."""
     since = now - FORGOTTEN_AFTER
     old = HostClient.objects.filter(seen_at__lt=since).exclude(
         cpid=F("host__host_cpid"), host__other_clients__seen_at__gte=since
@@ -260,7 +264,7 @@ def forget_old(now: dt.datetime) -> int:
 
 
 def split(owner_id: int, host_id: int, cpid: str, now: dt.datetime) -> bool:
-    """Give the client with this CPID a record of its own from its next report on. False: there is none such."""
+    """Give the client with this CPID its own record from its next report on. False: there is none."""
     with transaction.atomic():
         User.objects.select_for_update(no_key=True).only("pk").get(pk=owner_id)
         lock_ledgers(owner_id, host_id)
@@ -271,7 +275,7 @@ def split(owner_id: int, host_id: int, cpid: str, now: dt.datetime) -> bool:
 
 
 def _record_of(client: HostClient, cpid: str, own: Host | None, now: dt.datetime) -> Recognised:
-    """The record of a client that was told apart, made at its first report after that."""
+    """Return the record of a client that was told apart, created at its first report after that."""
     record = client.record
     while record is not None and record.merged_into is not None:
         record = record.merged_into
@@ -294,7 +298,7 @@ def _record_of(client: HostClient, cpid: str, own: Host | None, now: dt.datetime
     wishes = {row.project_id: row for row in HostProject.objects.filter(host=host)}
     for id_, totals in books["projects"].items():
         like = wishes.get(int(id_))
-        # Old totals that may come back are perhaps the other client's: its own only grew.
+        # Old totals that may come back could be the other client's: its own only grew.
         fields = {name: totals[name] for name in (*_TOTALS, "listed", "broken")}
         HostProject.objects.create(
             host=record,
@@ -309,17 +313,19 @@ def _record_of(client: HostClient, cpid: str, own: Host | None, now: dt.datetime
 
 
 def _at_own_project(host: Host, hostids: Mapping[int, int]) -> Host | None:
-    """The record of a client that the site's own project told apart and the account manager does not know yet."""
+    """Return the record of a client that the site's own project told apart and the account manager does not know
+    yet.
+    """
     own = Project.served_here().first()
     number = hostids.get(own.pk, 0) if own is not None else 0
     if HostProject.objects.filter(host=host, project=own, state__hostid=number).exists():
-        # The record's client has had this number before: it tells no two clients apart.
+        # The record's client has had this number before: it does not distinguish two clients.
         return None
     return Host.objects.filter(pk=number, owner=host.owner_id, merged_into=None, ledger=None).first()
 
 
 def _books(host: Host) -> dict[str, Any]:
-    """What its present client needs to go on later: its last report, and the totals."""
+    """Return what its present client needs to continue later: its last report, and the totals."""
     ledger = HostLedger.objects.get(host=host)
     return {
         "last_at": ledger.last_at.isoformat() if ledger.last_at is not None else None,
@@ -345,9 +351,9 @@ def _time(text: str | None) -> dt.datetime | None:
 
 
 def _restored(host: Host, client: HostClient) -> Recognised:
-    """The host, whose client goes on from its own totals. What was credited, waits or was dropped stays.
+    """Return the host, whose client continues from its own totals. Credited, waiting and dropped amounts stay.
 
-    So do the allowance and the time of the last report: they bound what the computer is credited in all.
+    So do the allowance and the time of the last report: they bound the computer's total credit.
     """
     books = client.books
     HostLedger.objects.filter(host=host).update(client_now=books["client_now"])

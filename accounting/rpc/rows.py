@@ -14,7 +14,7 @@ from portal.clients.database.json_rows import JsonRow
 
 
 class ProjectRow(JsonRow):
-    """A project on the host: the ledger's amounts, the owner's wishes, and what the client last said of it."""
+    """A project on the host: the ledger's amounts, the owner's wishes, and the client's last report."""
 
     project_id: int
     reported: Totals | None
@@ -42,7 +42,7 @@ class ProjectRow(JsonRow):
 
 
 class ChoiceRow(JsonRow):
-    """What the owner chose at a project, and their totals there; ``summed_at`` in microseconds since 1970."""
+    """The owner's choice at a project, and their totals there; ``summed_at`` in microseconds since 1970."""
 
     project_id: int
     is_chosen: bool
@@ -66,7 +66,7 @@ class SettingsRow(JsonRow):
 
 
 class AccountRow(JsonRow):
-    """One request's account; ``n``: its place in the batch, from 1. ``hardware_digest`` in hexadecimal."""
+    """One request's account; ``n``: its position in the batch, from 1. ``hardware_digest`` in hexadecimal."""
 
     n: int
     user_id: int

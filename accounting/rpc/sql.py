@@ -12,16 +12,16 @@ from portal.clients.effects import Statement
 from portal.computers.host_columns import HOST_COLUMNS
 
 MAX_SPEEDS_NOTED: Final = 64
-"""Speeds of a computer that are noted as replaced on a day, beside those of one report."""
+"""Speeds of a computer noted as replaced on a day, in addition to those of one report."""
 
 READ: Final = statement(__file__, "read")
 
 
 @lru_cache(maxsize=64)
 def write(month: dt.date, *, waits: bool, notes: bool, answers: bool, described: bool, tasks: bool) -> Statement:
-    """The write of requests that came in one month; ``waits`` for rows that others hold, else leaves them out.
+    """Return the write for requests that came in one month; ``waits``: for rows that others hold, else skips them.
 
-    It has only the parts that are needed, as beginning and ending a part costs as much as running it.
+    It has only the necessary parts, as starting and finishing a part costs as much as running it.
     """
     return statement(
         __file__,

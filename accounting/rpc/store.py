@@ -30,23 +30,23 @@ _MICROSECOND: Final = dt.timedelta(microseconds=1)
 
 
 def to_us(moment: dt.datetime) -> int:
-    """Microseconds since 1970."""
+    """Return microseconds since 1970."""
     return (moment - EPOCH) // _MICROSECOND
 
 
 def from_us(us: int) -> dt.datetime:
-    """The moment this many microseconds after the beginning of 1970."""
+    """Return the moment this many microseconds after the beginning of 1970."""
     return EPOCH + us * _MICROSECOND
 
 
 def texts(values: Sequence[str | None]) -> str:
-    """An array literal of texts without control characters, which JSON quotes as arrays do; None is NULL."""
+    """Return an array literal of texts without control characters, which JSON quotes as arrays do; None is NULL."""
     return f"{{{orjson.dumps(values).decode()[1:-1]}}}"
 
 
 @dataclass(slots=True)
 class Account:
-    """All that was read for one request."""
+    """Everything read for one request."""
 
     user_id: int
     user_name: str
@@ -59,32 +59,32 @@ class Account:
     state: HostState
     key_id: int
     key_used_at: dt.datetime | None
-    # Of the key that the client sends, or is given now; its account key at the site's own project is derived from it.
+    # The key that the client sends, or is given now; its account key at the site's own project is derived from it.
     key_hash: bytes = b""
     cpid: str = ""
-    # BOINC's names of its platform and of its devices' types, and of types that no project may use here.
+    # BOINC's names of its platform, of its devices' types, and of types that no project may use here.
     platform: str = ""
     device_types: tuple[str, ...] = ()
     excluded_types: tuple[str, ...] = ()
-    # Whether its owner may be handed account keys at projects: not before the address is confirmed, if that is demanded
+    # Whether its owner may get account keys at projects: not before the address is confirmed, if that is required
     may_have_keys: bool = True
     # Its last answer, and how often it was given (accounting/rpc/contact_log.py)
     answered: LastAnswer = NOTHING_ANSWERED
     projects: dict[int, ProjectState] = field(default_factory=dict)
     wishes: dict[int, HostWishes] = field(default_factory=dict)
-    # The troubles that it had with projects, and when it last said so (accounting/engine/choice/troubles.py)
+    # The troubles that it had with projects, and when it last reported them (accounting/engine/choice/troubles.py)
     troubles: dict[int, tuple[StoredTroubles, int | None]] = field(default_factory=dict)
     # Its numbers at the projects, by our id of the project
     hostids: dict[int, int] = field(default_factory=dict)
-    # Projects that were not attached by us when it last listed them (accounting/rpc/attachments.py)
+    # Projects not attached by us when it last listed them (accounting/rpc/attachments.py)
     attached_by_owner: set[int] = field(default_factory=set)
-    # Projects whose totals could not all be read when it last listed them
+    # Projects with unreadable totals when it last listed them
     faulty: set[int] = field(default_factory=set)
     choices: dict[int, Wish] = field(default_factory=dict)
     account_keys: dict[int, bytes] = field(default_factory=dict)
     # (micro-credits in all, credits a day) by project
     user_totals: dict[int, tuple[int, float]] = field(default_factory=dict)
-    # When these were summed up, and this computer's micro-credits since a time when that had been done, by project
+    # When these were summed up, and by project this computer's micro-credits since an earlier summation
     summed_at: dict[int, int] = field(default_factory=dict)
     unsummed_since: dict[int, tuple[int | None, int]] = field(default_factory=dict)
     preferences: dict[str, Any] = field(default_factory=dict)
@@ -96,7 +96,7 @@ class Account:
     sends_tasks: bool = True
 
     def unsummed(self, project_id: int, settlement: LedgerChanges) -> int:
-        """This computer's micro-credits at a project that the volunteer's total does not have yet."""
+        """This computer's micro-credits at a project that are not yet in the volunteer's total."""
         summed_at, amount = self.unsummed_since.get(project_id, (None, 0))
         return settlement.credits.get(project_id, NO_WORK).credit + (
             amount if summed_at == self.summed_at.get(project_id) else 0
@@ -105,7 +105,7 @@ class Account:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReadByKey(Query["Account | None"]):
-    """The account of a client's key and host token; None if one is unknown or the two do not belong together."""
+    """Read the account of a client's key and host token; None if one is unknown or the two do not belong together."""
 
     key_hash: bytes
     token: str
@@ -169,7 +169,7 @@ def _account(row: AccountRow, key_hash: bytes) -> Account:
 
 
 def _machine(ncpus: int, p_fpops: float, p_model: str, devices: list[dict[str, Any]]) -> Machine | None:
-    """The stored hardware as the ledger sees it; None for a host whose hardware was never reported."""
+    """Return the stored hardware as the ledger sees it; None for a host whose hardware was never reported."""
     if not ncpus and not devices:
         return None
     gpus = tuple((int(d.get("count") or 0), int(d.get("peak_flops") or 0)) for d in devices)

@@ -29,17 +29,17 @@ _NO_WORK: Final = _SIX % NO_WORK
 
 
 def _amounts(values: Iterable[Totals | None]) -> str:
-    """An array literal whose elements are array literals of six numbers, or NULL."""
+    """Return an array literal whose elements are array literals of six numbers, or NULL."""
     return "{" + ",".join(["NULL" if v is None else _NO_WORK if v == NO_WORK else _SIX % v for v in values]) + "}"
 
 
 def _lists(values: Iterable[Sequence[Totals]]) -> str:
-    """An array literal whose elements are array literals of arrays of six numbers."""
+    """Return an array literal whose elements are array literals of arrays of six numbers."""
     return "{" + ",".join([f'"{{{",".join([_SIX_EACH % totals for totals in sixes])}}}"' for sixes in values]) + "}"
 
 
 def _array(values: Sequence[float | None]) -> str:
-    """An array literal of numbers of 64 bits, or of booleans; cheaper than a list parameter."""
+    """Return an array literal of 64-bit numbers, or of booleans; cheaper than a list parameter."""
     return f"{{{orjson.dumps(values).decode()[1:-1]}}}"
 
 
@@ -57,11 +57,10 @@ class StoredTaskList(NamedTuple):
 class Write(Query["bool | None"]):
     """Store a settlement. True; None, and nothing is written, if another request of the host came between.
 
-    ``rows``: the host's project rows to write; ``states``: what the client said of each listed project, for the pages.
-    ``answer``: what the client is answered, as `contact_log.summarise` says it; a row only if it is not as before.
-    ``described``: the computer's new description, if it has one. ``tasks``: the list of its tasks, if it sent one that
-    is kept.
-    The reply must carry the wishes as they are in ``account``: they are stored as told here.
+    ``rows``: the host's project rows to write; ``states``: the client's report of each listed project, for the pages.
+    ``answer``: the answer, as summarised by `contact_log.summarise`; a row only if it has changed. ``described``: the
+    computer's new description, if it has one. ``tasks``: the list of its tasks, if it sent one that is stored. The
+    reply must carry the wishes as they are in ``account``: they are stored as sent.
     """
 
     account: Account
@@ -118,7 +117,7 @@ class Write(Query["bool | None"]):
         return [contact.account.host_id in written or RUN_ALONE for contact in several]
 
     def suspensions(self) -> set[int]:
-        """Suspended projects that the client was told of; it has to be told of the end of each suspension.
+        """Return suspended projects that the client was told of; each suspension's end has to be sent.
 
         A client that still has it suspended may not have got the reply that ended it.
         """
@@ -132,7 +131,7 @@ class Write(Query["bool | None"]):
         return {id_ for id_, wishes in self.account.wishes.items() if wishes.update_asked}
 
     def description_row(self) -> dict[str, Any]:
-        assert self.described is not None  # asked for those only
+        assert self.described is not None  # only used for these kinds
         return {"host_id": self.account.host_id, "description": self.described.columns}
 
     def answer_row(self, answered: LastAnswer) -> dict[str, Any]:
@@ -146,7 +145,7 @@ class Write(Query["bool | None"]):
         }
 
     def note_rows(self) -> Iterable[dict[str, Any]]:
-        """One row per kind, project and detail, as the same key may not come twice in one statement."""
+        """Return one row per kind, project and detail, as the same key may not come twice in one statement."""
         rows: dict[tuple[object, ...], dict[str, Any]] = {}
         for note in self.settlement.notes:
             detail = (note.detail or note.amount_kind or "")[:300]
@@ -167,7 +166,7 @@ class Write(Query["bool | None"]):
 
 
 def _ledger_params(several: Sequence[Write], answers: list[dict[str, Any]]) -> dict[str, str]:
-    """The parameters for the ledgers; appends to ``answers`` each answer that differs from the last one."""
+    """Return the parameters for the ledgers; appends to ``answers`` each answer that differs from the last one."""
     answered = []
     for contact in several:
         after, is_new = contact.account.answered.then(contact.answer)

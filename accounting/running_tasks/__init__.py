@@ -1,1 +1,1 @@
-"""The tasks that clients list: followed until their projects say what became of them, and shown while they run."""
+"""The tasks that clients list: followed until their projects report the outcome, and shown while they run."""

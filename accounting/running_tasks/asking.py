@@ -1,8 +1,8 @@
 """Ask projects elsewhere what became of tasks, many with one question. Nothing is asked in a transaction.
 
 The question is BOINC's (result_status.php?names=…), and this site answers it too (scheduler/web_rpcs/results.py). The
-first answer tells whether a project has it: one that has not is left alone for a month, and its tasks count by its
-statistics alone. One that has answered once, or says that something failed, is only asked more rarely.
+first answer shows whether a project supports it: one that does not is left alone for a month, and only its statistics
+count. One that has answered once, or reports an error, is only asked less often.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ QUESTIONS_PER_RUN: Final = 5
 WITHOUT_FOR: Final = dt.timedelta(days=30)
 PROJECTS_PER_RUN: Final = 100
 _LIMITS: Final = FetchLimits(wire_bytes=REPLY_LIMITS.body_bytes, body_bytes=REPLY_LIMITS.body_bytes, total_secs=20)
-# The addresses at which a server says that it has no such thing; anything else may pass.
+# Statuses by which a server says that it has no such page; anything else may be temporary.
 _NOT_THERE: Final = frozenset({401, 403, 404, 405, 410})
 
 
 def due_projects(now: dt.datetime) -> list[int]:
-    """Projects with tasks to ask about, but not those that were not asked yet what they are, nor this very site."""
+    """Return projects with tasks to ask about, except those not yet asked about themselves, and this very site."""
     due = (
         Project.objects.filter(Q(task_source=None) | Q(task_source__ask_after__lte=now), profile__isnull=False)
         .filter(pk__in=FollowedTask.objects.filter(ask_after__lte=now).values("project"))
@@ -53,7 +53,7 @@ def due_projects(now: dt.datetime) -> list[int]:
 
 
 def ask(project_id: int, now: dt.datetime) -> int:
-    """Ask a project about the tasks that are due; how many it answered about. Runs of one project do not overlap."""
+    """Ask a project about the tasks that are due; return how many it answered. Runs of one project do not overlap."""
     project = _take(project_id, now)
     if project is None:
         return 0
@@ -76,7 +76,7 @@ def ask(project_id: int, now: dt.datetime) -> int:
 
 
 def _take(project_id: int, now: dt.datetime) -> Project | None:
-    """The project, unless it was asked just now. Its next time is set first, so it cannot stop a worker twice."""
+    """Take the project, unless it was asked just now. Its next time is set first, so it cannot stop a worker twice."""
     TaskSource.objects.bulk_create([TaskSource(project_id=project_id, ask_after=now)], ignore_conflicts=True)
     if not TaskSource.objects.filter(project=project_id, ask_after__lte=now).update(ask_after=now + EVERY):
         return None
@@ -84,7 +84,7 @@ def _take(project_id: int, now: dt.datetime) -> Project | None:
 
 
 def _questions(names: Iterable[str]) -> Iterator[list[str]]:
-    """The names in groups that fit into one address."""
+    """Group the names so that each group fits into one address."""
     group: list[str] = []
     for name in names:
         if len(group) == NAMES_PER_QUESTION or len(urlencode({"names": ",".join([*group, name])})) > QUERY_CHARS:
@@ -101,14 +101,14 @@ def _ask_about(project: Project, names: list[str], now: dt.datetime) -> int:
     statuses = parse_task_statuses(body, frozenset(names))
     with transaction.atomic():
         due = due_tasks(project.pk, now).filter(name__in=names).select_for_update(skip_locked=True)
-        # What the answer leaves out stays as it is, but waits, so that it does not keep others waiting.
+        # Tasks missing from the answer stay as they are, but wait, so that they do not hold up others.
         note_answers(due, lambda task: statuses.get(task.name, TaskStatus(TaskCreditState(task.standing))), now)
     return len(statuses)
 
 
 def _note_problem(project: Project, now: dt.datetime, problem: Message, *, is_without: bool) -> None:
     source = project.task_source
-    # One that has answered before has the page, whatever it says for now.
+    # One that has answered before has the page, whatever it says now.
     is_without = is_without and source.answered_at is None
     wait = WITHOUT_FOR if is_without else min(FIRST_WAIT * (1 << min(source.failures, 10)), LONGEST_WAIT)
     TaskSource.objects.filter(project=project).update(

@@ -17,9 +17,9 @@ from credit.statistics.exports import ExportedTask, tasks_by_name
 from portal.models import User
 
 MAX_FOLLOWED: Final = 500
-"""Tasks of one computer that are kept; new ones replace those that are decided. What else it lists is only shown."""
+"""The most tasks stored per computer; new ones replace decided ones. Any further ones are only shown."""
 FOLLOWED_FOR: Final = dt.timedelta(days=30)
-"""After a task was last in its computer's list."""
+"""How long a task is stored after it was last in its computer's list."""
 LISTS_KEPT: Final = dt.timedelta(days=7)
 _LISTS_AT_ONCE: Final = 200
 _TASKS_AT_ONCE: Final = 500
@@ -29,7 +29,7 @@ _SETTLED: Final = ("standing", "granted_credit", "asks", "unknowns", "ask_after"
 
 
 def follow(now: dt.datetime) -> None:
-    """All of it, in small transactions; safe to run twice, at the same time too."""
+    """Run all steps, in small transactions; safe to run twice, at the same time too."""
     for _ in range(_MAX_ROUNDS):
         if take_lists() < _LISTS_AT_ONCE:
             break
@@ -42,7 +42,7 @@ def follow(now: dt.datetime) -> None:
 
 
 def take_lists() -> int:
-    """Take lists that came since the last time over to the followed tasks; how many lists."""
+    """Copy tasks from new lists into the followed tasks; return how many lists."""
     params = {"lists": _LISTS_AT_ONCE, "asked_after_secs": ASKED_AFTER.total_seconds(), "per_host": MAX_FOLLOWED}
     with connection.cursor() as cursor:
         cursor.execute(sql.FOLLOW, params)
@@ -50,12 +50,12 @@ def take_lists() -> int:
 
 
 def due_tasks(project_id: int, now: dt.datetime) -> QuerySet[FollowedTask]:
-    """The tasks that a project is to be asked about, the longest waiting first."""
+    """Return the tasks to ask a project about, the longest waiting first."""
     return FollowedTask.objects.filter(project=project_id, ask_after__lte=now).order_by("ask_after", "pk")
 
 
 def settle_own(project: Project, now: dt.datetime) -> int:
-    """Note what became of some tasks of the site's own project; how many were due. Locks these tasks."""
+    """Note the outcome of some tasks of the site's own project; return how many were due. Locks these tasks."""
     with transaction.atomic():
         due = due_tasks(project.pk, now).select_related("host").select_for_update(of=("self",), skip_locked=True)
         tasks = list(due[:_TASKS_AT_ONCE])
@@ -65,7 +65,7 @@ def settle_own(project: Project, now: dt.datetime) -> int:
 
 
 def own_status(exported: ExportedTask | None, owner_id: int) -> TaskStatus | None:
-    """What became of a task of the site's own project; None for somebody else's, too."""
+    """Return the state of a task of the site's own project; None also for somebody else's."""
     if exported is None or exported.user_id != owner_id:
         return None
     return status_of(exported.server_state, exported.outcome, exported.validate_state, exported.granted_credit)
@@ -74,7 +74,7 @@ def own_status(exported: ExportedTask | None, owner_id: int) -> TaskStatus | Non
 def note_answers(
     tasks: Iterable[FollowedTask], answer_to: Callable[[FollowedTask], TaskStatus | None], now: dt.datetime
 ) -> None:
-    """Note what the project says of locked tasks; None: it does not know one."""
+    """Note the project's answers about locked tasks; None: it does not know one."""
     changed = list(tasks)
     for task in changed:
         _note(task, answer_to(task), now)
@@ -95,7 +95,7 @@ def _note(task: FollowedTask, status: TaskStatus | None, now: dt.datetime) -> No
 
 def _forget_old(now: dt.datetime) -> None:
     TaskList.objects.filter(at__lt=now - LISTS_KEPT).delete()
-    # A report may have overtaken its owner's wish.
+    # A report may have come before its owner's change.
     forget_lists(User.objects.filter(account_settings__sends_tasks=False))
     for _ in range(_MAX_ROUNDS):
         old = FollowedTask.objects.filter(last_seen_at__lt=now - FOLLOWED_FOR).values_list("pk", flat=True)
@@ -110,7 +110,9 @@ def forget_lists(users: QuerySet[User]) -> None:
 
 
 def move(older_id: int, newer_id: int) -> None:
-    """The tasks of an older record that is merged with a newer one, whose list is the later. Ledgers are locked."""
+    """Move the tasks of an older record that is merged with a newer one, whose list is the later. Ledgers are
+    locked.
+    """
     TaskList.objects.filter(host=older_id).delete()
     with connection.cursor() as cursor:
         cursor.execute(sql.MOVE, {"older": older_id, "newer": newer_id})

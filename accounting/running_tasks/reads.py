@@ -1,4 +1,4 @@
-"""What pages show of the tasks on a volunteer's computers: those that run, and what became of the others."""
+"""Read the tasks on a volunteer's computers for pages: running ones, and the outcome of the others."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from portal.templatetags.drawings import DATA_COLOURS
 MAX_ON_HOME: Final = 8
 MAX_ENDED: Final = 20
 SHOWN_FOR: Final = dt.timedelta(days=2)
-"""After this long without a contact a computer's list says nothing about now."""
+"""After this long without a contact, a computer's list no longer describes the present."""
 _STATES: Final = {
     TaskState.RUNNING: gettext_noop("running"),
     TaskState.PAUSED: gettext_noop("paused"),
@@ -35,7 +35,7 @@ _STATES: Final = {
     TaskState.ABORTED: gettext_noop("aborted"),
 }
 _ORDER: Final = {state: place for place, state in enumerate(_STATES)}
-"""In which order pages show them."""
+"""The order in which pages show them."""
 
 _STANDINGS: Final = {
     TaskCreditState.OPEN: gettext_noop("not reported yet"),
@@ -45,7 +45,7 @@ _STANDINGS: Final = {
     TaskCreditState.UNKNOWN: gettext_noop("not known to the project"),
 }
 _BY_STATISTICS: Final = gettext_noop("counts with the project’s statistics")
-"""Of a project that does not say what became of single tasks."""
+"""For a project that does not report the outcome of single tasks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class TaskLine:
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """The tasks that run on all computers of a volunteer: some of them, and how many there are."""
+    """The running tasks on all computers of a volunteer: some of them, and their number."""
 
     lines: list[TaskLine]
     total: int
@@ -93,7 +93,7 @@ class Running:
 
 @dataclass(frozen=True, slots=True)
 class EndedLine:
-    """A task that has left its computer's list. ``credit``: what was granted; None: ``text`` says why not."""
+    """A task that has left its computer's list. ``credit``: the grant; None: ``text`` explains its absence."""
 
     name: str
     url: str
@@ -106,7 +106,7 @@ class EndedLine:
 
 @dataclass(frozen=True, slots=True)
 class HostTasks:
-    """The tasks of one computer. ``left_out``: those that the site does not keep."""
+    """The tasks of one computer. ``left_out``: those that the site does not store."""
 
     lines: list[TaskLine]
     left_out: int
@@ -115,7 +115,7 @@ class HostTasks:
 
 
 def read_running(user: User, now: dt.datetime) -> Running:
-    """What runs on the volunteer's computers now, as far as their clients said; one statement."""
+    """Read the tasks now running on the volunteer's computers, as far as their clients report; one statement."""
     params: dict[str, int | dt.datetime] = {
         "user": user.pk,
         "since": now - SHOWN_FOR,
@@ -133,11 +133,11 @@ def read_running(user: User, now: dt.datetime) -> Running:
 
 
 def read_host_tasks(host: Host, now: dt.datetime) -> HostTasks:
-    """The tasks of one computer; four statements, and one more where the site's own project has to be asked."""
+    """Read the tasks of one computer; four statements, and one more where the site's own project has to be asked."""
     last_at = HostLedger.objects.filter(host=host).values_list("last_at", flat=True).first()
     task_list = TaskList.objects.filter(host=host).first()
     if task_list is not None and last_at is not None and task_list.at < last_at:
-        # Its client does not list its tasks any more.
+        # Its client no longer lists its tasks.
         task_list = None
     listed = task_list.tasks if task_list is not None else []
     projects = Project.objects.select_related("profile").in_bulk({task["project"] for task in listed})

@@ -1,11 +1,11 @@
-"""SQL of the tasks that clients list."""
+"""SQL for the tasks that clients list."""
 
 from typing import Final
 
-# Takes new lists over to the followed tasks; returns how many lists. Locks the lists, skipping those that are being
-# written; and their ledgers, but only against erasing and merging, so no report waits; then the followed tasks.
-# A task in the list is asked about after a day. One that has left it may be done, so it is asked about at once.
-# Where a computer has too many, the oldest of those that are decided make room.
+# Copies new lists into the followed tasks; returns how many lists. Locks the lists, skipping those that are being
+# written; and their ledgers, but only against erasing and merging, so no report waits; then the followed tasks. A task
+# in the list is asked about after a day. One that has left it may be done, so it is asked about at once. Where a
+# computer has too many, the oldest decided ones make room.
 FOLLOW: Final = """
 WITH lists AS MATERIALIZED (
   SELECT t.host_id, t.at, t.tasks
@@ -59,8 +59,8 @@ added AS (
 UPDATE accounting_tasklist t SET followed_at = l.at FROM lists l WHERE t.host_id = l.host_id
 """
 
-# The tasks that run on a volunteer's computers, those that end first before the others; and how many there are.
-# Locks nothing. Only the list of a computer's last contact counts.
+# The tasks that run on a volunteer's computers, those that end first before the others; and their number. Locks
+# nothing. Only the list of a computer's last contact counts.
 RUNNING: Final = """
 SELECT h.id, coalesce(nullif(h.given_name, ''), nullif(h.domain_name, ''), 'computer ' || h.id), p.id, p.name, p.colour,
        p.master_url, f.seen->>'web_rpc_url_base', e.task::text, t.at, count(*) OVER ()

@@ -1,1 +1,1 @@
-"""What projects granted: their statistics exports, fetched, read as streams, and kept for our volunteers' computers."""
+"""Projects' grants: their statistics exports, fetched, read as streams, and stored for our volunteers' computers."""

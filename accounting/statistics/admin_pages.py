@@ -1,4 +1,4 @@
-"""The operators' list of imports: how each project's is doing, and "Read now"."""
+"""The operators' list of imports: each project's progress, and "Read now"."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class ImportForm(AuditedForm):
 
 
 class StatisticsImportAdmin(AuditedAdmin):
-    """What each project's export said last, what stands in the way, and where it is."""
+    """Each project's last export, any obstacle, and its address."""
 
     form = ImportForm
     shown_trouble = column("trouble", _("problem"), sentence)
@@ -96,5 +96,5 @@ class StatisticsImportAdmin(AuditedAdmin):
             )
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        # It would be made again. What is not to be read is switched off.
+        # It would be created again. Imports are stopped by switching them off.
         return False

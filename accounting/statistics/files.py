@@ -1,7 +1,7 @@
 """The files of a project's export, as they are downloaded: a folder for each project, emptied after the import.
 
-Beside each file stands which version it is and whether it is whole. So a download that broke off goes on where it
-ended, and a file that is whole is not transferred again.
+Beside each file are its version and whether it is complete. So an interrupted download resumes where it ended, and a
+complete file is not transferred again.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from portal.fetch.errors import NotStored, StatusError
 from portal.fetch.fetcher import Download, FetchLimits, Version, fetch
 
 SECS: Final = 240.0
-"""Of one attempt for one file: a worker does other things, too. The next attempt goes on."""
+"""The time of one attempt for one file: a worker does other things, too. The next attempt resumes."""
 _REDIRECTS: Final = 3
 _RANGE_NOT_SATISFIABLE: Final = 416
 _BLOCK_BYTES: Final = 1 << 18
@@ -41,26 +41,27 @@ class _About:
 
 
 def folder_of(project_id: int) -> Path:
-    """The project's folder."""
+    """Return the project's folder."""
     return Path(settings.STATISTICS_IMPORT_DIR) / str(project_id)
 
 
 def drop(project_id: int) -> None:
-    """Remove what was downloaded. Only while nobody else imports from the project."""
+    """Remove the downloads. Only while nobody else imports from the project."""
     shutil.rmtree(folder_of(project_id), ignore_errors=True)
 
 
 def download(project_id: int, url: str) -> Path:
-    """The file at ``url``, from here if it is the server's present version, else as it is transferred. Blocks.
+    """Return the file at ``url``: the local one if it is the server's present version, else as it is transferred.
+    Blocks.
 
-    Raises FetchError; what came until then stays, and is gone on from next time, unless there is no room for it.
+    Raises FetchError; the part received stays, and the next attempt resumes from it, unless there is no room for it.
     """
     try:
         return _download(project_id, url)
     except StatusError as error:
         if error.status != _RANGE_NOT_SATISFIABLE:
             raise
-        # There is more of it here than there.
+        # The local file is longer than the server's.
         _about_path(_path(project_id, url)).unlink(missing_ok=True)
         return _download(project_id, url)
     except (NotStored, OSError):
@@ -89,12 +90,12 @@ def _download(project_id: int, url: str) -> Path:
 
 
 def source_of(paths: dict[Kind, Path]) -> Source:
-    """The records of downloaded files."""
+    """Return the records of downloaded files."""
     return lambda kind, ids, odd: records(kind, unpack(kind, _blocks(paths[kind])), ids, odd)
 
 
 def _blocks(path: Path) -> Iterator[bytes]:
-    """The content of a file, in pieces."""
+    """Yield the content of a file, in pieces."""
     with path.open("rb") as file:
         while block := file.read(_BLOCK_BYTES):
             yield block
@@ -117,7 +118,7 @@ def _read_about(path: Path) -> _About:
 
 
 def _write_about(path: Path, url: str, version: Version, *, is_whole: bool = False) -> None:
-    """In one step, so that what stands there is never half of it."""
+    """Write it atomically, so that it is never half written."""
     about = _About(url, version.etag, version.last_modified, is_whole)
     new = path.with_name(f"{path.name}.new")
     new.write_text(json.dumps(asdict(about)))

@@ -1,8 +1,7 @@
-"""Import a project's statistics: ask for a new export, download it, read it, and keep what is our volunteers'.
+"""Import a project's statistics: ask for a new export, download it, read it, and store our volunteers' records.
 
-Each project by itself: what one does keeps no other waiting, but for the few places that imports have at a time.
-Nothing is asked in a transaction. What went wrong stands in the project's row, and the next attempt waits the longer,
-the more attempts failed.
+Projects do not wait for each other, except for the few concurrent imports. Nothing is asked in a transaction. An error
+is stored in the project's row, and the more attempts failed, the longer the next one waits.
 """
 
 from __future__ import annotations
@@ -46,38 +45,39 @@ from portal.maintenance.jobs import Job
 log = structlog.get_logger("statistics")
 
 AT_ONCE: Final = 2
-"""Imports at a time, of the whole site: workers have other things to do, too."""
+"""Concurrent imports, of the whole site: workers have other things to do, too."""
 READ_SECS: Final = 1_500
-"""Of one attempt, as a task: two downloads have four minutes each, and reading millions of records takes minutes."""
+"""The time of one attempt, as a task: two downloads have four minutes each, and reading millions of records takes
+minutes."""
 RETRY: Final = dt.timedelta(minutes=10)
 MAX_BACK_OFF: Final = dt.timedelta(days=1)
 AHEAD: Final = dt.timedelta(hours=1)
 """Allowed clock skew of a project."""
 _ATTEMPTS: Final = 30
-"""For one download: two hours of transfer in all. A server that is still slower has to wait as others that fail."""
-# So that not all projects are asked at once, nor one at the same second each day.
+"""Attempts for one download: two hours of transfer in all. After that, a slower server waits like one that fails."""
+# Requests are spread: not all at once, nor at the same second each day.
 _JITTER: Final = 0.1
 _TABLES_LIMITS: Final = FetchLimits(wire_bytes=MAX_TABLES_BYTES, body_bytes=MAX_TABLES_BYTES)
 
 
 def follow_projects(now: dt.datetime) -> None:
-    """Begin to read the statistics of projects that are there; which they are, an operator may change."""
+    """Begin to read the statistics of reachable projects; operators may change which."""
     with connection.cursor() as cursor:
         cursor.execute(sql.FOLLOW, {"now": now, "has_project": "project" in settings.ROOMS})
 
 
-def wanted() -> QuerySet[StatisticsImport]:
-    """The projects that are read daily."""
+def daily_imports() -> QuerySet[StatisticsImport]:
+    """Return the projects that are read daily."""
     return StatisticsImport.objects.filter(is_on=True, project__is_active=True)
 
 
 def due(now: dt.datetime) -> list[int]:
-    """The projects whose time has come, those that wait longest first."""
-    return list(wanted().filter(next_at__lte=now).order_by("next_at").values_list("pk", flat=True))
+    """Return the projects that are due, those that have waited longest first."""
+    return list(daily_imports().filter(next_at__lte=now).order_by("next_at").values_list("pk", flat=True))
 
 
 def import_project(project_id: int, *, at_once: bool = False) -> str:
-    """Import from a project if its time has come, or ``at_once``; what came of it, in a sentence. Blocks."""
+    """Import from a project if it is due, or ``at_once``; return the result as a sentence. Blocks."""
     with psycopg.connect(**psycopg_params(), autocommit=True) as session, _place(session, project_id) as is_free:
         if not is_free:
             return "It is already being read or waits for its turn."
@@ -88,7 +88,7 @@ def import_project(project_id: int, *, at_once: bool = False) -> str:
         try:
             outcome = _import(session, row, now)
         except (FetchError, StatisticsError, psycopg.Error, OSError) as error:
-            # Of the database: numbers that it cannot add up. Of the system: no room for the files.
+            # The database's errors: numbers that it cannot add up. The system's: no room for the files.
             return _note_trouble(row, error)
         except SoftTimeLimitExceeded:
             files.drop(project_id)
@@ -100,7 +100,7 @@ def import_project(project_id: int, *, at_once: bool = False) -> str:
 
 @contextmanager
 def _place(session: Connection[Any], project_id: int) -> Iterator[bool]:
-    """The project's lock and one of the places; False if they are taken."""
+    """Take the project's lock and one of the places; return False if they are taken."""
     session.execute(sql.SESSION)
     try:
         yield _lock(session, project_id) and any(_lock(session, -place) for place in range(1, AT_ONCE + 1))
@@ -116,8 +116,8 @@ def _lock(session: Connection[Any], key: int) -> bool:
 
 
 def _begin(project_id: int, now: dt.datetime, at_once: bool) -> StatisticsImport | None:
-    """The project's row, if it is to be read. Its next time is set first: one that kills its worker is not tried at
-    once again.
+    """Return the project's row, if it should be read. Its next time is set first: one that kills its worker is not
+    retried at once.
     """
     row = StatisticsImport.objects.select_related("project__profile").filter(pk=project_id).first()
     if row is None or not (at_once or (row.is_on and row.next_at <= now)):
@@ -128,13 +128,13 @@ def _begin(project_id: int, now: dt.datetime, at_once: bool) -> StatisticsImport
 
 
 def _back_off(failures: int) -> dt.timedelta:
-    """How long to wait after this many failures in a row."""
+    """Return how long to wait after this many failures in a row."""
     secs = min(RETRY.total_seconds() * 2.0 ** min(failures - 1, 10), MAX_BACK_OFF.total_seconds())
     return dt.timedelta(seconds=secs * random.uniform(1, 1 + _JITTER))
 
 
 def url_of(row: StatisticsImport, project: Project) -> str:
-    """The folder of the project's export."""
+    """Return the folder of the project's export."""
     url = row.url or f"{web_rpc_base(project)}stats/"
     return url if url.endswith("/") else f"{url}/"
 
@@ -169,7 +169,7 @@ def _read(session: Connection[Any], row: StatisticsImport, export: _Export | Non
 
 @dataclass(frozen=True, slots=True)
 class _Export:
-    """``source``: gets the records, which may take long."""
+    """``source``: reads the records, which may take long."""
 
     tables: Tables
     version: Version
@@ -177,7 +177,7 @@ class _Export:
 
 
 def _fetch(row: StatisticsImport, now: dt.datetime) -> _Export | None:
-    """The project's export, by HTTP; None if it is the one that was read last."""
+    """Fetch the project's export by HTTP; None if it is the one read last."""
     url = url_of(row, row.project)
     version = Version(row.etag, row.last_modified) if row.update_time is not None else None
     answer = fetch(f"{url}tables.xml", known=version, limits=_TABLES_LIMITS)
@@ -187,7 +187,7 @@ def _fetch(row: StatisticsImport, now: dt.datetime) -> _Export | None:
 
     def download() -> Source:
         paths = {kind: files.download(row.project_id, f"{url}{kind.name}") for kind in (USERS, HOSTS)}
-        # A project changes all of its files at once. If this one is the same, so were the others.
+        # A project changes all of its files at once. If this one is unchanged, so are the others.
         again = _in_time(read_tables(fetch(f"{url}tables.xml", limits=_TABLES_LIMITS).body), now)
         if again.update_time != tables.update_time:
             raise StatisticsError("tables.xml", "export_replaced")
@@ -203,7 +203,7 @@ def is_own(row: StatisticsImport, project: Project) -> bool:
 
 def _in_time(tables: Tables, now: dt.datetime) -> Tables:
     if tables.update_time > (now + AHEAD).timestamp():
-        # All later exports would count as older ones.
+        # All later exports would count as older.
         raise StatisticsError("tables.xml", "export_from_future")
     return tables
 
@@ -220,7 +220,7 @@ def _note_trouble(row: StatisticsImport, error: Exception) -> str:
         trouble=message,
         trouble_since=row.trouble_since or now,
         failures=failures,
-        # What came until then stays: a large file from a slow server takes several attempts.
+        # The part received stays: a large file from a slow server takes several attempts.
         next_at=now + (RETRY if goes_on else _back_off(failures)),
     )
     log.info("statistics_not_read", project=row.project.name, reason=str(message))
@@ -228,7 +228,7 @@ def _note_trouble(row: StatisticsImport, error: Exception) -> str:
 
 
 def _in_words() -> Iterator[str]:
-    for row in wanted().select_related("project"):
+    for row in daily_imports().select_related("project"):
         yield f"{row.project.name}: {import_project(row.pk, at_once=True)}"
 
 

@@ -1,7 +1,7 @@
-"""SQL of the import. One session does all of a project: its lock, temporary tables, one transaction.
+"""SQL of the import. One session does everything for a project: its lock, temporary tables, one transaction.
 
-Locks, in this order: the ledger rows of the computers in question, by id, in a way that reports do not notice and that
-merging and erasing wait for; then totals and days of the project, which only its own import and merges write.
+Locks, in this order: the ledger rows of the computers in question, by id, in a mode that does not block reports and
+that merging and erasing wait for; then totals and days of the project, which only its own import and merges write.
 """
 
 from __future__ import annotations
@@ -12,22 +12,22 @@ from accounting.ledger.sql import MOST_CREDIT
 
 LOCK: Final = "SELECT pg_try_advisory_lock(hashtext('accounting.statistics'), %(project)s)"
 UNLOCK: Final = "SELECT pg_advisory_unlock_all()"
-# A long COPY is no statement that hangs, and a download in between no session that was forgotten.
+# A long COPY is no hanging statement, and a download in between is no forgotten session.
 SESSION: Final = "SET statement_timeout = 0; SET idle_session_timeout = 0; SET jit = off; SET timezone = UTC"
 
-# Which records computers of ours say that they are, and which ones they were found to be.
+# The records that our computers claim to be, and those that they turned out to be.
 _CLAIMS: Final = """
 SELECT p.host_id, (p.state->>'hostid')::bigint AS number
   FROM accounting_hostproject p WHERE p.project_id = %(project)s AND (p.state->>'hostid')::bigint > 0
  UNION
 SELECT t.host_id, t.project_host_id FROM accounting_grantedtotal t WHERE t.project_id = %(project)s"""
 
-# The addresses that a person's account at a project may have: their login, and others that they confirmed.
+# The possible addresses of a person's account at the project: their login, and others that they confirmed.
 _ADDRESSES: Final = """
 SELECT u.email UNION
 SELECT lower(a.email) FROM account_emailaddress a WHERE a.user_id = u.id AND a.verified"""
 
-# The ids across projects that accounts of our volunteers may be exported with.
+# The ids across projects under which our volunteers' accounts may be exported.
 _PEOPLE: Final = f"""
 SELECT u.id AS user_id, md5(u.cross_project_id || a.email)::uuid AS fit
   FROM portal_user u, LATERAL ({_ADDRESSES}) a WHERE u.cross_project_id <> '' AND u.is_active"""
@@ -38,7 +38,7 @@ CREATE TEMPORARY TABLE read_users
 CREATE TEMPORARY TABLE read_hosts (LIKE read_users) ON COMMIT DROP"""
 COPY_INTO: Final = "COPY {table} FROM STDIN"
 ANALYZE: Final = "ANALYZE read_users; ANALYZE read_hosts"
-# What is looked for in the files. A claim alone proves nothing, see MATCH_RECORDS.
+# The claims to look for in the files. A claim alone proves nothing, see MATCH_RECORDS.
 WANTED_HOSTS: Final = f"SELECT DISTINCT number FROM ({_CLAIMS}) c LIMIT %(most)s"
 WANTED_USERS: Final = f"SELECT DISTINCT fit FROM ({_PEOPLE}) f LIMIT %(most)s"
 DOUBLES: Final = "SELECT id FROM {table} GROUP BY id HAVING count(*) > 1 LIMIT 1"
@@ -50,9 +50,9 @@ LOCK_LEDGERS: Final = f"{LEDGERS} ORDER BY l.host_id FOR KEY SHARE"
 BEGIN_TO_LOCK: Final = "SAVEPOINT ledgers"
 RELEASE_LOCKS: Final = "ROLLBACK TO SAVEPOINT ledgers"
 
-# Of a record that several computers claim, the one that had it before gets it, then the one that reported last. A
-# computer's ids are its present one, those of records that were merged into it, and earlier ones of the same client.
-# A claim alone proves nothing: clients say which record they are. Their raw id, with the address, does.
+# Of a record that several computers claim, its previous owner gets it, then the one that reported last. A computer's
+# ids are its present one, those of records merged into it, and earlier ones of the same client. A claim alone proves
+# nothing: clients state which record they are. Their raw id, with the address, does.
 MATCH_RECORDS: Final = f"""
 SELECT DISTINCT ON (r.id)
        r.id, r.total, r.average, r.average_at, r.made_at, c.host_id, h.owner_id,
@@ -87,7 +87,7 @@ ON CONFLICT (project_id, project_host_id) DO UPDATE
        made_at = excluded.made_at, as_of = excluded.as_of,
        fits_since = CASE WHEN kept.host_id = excluded.host_id THEN kept.fits_since ELSE excluded.as_of END"""
 
-# A computer may have several records at a project. An export may be of a month that is closed (ledger.months).
+# A computer may have several records at a project. An export may fall in a closed month (ledger.months).
 WRITE_DAYS: Final = f"""
 WITH grants AS (
   SELECT n.user_id, n.host_id, least(sum(n.credit), {MOST_CREDIT})::bigint AS credit
@@ -123,8 +123,8 @@ ON CONFLICT (project_id, project_user_id) DO UPDATE
        avg_at = excluded.avg_at, as_of = excluded.as_of
  WHERE kept.as_of < excluded.as_of"""
 
-# The transaction's last write, so that all of an export or nothing is kept.
-# Which of these records were ours when they were read last. Locks nothing.
+# The transaction's last write, so that all of an export or nothing is stored. Which of these records were ours at the
+# last import. Locks nothing.
 ODD_OURS: Final = """
 (SELECT 'computer' AS what, project_host_id AS number FROM accounting_grantedtotal
   WHERE project_id = %(project)s AND project_host_id = ANY (%(odd_hosts)s::bigint[]) ORDER BY 2 LIMIT 50)
@@ -140,7 +140,7 @@ UPDATE accounting_statisticsimport
        odd_ours = %(odd_ours)s
  WHERE project_id = %(project)s AND (update_time IS NULL OR update_time < %(as_of)s)"""
 
-# Projects that were asked what they are, and answered: the site knows that they are there.
+# Projects that answered when asked about themselves: the site knows that they are reachable.
 FOLLOW: Final = """
 INSERT INTO accounting_statisticsimport (project_id, is_on, url, account_email, etag, last_modified, hosts_read,
        hosts_kept, users_read, users_kept, granted, next_at, failures)

@@ -1,4 +1,4 @@
-"""Keep what an export says, in one transaction: all of it, or nothing if anything in it is wrong."""
+"""Store an export in one transaction: all of it, or nothing if anything in it is wrong."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ from portal.fetch.fetcher import Version
 
 _BATCH_ROWS: Final = 5_000
 _MAX_WANTED: Final = 300_000
-"""Ids that are looked for in this process: about a hundred bytes each."""
+"""The most ids looked for in this process: about a hundred bytes each."""
 MAX_ODD_CHARS: Final = 300
 _TABLES: Final = {USERS: "read_users", HOSTS: "read_hosts"}
 
 Source = Callable[[Kind, set[int] | None, OddRecords], Iterator[tuple[int, list[Record]]]]
-"""Where records of a kind come from: batches, with how many were read for each; of these ids, None: all."""
+"""The source of a kind of records: batches, with how many were read for each; of these ids, None: all."""
 
 
 @dataclass(slots=True)
 class Counts:
-    """Records in the export, those of our volunteers, those that are odd, and what was granted since the one before, in
+    """Records in the export, those of our volunteers, invalid ones, and the grants since the previous export, in
     micro-credits.
     """
 
@@ -53,7 +53,7 @@ class Counts:
 
 
 def source_of(rows: dict[Kind, Iterable[list[Row]]]) -> Source:
-    """Batches of rows that are numbers already."""
+    """Return batches of rows that are already numbers."""
 
     def source(kind: Kind, ids: set[int] | None, odd: OddRecords) -> Iterator[tuple[int, list[Record]]]:
         for batch in rows[kind]:
@@ -70,9 +70,9 @@ def keep(
     version: Version,
     source: Source,
 ) -> Counts:
-    """Read the records and keep what is our volunteers'. Raises StatisticsError, and has changed nothing then.
+    """Read the records and store those of our volunteers. Raises StatisticsError without having changed anything.
 
-    Safe to repeat and to interrupt: an export that was kept is kept once.
+    Safe to repeat and to interrupt: an export is stored once.
     """
     counts = Counts()
     as_of = dt.datetime.fromtimestamp(tables.update_time, dt.UTC)
@@ -86,13 +86,13 @@ def keep(
     }
     with session.transaction():
         session.execute(sql.MAKE_TABLES)
-        # What a few look for among millions is found here; else all is copied, and the database finds it.
-        cpids = _wanted(session, sql.WANTED_USERS, params)
+        # A few ids among millions are searched for here; otherwise all is copied, and the database searches.
+        cpids = _ids_to_find(session, sql.WANTED_USERS, params)
         odd_users, odd_hosts = OddRecords(), OddRecords()
         counts.users_read = _copy(
             session, USERS, tables, source, odd_users, cpids=cpids and {cpid.hex.encode() for cpid in cpids}
         )
-        ids = _wanted(session, sql.WANTED_HOSTS, params)
+        ids = _ids_to_find(session, sql.WANTED_HOSTS, params)
         counts.hosts_read = _copy(session, HOSTS, tables, source, odd_hosts, ids=ids)
         counts.users_odd, counts.hosts_odd = odd_users.count, odd_hosts.count
         params["odd_ours"] = _odd_ours(session, params, odd_hosts, odd_users)
@@ -109,8 +109,8 @@ def keep(
 
 
 def _lock_ledgers(session: Connection[Any], params: dict[str, Any]) -> None:
-    """Lock the computers in question. A merge that this waited for may have moved a record to another computer, which
-    is not locked then: begin again, as more locks would be out of order.
+    """Lock the computers in question. If a merge that this waited for moved a record to a computer that is not locked,
+    start over, as further locks would be out of order.
     """
     session.execute(sql.BEGIN_TO_LOCK)
     while True:
@@ -124,8 +124,8 @@ def _numbers(counts: Counts) -> dict[str, int]:
     return {name: getattr(counts, name) for name in Counts.__slots__}
 
 
-def _wanted(session: Connection[Any], statement: str, params: dict[str, Any]) -> set[Any] | None:
-    """What to look for; None if it is too much to be held here."""
+def _ids_to_find(session: Connection[Any], statement: str, params: dict[str, Any]) -> set[Any] | None:
+    """Return the ids to look for; None if there are too many to hold in memory."""
     keys = {key for (key,) in session.execute(statement, params | {"most": _MAX_WANTED + 1})}
     return keys if len(keys) <= _MAX_WANTED else None
 
@@ -140,7 +140,7 @@ def _copy(
     ids: set[int] | None = None,
     cpids: set[bytes] | None = None,
 ) -> int:
-    """Copy the records, or those with these ids, into their temporary table; how many there are at the source.
+    """Copy the records, or those with these ids, into their temporary table; return how many there are at the source.
 
     Reads to the end, where a fault may be.
     """
@@ -159,7 +159,9 @@ def _copy(
 
 
 def _odd_ours(session: Connection[Any], params: dict[str, Any], hosts: OddRecords, users: OddRecords) -> str:
-    """The numbers of odd records that were our volunteers' so far, such as "computer 7, account 12"."""
+    """Return the numbers of invalid records that belonged to our volunteers so far, such as "computer 7, account
+    12".
+    """
     if not hosts.ids and not users.ids:
         return ""
     rows = session.execute(sql.ODD_OURS, params | {"odd_hosts": hosts.ids, "odd_users": users.ids})
@@ -171,7 +173,9 @@ def _lines(batch: Iterable[Record]) -> bytes:
 
 
 def _fits(session: Connection[Any], params: dict[str, Any]) -> Iterator[list[tuple[Any, ...]]]:
-    """The records that are our volunteers' computers', with what is kept of each. Few of all, in most exports."""
+    """Return the records of our volunteers' computers, with the stored values of each. In most exports, they are
+    few.
+    """
     matches = session.execute(sql.MATCH_RECORDS, params).fetchall()
     for begin in range(0, len(matches), _BATCH_ROWS):
         yield matches[begin : begin + _BATCH_ROWS]

@@ -1,7 +1,7 @@
-"""The tasks in an account-manager request (<results>), read into dataclasses. Pure.
+"""Parse the tasks in an account-manager request (<results>) into dataclasses. Pure.
 
 Clients send them if the last reply asked for them (BOINC protocol, AM RPC request). Nothing in them can fail the
-request: what is wrong is left out and counted, or becomes None.
+request: invalid parts are left out and counted, or become None.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from accounting.engine.client_tasks import TaskState, task_state
 from portal.wire.scanner import clip, flag, float_or_none
 
 MAX_TASKS: Final = 200
-"""Tasks kept of one request; the others are counted."""
+"""Tasks stored per request; the others are counted."""
 MAX_NBYTES: Final = 1 << 19
-"""Bytes of the list that are looked at: a client prints about 1,500 for a task."""
+"""Bytes of the list that are parsed: a client prints about 1,500 for a task."""
 MAX_URL: Final = 255
 _MAX_SECS: Final = 1e11
 
-# Neither white space nor what would need quoting, anywhere that a name goes; a comma separates names in questions.
+# Neither white space nor characters that need quoting anywhere a name goes; a comma separates names in questions.
 _NAME: Final = re.compile(rb"[!#$%()*+\-./0-9:;=?@A-Z\[\]^_a-z{|}~]{1,255}")
 _MAX_TEXT: Final = 600
 _DIGIT: Final = re.compile(rb"\s{0,9}([0-9]{1,2})\s{0,9}")
@@ -28,7 +28,9 @@ _DIGIT: Final = re.compile(rb"\s{0,9}([0-9]{1,2})\s{0,9}")
 
 @dataclass(frozen=True, slots=True)
 class ReportedTask:
-    """A task as its client says. Times in seconds (the deadline: Unix time); None: not said, or no sane number."""
+    """A task as its client reports it. Times in seconds (the deadline: Unix time); None: missing, or not a sane
+    number.
+    """
 
     url: str
     name: str
@@ -48,7 +50,7 @@ class ReportedTasks:
 
 
 def parse_tasks(section: bytes) -> ReportedTasks:
-    """The tasks of what stands between <results> and </results>. Of two with one name and project the first counts."""
+    """Parse the tasks between <results> and </results>. Of two with one name and project the first counts."""
     is_cut = len(section) > MAX_NBYTES
     parts = section[:MAX_NBYTES].split(b"<result>")[1:]
     left_out = section.count(b"<result>") - len(parts) + (1 if is_cut and parts else 0)
@@ -88,9 +90,9 @@ def _task(part: bytes) -> ReportedTask | None:
 
 
 def _text(part: bytes, tag: bytes) -> bytes | None:
-    """The text of the first element of this name; None without one, or if it has more than a text in it.
+    """Return the text of the first element of this name; None without one, or if it contains more than text.
 
-    By searches, which are several times as fast as one regular expression for all names: clients print 35 lines.
+    Searches are several times as fast as one regular expression for all names: clients print 35 lines.
     """
     start = part.find(b"<%b>" % tag)
     if start < 0:

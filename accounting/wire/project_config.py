@@ -1,7 +1,7 @@
-"""What a project says of itself: the reply of get_project_config.php, read into dataclasses. Pure.
+"""A project's description of itself: the reply of get_project_config.php, read into dataclasses. Pure.
 
-Source: BOINC protocol, web RPCs. Projects are of all ages and write by hand, so strange values become the default. The
-first of two elements counts. ProtocolError is for what is no such reply, and for replies beyond the hard limits.
+Source: BOINC protocol, web RPCs. Projects are of all ages and write by hand, so invalid values become the default. Of
+two elements the first counts. Raises ProtocolError for other documents, and for replies beyond the hard limits.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _KEYWORD_ID: Final = re.compile(rb"<(?:keyword_)?id>\s*+(\d{1,6})\s*+</(?:keywor
 _KEYWORD_PART: Final = re.compile(rb"<(?:fraction|weight)>([^<]{1,32})</(?:fraction|weight)>")
 _NUMBER_WITH_PART: Final = re.compile(rb"(\d{1,6})(?::([0-9.]{1,12}))?")
 
-# BOINC's names of processor types, by what names of plan classes have in them
+# BOINC's names of processor types, by substrings of plan class names
 _TYPES: Final = (
     (re.compile(r"(?:^|[^a-z])(?:cuda|nvidia)"), "NVIDIA"),
     (re.compile(r"(?:^|[^a-z])(?:ati|amd)"), "ATI"),
@@ -56,8 +56,8 @@ _TYPES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class ProjectConfig:
-    """``versions``: platform and BOINC's name of the processor type, sorted. ``keywords``: the part of the project's
-    work that each is true of, above 0 to 1. ``error_num``: 0 if the project is all right.
+    """``versions``: platform and BOINC's name of the processor type, sorted. ``keywords``: the fraction of the
+    project's work that each applies to, above 0 to 1. ``error_num``: 0 if the project is all right.
     """
 
     name: str = ""
@@ -81,7 +81,7 @@ class ProjectConfig:
     keywords: Mapping[int, float] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """The configuration as it is stored; `from_json` reads it back."""
+        """Return the configuration as it is stored; `from_json` reads it back."""
         document: dict[str, Any] = cattrs.unstructure(self)
         return document | {
             "versions": [list(version) for version in self.versions],
@@ -136,7 +136,7 @@ def _number(raw: bytes) -> int:
 
 
 def _versions(section: bytes) -> tuple[tuple[str, str], ...]:
-    """Each platform with the types of processors that there are programs for."""
+    """Return each platform with the types of processors that there are programs for."""
     scanner = TagScanner(section, LIMITS)
     versions: set[tuple[str, str]] = set()
     while (tag := scanner.next()) is not None and len(versions) < MAX_PLATFORMS:
@@ -150,12 +150,14 @@ def _versions(section: bytes) -> tuple[tuple[str, str], ...]:
 
 
 def processor_type(plan_class: str) -> str:
-    """BOINC's name of the type of processor that programs of this plan class need, by the names that are in use."""
+    """Return BOINC's name of the type of processor that programs of this plan class need, by the names in use."""
     return next((type_ for pattern, type_ in _TYPES if pattern.search(plan_class.lower())), "CPU")
 
 
 def _keywords(section: bytes) -> dict[int, float]:
-    """Numbers with the part of the work that each is about: as elements, or as a list such as "3:0.5 12"."""
+    """Parse numbers with the fraction of the work that each applies to: as elements, or as a list such as "3:0.5
+    12".
+    """
     amounts: dict[int, float] = {}
     if b"<keyword>" in section:
         for keyword_part in section.split(b"<keyword>")[1:]:

@@ -1,8 +1,8 @@
-"""What projects answer to anyone who has an account there: lookup_account.php and create_account.php,
-am_get_info.php, show_user.php, and the scheduler. Pure.
+"""Projects' replies to anyone who has an account there: lookup_account.php and create_account.php, am_get_info.php,
+show_user.php, and the scheduler. Pure.
 
-Source: BOINC protocol, web RPCs, scheduler request and reply. ProtocolError is for what is no such reply; a refusal by
-the project is one, with its number and its words.
+Source: BOINC protocol, web RPCs, scheduler request and reply. Raises ProtocolError for other documents, ProjectRefused
+for a project's refusal, with its number and words.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MAX_TEXT: Final = 300
 MAX_MESSAGES: Final = 10
 MAX_SCHEDULERS: Final = 10
 MAX_CREDIT: Final = 9e12
-"""A total above it does not fit into the column of micro-credits."""
+"""A greater total does not fit into the column of micro-credits."""
 
 _KEY: Final = re.compile(r"[!-~]{1,255}")
 _SCHEDULER: Final = re.compile(
@@ -42,7 +42,7 @@ _ROOTS: Final = frozenset({b"account_out", b"am_get_info_reply", b"scheduler_rep
 
 
 class ProjectRefused(Exception):
-    """The project answered that it will not. ``str``: its words, or what BOINC's number means."""
+    """The project refused. ``str``: its words, or the meaning of BOINC's number."""
 
     def __init__(self, error_num: int, words: str) -> None:
         super().__init__(words or _MEANINGS.get(error_num, "no reason was given"))
@@ -61,8 +61,8 @@ class AccountInfo:
 
 @dataclass(frozen=True, slots=True)
 class SchedulerAnswer:
-    """What a scheduler answered. ``hostid``: the number that it gave the computer, 0 for none. ``code_key``: SHA-256 of
-    the key that programs are signed with, empty if it did not send it.
+    """A scheduler's answer. ``hostid``: the number that it gave the computer, 0 for none. ``code_key``: SHA-256 of the
+    key that programs are signed with, empty if it was not sent.
     """
 
     project_name: str
@@ -86,7 +86,7 @@ _MEANINGS: Final = {
 
 
 def parse_account_out(data: bytes) -> str:
-    """The account key in a reply of lookup_account.php. Raises ProjectRefused, ProtocolError."""
+    """Parse the account key in a reply of lookup_account.php. Raises ProjectRefused, ProtocolError."""
     fields = _fields(data, b"account_out")
     key = clip(fields.get(b"authenticator", b""), MAX_KEY + 1)
     if not _KEY.fullmatch(key):
@@ -95,7 +95,7 @@ def parse_account_out(data: bytes) -> str:
 
 
 def parse_account_info(data: bytes) -> AccountInfo:
-    """The account in a reply of am_get_info.php. Raises ProjectRefused, ProtocolError."""
+    """Parse the account in a reply of am_get_info.php. Raises ProjectRefused, ProtocolError."""
     fields = _fields(data, b"am_get_info_reply")
     weak = clip(fields.get(b"weak_auth", b""), MAX_KEY + 1)
     return AccountInfo(
@@ -107,7 +107,7 @@ def parse_account_info(data: bytes) -> AccountInfo:
 
 
 def parse_account_credit(data: bytes) -> tuple[float, float] | None:
-    """Total and recent average (credits a day) in a reply of show_user.php; None if these are no such numbers.
+    """Parse total and recent average (credits a day) in a reply of show_user.php; None if they are not valid numbers.
 
     Raises ProjectRefused, ProtocolError.
     """
@@ -118,18 +118,18 @@ def parse_account_credit(data: bytes) -> tuple[float, float] | None:
 
 
 def _decoded(raw: bytes) -> str:
-    """Text that comes encoded as in addresses; without NUL, like all other text (`decode`)."""
+    """Decode percent-encoded text; without NUL, like all other text (`decode`)."""
     return unquote_plus(clip(raw, MAX_TEXT)).replace("\0", "\ufffd")
 
 
 def scheduler_urls(page: bytes) -> list[str]:
-    """The addresses of schedulers that a master page names."""
+    """Return the addresses of schedulers that a master page names."""
     urls = [(old or new).decode("latin-1").strip() for old, new in _SCHEDULER.findall(page)]
     return list(dict.fromkeys(urls))[:MAX_SCHEDULERS]
 
 
 def parse_scheduler_answer(data: bytes) -> SchedulerAnswer:
-    """A scheduler's reply to a request that wants no jobs. Raises ProtocolError."""
+    """Parse a scheduler's reply to a request that wants no jobs. Raises ProtocolError."""
     fields = _fields(data, b"scheduler_reply", refuses=False)
     messages = [clip(text, MAX_TEXT, entities=True) for text in _messages(data)]
     return SchedulerAnswer(
@@ -142,13 +142,13 @@ def parse_scheduler_answer(data: bytes) -> SchedulerAnswer:
 
 
 def _digest(key: bytes) -> str:
-    """Lines may end otherwise the next time."""
+    """Return a digest that ignores differences in line endings."""
     text = b"".join(key.split())
     return hashlib.sha256(text).hexdigest() if text else ""
 
 
 def scheduler_request(account_key: str, cross_project_id: str, domain_name: str) -> bytes:
-    """A request for no jobs, by a computer that has none. The same id is the same computer to the project."""
+    """Build a request for no jobs, by a computer that has none. The same id is the same computer to the project."""
     lines = {
         "authenticator": account_key,
         "hostid": "0",
@@ -168,7 +168,9 @@ def scheduler_request(account_key: str, cross_project_id: str, domain_name: str)
 
 
 def _fields(data: bytes, root: bytes, *, refuses: bool = True) -> dict[bytes, bytes]:
-    """The elements that are used. Raises ProjectRefused for an error, ProtocolError if this is another document."""
+    """Parse the elements that are used. Raises ProjectRefused for an error, ProtocolError if this is another
+    document.
+    """
     scanner = TagScanner(data, LIMITS)
     fields: dict[bytes, bytes] = {}
     roots = set()

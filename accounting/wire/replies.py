@@ -1,9 +1,9 @@
 """The account-manager reply (BOINC protocol, AM RPC reply): dataclasses in, the bytes that a client reads out. Pure.
 
-Texts are escaped once, as the client undoes it once. It reads keys, signatures and the opaque id verbatim, so these are
-checked and written as they are. The client's fields have fixed sizes. Texts that are only shown are cut to fit; a key
-or URL that does not fit is a ValueError, since a cut one would be wrong. What is the same in every reply about a
-project or a key is rendered once and cached.
+Texts are escaped once, as the client unescapes them once. It reads keys, signatures and the opaque id verbatim, so
+these are checked and written as they are. The client's fields have fixed sizes. Texts for display are cut to fit; a key
+or URL that does not fit is a ValueError, since a cut one would be wrong. The constant parts of every reply about a
+project or a key are rendered once and cached.
 """
 
 import re
@@ -43,7 +43,7 @@ class PreferenceSet:
 
 @dataclass(frozen=True, slots=True)
 class Preferences:
-    """A complete set of preferences: a field that is left out goes back to the client's default.
+    """A complete set of preferences: a field that is left out returns to the client's default.
 
     mod_time in Unix seconds.
     """
@@ -65,9 +65,9 @@ class RssFeed:
 class AccountEntry:
     """One <account>: a project that the client should be attached to, and how.
 
-    resource_share None: the project's own. suspend None: leave it as it is. user_total_ec in credits,
-    user_avg_ec in credits a day; totals in KINDS' order and units. There is no order to detach at once, which would
-    make the client drop its tasks.
+    resource_share None: the project's own. suspend None: leave it as it is. user_total_ec in credits, user_avg_ec in
+    credits a day; totals in KINDS' order and units. There is no order to detach at once, which would make the client
+    drop its tasks.
     """
 
     url: str
@@ -89,8 +89,8 @@ class AccountEntry:
 class AccountManagerReply:
     """A reply to a successful request.
 
-    signing_key is the public key's text; host_token goes into <opaque>. send_tasks: which of its tasks the client is to
-    list in the next request, "active" (those that were begun), "all", or "": none.
+    signing_key is the public key's text; host_token goes into <opaque>. send_tasks: which of its tasks the client
+    should list in the next request, "active" (those that were begun), "all", or "": none.
     """
 
     name: str
@@ -137,8 +137,8 @@ def render_reply(reply: AccountManagerReply) -> bytes:
 def escape(text: str, max_bytes: int) -> str:
     """Return text for the inside of an element: control characters dropped, & < > escaped, cut to max_bytes.
 
-    The limit is on what is sent, since the client's buffer takes it before it undoes the escaping; neither a
-    character nor an entity is cut in two.
+    The limit applies to the escaped text, since the client's buffer takes it before unescaping; neither a character nor
+    an entity is cut in two.
     """
     if text.isalnum() and text.isascii() and len(text) <= max_bytes:
         return text
@@ -160,12 +160,12 @@ def _escape_markup(text: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _shown(tag: str, text: str) -> str:
-    """An element with a text that is only shown."""
+    """Return an element with a text for display only."""
     return f"<{tag}>{escape(text, MAX_FIELD)}</{tag}>\n"
 
 
 def _key(tag: str, text: str) -> str:
-    """An element with a key, which must reach the client unaltered."""
+    """Return an element with a key, which must reach the client unaltered."""
     if len(text) > MAX_FIELD or not text.isascii() or not text.isprintable():
         raise ValueError(f"{tag} is not printable ASCII text of at most {MAX_FIELD} characters")
     return f"<{tag}>{_escape_markup(text)}</{tag}>\n"
@@ -178,7 +178,7 @@ def _signing_key(text: str) -> str:
 
 
 def _verbatim(tag: str, text: str) -> str:
-    """Lines of hexadecimal digits, flush left and with LF alone: the client takes them as they come."""
+    """Return lines of hexadecimal digits, flush left and with LF only: the client takes them as they are."""
     lines = "\n".join(text.split()) + "\n"
     if len(lines) > MAX_SIGNING_KEY or not _HEX_LINES.fullmatch(lines):
         raise ValueError(f"{tag} is not lines of hexadecimal digits, {MAX_SIGNING_KEY} characters at most")
@@ -187,7 +187,7 @@ def _verbatim(tag: str, text: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _account_head(url: str, url_signature: str) -> str:
-    """The part that is the same for every client attached to a project."""
+    """Render the part that is the same for every client attached to a project."""
     if len(url.encode()) > MAX_FIELD:
         raise ValueError(f"url is longer than {MAX_FIELD} bytes")
     head = f"<account>\n<url>{_escape_markup(url)}</url>\n"
@@ -236,7 +236,7 @@ def _opaque(token: str) -> str:
 
 
 def _number(value: Number) -> str:
-    """A finite number as the client reads it: no exponent, no trailing zeros."""
+    """Return a finite number as the client reads it: no exponent, no trailing zeros."""
     if not -1e15 < value < 1e15:
         raise ValueError(f"{value} is not a number from -1e15 to 1e15")
     if value == int(value):
@@ -245,7 +245,7 @@ def _number(value: Number) -> str:
 
 
 def _add_options(parts: list[str], reply: AccountManagerReply) -> None:
-    """What most replies do not have."""
+    """Add the elements that most replies do not have."""
     for message in reply.messages:
         parts.append(f"<message>{escape(str(message), MAX_MESSAGE)}</message>\n")
     yes = "".join([f"<yes>{int(keyword)}</yes>\n" for keyword in reply.keywords_yes])

@@ -2,9 +2,9 @@
 
 Replies are in accounting/wire/replies.py, hardware is in portal/wire/hardware.py.
 
-Nothing that a single project says can fail the whole RPC: what is wrong with its totals becomes its `fault`, and other
-strange values become the default. ProtocolError is for messages beyond the hard limits, messages that were cut off, and
-credentials that no client could hold.
+Nothing in a single project's part can fail the whole RPC: invalid totals become its `fault`, and other invalid values
+become the default. ProtocolError is for messages beyond the hard limits, messages that were cut off, and credentials
+that no client could have.
 
 If an element comes twice, the first one counts at the top level, as credentials come before anything copied verbatim.
 Inside a project the last one counts, except for <url>, as the project's own name comes after it.
@@ -25,14 +25,14 @@ from portal.wire.names import cleaned
 from portal.wire.scanner import Fields, ProtocolError, TagScanner, as_int, as_text, clip, flag, float_or_none, row_of
 
 MAX_PROJECTS: Final = 800
-"""A request with more is refused as a whole, and its client told so: nothing of it is lost. BOINC lists about 30."""
+"""A request with more is refused as a whole, and its client told so: none of it is lost. BOINC lists about 30."""
 MAX_NO_WORK: Final = 32
 MAX_OPAQUE: Final = 1024
-"""Characters kept of <opaque>; the client's own buffer has 256 bytes."""
+"""Characters stored of <opaque>; the client's own buffer has 256 bytes."""
 MAX_URL: Final = 255
 
 REPORTS_CREDIT_SINCE: Final = (7, 7, 1)
-"""The first version of BOINC's client that reports totals; the first one that was released is 7.8."""
+"""The first version of BOINC's client that reports totals; the first released one is 7.8."""
 
 _ROOT: Final = b"acct_mgr_request"
 _TEXTS: Final = frozenset(
@@ -60,7 +60,7 @@ _PROJECT_TAGS: Final = (
 
 
 def _printed(tags: Iterable[bytes]) -> bytes:
-    """A pattern of elements with nothing but text in them, one after the other; a group for each text."""
+    """Return a pattern of consecutive elements that contain only text; a group for each text."""
     return b"".join([rb"<%b>([^<]*+)</%b>\s*+" % (tag, tag) for tag in tags])
 
 
@@ -76,7 +76,7 @@ _PRINTED_PROJECT = re.compile(
 _NO_WORK_TEXT = re.compile(rb"<sched_req_no_work>([^<]*+)<")
 
 _HOST_TOKEN = re.compile(rb"<host>\s*+([0-9a-fA-F]{32,64})\s*+</host>")
-# As Science United numbers computers
+# The number that Science United gives a computer
 _HOST_NUMBER = re.compile(rb"<host_id>\s*+(\d{1,18})\s*+</host_id>")
 _NOW = re.compile(rb"<now>([^<]*+)</now>")
 _ALT_PLATFORM_NAME = re.compile(rb"<name>([^<]*+)</name>")
@@ -91,23 +91,23 @@ _TIME_STATS: Final = {
         "session_gpu_active_duration",
     )
 }  # fmt: skip
-# The other averages hold nonsense on fast networks.
+# The other averages are meaningless on fast networks.
 _NET_STATS: Final = {b"bwup": "bwup", b"bwdown": "bwdown"}
 _MAX_SECS: Final = 1e11
-# As clients print a sum with nan or infinity in it, which it then keeps; those of Windows in other words.
+# How clients print a sum containing nan or infinity, which then stays; Windows clients use other words.
 _NOT_FINITE: Final = re.compile(rb"[+-]?(?:nan(?:\([a-z]*\))?|inf(?:inity)?|1\.#\w+)", re.IGNORECASE)
 _MAX_BYTES_PER_SEC: Final = 1e12
 _MAX_STATS: Final = 1 << 14
-"""Bytes of a statistics section that are looked at; a client's has under 1,000."""
+"""Bytes of a statistics section that are parsed; a client's has under 1,000."""
 
 
 @dataclass(slots=True)
 class ReportedProject:
     """One <project> of the request: a project that the client is attached to, by us or otherwise.
 
-    `totals` is None when the client sent none (it does not know yet that we are dynamic) or sent some that
-    cannot be used; in the second case `fault`, a packed message, says which and why. If others can be used,
-    `unreadable` says so, and they are 0. Durations in seconds.
+    `totals` is None when the client sent none (it does not know yet that we are dynamic) or sent unusable ones; in the
+    second case `fault`, a packed message, says which and why. If only some are unusable, `unreadable` lists them, and
+    they are 0. Durations in seconds.
     """
 
     url: str
@@ -131,12 +131,11 @@ class ReportedProject:
 
 @dataclass(slots=True)
 class AccountManagerRequest:
-    """An account-manager request. Texts are as sent, without surrounding white space; absent ones are empty.
+    """An account-manager request. Texts are as sent, without surrounding white space; missing ones are empty.
 
-    hardware_digest: 16 bytes, equal as long as the hardware is; b"" when the client sent no <host_info>.
-    tasks: None when the client sent no <results>: it was not asked for its tasks, or is too old.
-    client_now: the client's clock, Unix seconds. host_number: in place of host_token, what the account manager that
-    moved in here called the computer.
+    hardware_digest: 16 bytes, equal as long as the hardware is; b"" when the client sent no <host_info>. tasks: None
+    when the client sent no <results>: it was not asked for its tasks, or is too old. client_now: the client's clock,
+    Unix seconds. host_number: in place of host_token, the computer's number at the account manager that moved in here.
     """
 
     name: str = ""
@@ -162,14 +161,14 @@ class AccountManagerRequest:
 
     @property
     def version_tuple(self) -> tuple[int, int, int]:
-        """The client's version as numbers; (0, 0, 0) if it is not of the form a.b.c."""
+        """Return the client's version as numbers; (0, 0, 0) if it is not of the form a.b.c."""
         return _version_tuple(self.client_version)
 
     @property
     def reports_credit(self) -> bool:
-        """Whether the client can report what it did: it is new enough and, once it has had a reply, sends totals.
+        """Whether the client can report its work: it is new enough and, once it has had a reply, sends totals.
 
-        Before the first reply, which says that this site takes totals, no client sends any.
+        Before the first reply, which announces that this site takes totals, no client sends any.
         """
         if (0, 0, 0) < self.version_tuple < REPORTS_CREDIT_SINCE:
             return False
@@ -177,14 +176,15 @@ class AccountManagerRequest:
         return not has_had_reply or any(project.totals is not None or project.fault for project in self.projects)
 
     def hardware(self) -> Hardware | None:
-        """Read <host_info>: costly, so only when the digest is not the one stored. None if absent."""
+        """Parse <host_info>: costly, so only when the digest differs from the stored one. None if missing."""
         return parse_hardware(self.host_info) if self.host_info else None
 
     def contact(self) -> dict[str, object]:
-        """What changes at every contact, for storing as JSON: run mode, free disk, time and net statistics.
+        """Return the values that change at every contact, for storing as JSON: run mode, free disk, time and net
+        statistics.
 
-        In bytes, seconds and bytes/s. Values that are not finite numbers of a sane size are left out. Also that the
-        client cannot report credit, if it cannot.
+        In bytes, seconds and bytes/s. Values that are not finite numbers of a sane size are left out. Includes a flag
+        if the client cannot report credit.
         """
         return ({} if self.reports_credit else {"reports_credit": False}) | {
             "run_mode": self.run_mode,
@@ -201,7 +201,7 @@ def _version_tuple(version: str) -> tuple[int, int, int]:
 
 
 def parse_request(body: bytes) -> AccountManagerRequest:
-    """Read an <acct_mgr_request>. Raises ProtocolError naming the field and the limit.
+    """Parse an <acct_mgr_request>. Raises ProtocolError naming the field and the limit.
 
     Of a message beyond the limit the site reads the beginning: it may end within the list of tasks.
     """
@@ -223,7 +223,7 @@ def parse_request(body: bytes) -> AccountManagerRequest:
             projects.append(_project(scan.fields(b"project", _NOT_IN_PROJECT)))
         elif tag in _SECTIONS:
             if tag == b"results" and is_shortened and scan.text is None and body.find(b"</results>", scan.pos) < 0:
-                # The last element, and all before it is here.
+                # The last element and everything before it have arrived.
                 texts.setdefault(tag, body[scan.pos :])
                 return _request(texts, tuple(platforms[:MAX_NO_WORK]), projects)
             texts.setdefault(tag, scan.section(tag))
@@ -241,9 +241,9 @@ def parse_request(body: bytes) -> AccountManagerRequest:
 
 
 def credentials_of(head: bytes) -> AccountManagerRequest:
-    """A request of which only the credentials at the beginning of a message were read. Raises ProtocolError.
+    """Return a request of which only the credentials at the beginning of a message were read. Raises ProtocolError.
 
-    So a long message is read only for somebody who is known. Clients write their credentials first.
+    So a long message is read only for a known account. Clients write their credentials first.
     """
     scan = TagScanner(head)
     if scan.next() != _ROOT:
@@ -293,7 +293,9 @@ def _request(
 
 
 def _printed_projects(scan: TagScanner, most: int) -> list[ReportedProject]:
-    """The projects that come next, as long as they are just as clients print them; much cheaper than field by field."""
+    """Parse the following projects, as long as they are exactly as clients print them; much cheaper than field by
+    field.
+    """
     projects: list[ReportedProject] = []
     while len(projects) < most and (match := scan.take(_PRINTED_PROJECT)) is not None:
         *texts, no_work, account_key = match.groups()
@@ -311,11 +313,11 @@ def _project(fields: Fields) -> ReportedProject:
 
 
 def _reported(texts: Sequence[bytes | None], account_key: bytes | None, no_work: Sequence[bytes]) -> ReportedProject:
-    """Make a project from the texts of _PROJECT_TAGS, in that order; None for a tag that was not sent."""
+    """Build a project from the texts of _PROJECT_TAGS, in that order; None for a tag that was not sent."""
     url, name, suspended, hostid, not_started, in_progress, managed, no_new, detach, ended, share, failures = texts[:12]
     totals, fault, unreadable = _totals(texts[12:])
     return ReportedProject(
-        # Longer than a URL can be, so that a cut one is still known as too long.
+        # One more than the longest URL, so that a cut one is still recognised as too long.
         url=clip(url or b"", 2 * MAX_URL),
         project_name=cleaned(clip(name or b"", 255)),
         hostid=_int(hostid, 0, 2**31 - 1),
@@ -337,9 +339,9 @@ def _reported(texts: Sequence[bytes | None], account_key: bytes | None, no_work:
 
 
 def _totals(six: Sequence[bytes | None]) -> tuple[Totals | None, str | None, tuple[Unreadable, ...]]:
-    """Return the six totals, or None and why they cannot be used; (None, None) when none was sent.
+    """Return the six totals, or None and why they are unusable; (None, None) when none was sent.
 
-    At last those that cannot be used, if others can.
+    The third value lists the unusable totals, if others are usable.
     """
     if None not in six:
         cpu_ec, cpu_time, gpu_ec, gpu_time, success, error = cast("Sequence[bytes]", six)
@@ -373,7 +375,7 @@ def _totals(six: Sequence[bytes | None]) -> tuple[Totals | None, str | None, tup
         except ValueError:
             code = "total_no_count" if kind in JOB_KINDS else "total_no_amount"
             fault = Message(code, kind=kind)
-        # Jobs are whole numbers in clients, too, and never become one.
+        # Jobs are whole numbers in clients, too, and never become nan or infinity.
         is_lasting = text is not None and kind not in JOB_KINDS and _NOT_FINITE.fullmatch(text.strip()) is not None
         unreadable.append(Unreadable(kind, fault.packed(), is_lasting))
     if len(unreadable) == len(KINDS):
@@ -382,12 +384,12 @@ def _totals(six: Sequence[bytes | None]) -> tuple[Totals | None, str | None, tup
 
 
 def _no_work(texts: Sequence[bytes]) -> tuple[str, ...]:
-    """The resources without work, each once; at most MAX_NO_WORK of at most 64 characters."""
+    """Return the resources without work, each once; at most MAX_NO_WORK of at most 64 characters."""
     return tuple(dict.fromkeys(filter(None, [clip(text, 64) for text in texts])))[:MAX_NO_WORK]
 
 
 def _int(raw: bytes | None, low: int, high: int) -> int:
-    """An integer, 0 if it is absent or out of range."""
+    """Parse an integer, 0 if it is missing or out of range."""
     if not raw or raw == b"0":
         return 0
     try:
@@ -397,7 +399,7 @@ def _int(raw: bytes | None, low: int, high: int) -> int:
 
 
 def _numbers(names: Mapping[bytes, str], raw: bytes, high: float) -> dict[str, float]:
-    """Name -> number for each element of these names whose value is a number from -1 (unknown) to high."""
+    """Return name -> number for each element of these names whose value is a number from -1 (unknown) to high."""
     numbers = {}
     for tag, text in _NUMBER.findall(raw, 0, _MAX_STATS):
         if tag in names and (number := float_or_none(text, -1, high)) is not None:
@@ -406,12 +408,12 @@ def _numbers(names: Mapping[bytes, str], raw: bytes, high: float) -> dict[str, f
 
 
 class URLError(MessageError, ValueError):
-    """No client would attach to this URL, and why."""
+    """No client would attach to this URL; the text says why."""
 
 
 def canonical_url(url: str) -> str:
-    """Return a master URL as clients keep it (BOINC protocol, conventions): scheme and host in lower case,
-    doubled slashes made single, with a slash at the end.
+    """Return a master URL as clients store it (BOINC protocol, conventions): scheme and host in lower case, doubled
+    slashes made single, with a slash at the end.
 
     Raises URLError, saying what is wrong, for a URL that no client would attach to.
     """
@@ -424,7 +426,7 @@ def canonical_url(url: str) -> str:
     while "//" in rest:
         rest = rest.replace("//", "/")
     host, _, path = rest.partition("/")
-    # Programs do not agree where the host of such an address ends, and a key would go to another server than is shown.
+    # Programs disagree where the host of such an address ends, and a key would go to another server than is shown.
     if "\\" in rest or any(character in host for character in "@?#"):
         raise URLError(Message("url_host_characters"))
     canonical = f"{scheme}://{host.lower()}/{path}"

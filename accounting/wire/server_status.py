@@ -1,7 +1,7 @@
-"""What a project says of its daemons and queues: the reply of server_status.php?xml=1, read into a dataclass. Pure.
+"""A project's report on its daemons and queues: the reply of server_status.php?xml=1, read into a dataclass. Pure.
 
-Source: BOINC's html/user/server_status.php. Few projects answer it in full, so everything in it may be missing. The
-first of two elements counts. ProtocolError is for what is no such reply, and for replies beyond the hard limits.
+Source: BOINC's html/user/server_status.php. Few projects answer in full, so everything in it may be missing. Of two
+elements the first counts. Raises ProtocolError for other documents, and for replies beyond the hard limits.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _COUNTS: Final = frozenset(
     }
 )  # fmt: skip
 _RUNS: Final = frozenset({"running", "disabled"})
-"""An operator there has switched a disabled daemon off."""
+"""The state of a daemon that an operator there has switched off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class ServerStatus:
     counts: Mapping[str, float] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """The status as it is stored; `status_from_json` reads it back."""
+        """Return the status as it is stored; `status_from_json` reads it back."""
         return {"stopped": list(self.stopped), "counts": dict(self.counts)}
 
 

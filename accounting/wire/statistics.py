@@ -1,13 +1,13 @@
 """A project's statistics export, read as a stream: packed bytes in, records out. Pure.
 
-Source: BOINC protocol, statistics export. It is read as other readers do, line by line: the tags that begin and end a
+Source: BOINC protocol, statistics export. It is read line by line, as by other readers: the tags that begin and end a
 record have a line of their own, at column 0, and so have its elements within. Lines may end as on Windows, and blank
-ones may stand between records. Only what we need of a record is looked at, so names may have any bytes. Nothing is
-expanded: neither entities nor references. Everything has a limit. Anyone who reads has to read to the end before using
-anything, as a fault may come last.
+ones may stand between records. Only the needed elements of a record are parsed, so names may have any bytes. Nothing is
+expanded: neither entities nor references. Everything has a limit. Callers must read to the end before using anything,
+as a fault may come last.
 
-One stranger's odd record stops nobody else's: it is left out and counted (`OddRecords`). Too many of them, or a file of
-another format, are a fault of the whole file.
+A stranger's invalid record does not affect others: it is left out and counted (`OddRecords`). Too many of them, or a
+file of another format, are a fault of the whole file.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from typing import Any, Final
 from portal.languages.messages import Message, MessageError, at_place
 
 MAX_UNPACKED_BYTES: Final = 32 << 30
-"""Of one file."""
+"""The size of one file."""
 MAX_PARTS: Final = 100_000
-"""Of a packed file, each packed by itself."""
+"""The most parts of a packed file, each packed separately."""
 MAX_RECORDS: Final = 50_000_000
 MAX_RECORD_BYTES: Final = 1 << 18
 MAX_HEAD_BYTES: Final = 1 << 12
 MAX_NUMBER_CHARS: Final = 40
 MAX_CREDIT: Final = 9e12
-"""Credits of one record: of micro-credits, 64 bits hold little more."""
+"""Credits of one record: in micro-credits, about the most that 64 bits hold."""
 MAX_ID: Final = 2**62
 MAX_TIME: Final = 4e9
 """Seconds since 1970: the year 2096."""
@@ -43,12 +43,12 @@ _DECLARATION: Final = re.compile(
     rb"(?:\xef\xbb\xbf)?\s*(?:<\?xml(?:\s+[a-z]+\s*=\s*(?:\"[^\"<>]*\"|'[^'<>]*'))*\s*\?>\s*)?"
 )
 _ENCODING: Final = re.compile(rb"encoding\s*=\s*[\"']([^\"']*)")
-# Of which the first 128 characters are those of ASCII, as all that we read
+# Encodings whose first 128 characters are ASCII, like everything that we read
 _ENCODINGS: Final = frozenset({b"utf-8", b"utf8", b"us-ascii", b"ascii", b"iso-8859-1", b"latin1", b"windows-1252"})
 
 
 class StatisticsError(MessageError):
-    """An export that cannot be used: the message has the file, the field, and the fault or the limit."""
+    """An unusable export: the message has the file, the field, and the fault or the limit."""
 
     def __init__(self, where: str, code: str, /, **args: Any) -> None:
         super().__init__(at_place(where, Message(code, **args)))
@@ -81,9 +81,9 @@ MAX_ODD_NAMED: Final = 1_000
 
 @dataclass(slots=True)
 class OddRecords:
-    """Records with a number that is out of its range: how many, and the ids of the first ones.
+    """Records with a number out of range: how many, and the ids of the first ones.
 
-    A record without a usable id, total or creation time is left out. One with an odd average counts without it.
+    A record without a usable id, total or creation time is left out. One with an invalid average counts without it.
     """
 
     count: int = 0
@@ -98,7 +98,9 @@ class OddRecords:
             self.ids.append(id_)
 
     def check(self, kind: Kind, nrecords: int, percent: float) -> None:
-        """Raise StatisticsError if more than this part of a file's records is odd; one always may be."""
+        """Raise StatisticsError if more than this fraction of a file's records is invalid; a single one is always
+        allowed.
+        """
         if self.first and self.count > max(1, math.ceil(nrecords * percent / 100)):
             name, least, most = self.first
             raise StatisticsError(
@@ -108,7 +110,7 @@ class OddRecords:
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """What tables.xml says. Counts are None if it does not say; they are those of the whole project."""
+    """The content of tables.xml. Counts are None if missing; they are those of the whole project."""
 
     update_time: int
     nusers: int | None
@@ -117,8 +119,8 @@ class Tables:
     def check(self, kind: Kind, nrecords: int) -> None:
         """Raise StatisticsError if the file has more records than the project.
 
-        Fewer are usual: not everybody agreed to be published. A hundredth more are, too, as projects count at another
-        moment than they write.
+        Fewer are usual: not everybody agreed to be published. A hundredth more is normal, too, as projects do not count
+        and write at the same moment.
         """
         most = self.nusers if kind is USERS else self.nhosts
         if most is not None and nrecords > most + most // 100 + 100:
@@ -168,7 +170,7 @@ def unpack(kind: Kind, packed: Iterable[bytes]) -> Iterator[bytes]:
         block, is_more = given, bool(given)
         while is_more:
             if inflate.eof:
-                # As gzip does: zeros that fill the last block of a tape are no part.
+                # As in gzip: zeros that fill the last block of a tape are no part.
                 block = block.lstrip(b"\0")
                 if not block:
                     break
@@ -188,7 +190,7 @@ def unpack(kind: Kind, packed: Iterable[bytes]) -> Iterator[bytes]:
                 yield b"".join(waiting)
                 waiting.clear()
             block = inflate.unused_data if inflate.eof else inflate.unconsumed_tail
-            # A full piece may have left some behind although it took all that came.
+            # A full piece may have left some behind although all input was consumed.
             is_more = bool(block) or (not inflate.eof and len(piece) == _BLOCK_BYTES)
     yield b"".join(waiting)
     if not inflate.eof:
@@ -198,10 +200,11 @@ def unpack(kind: Kind, packed: Iterable[bytes]) -> Iterator[bytes]:
 def records(
     kind: Kind, blocks: Iterable[bytes], ids: Container[int] | None = None, odd: OddRecords | None = None
 ) -> Iterator[tuple[int, list[Record]]]:
-    """The records of an unpacked file: how many there are in a block, and those with one of the ``ids``; None: all.
+    """Parse the records of an unpacked file: yield how many are in a block, and those with one of the ``ids``; None:
+    all.
 
-    The numbers of the others are checked, too. ``odd`` counts what is left out; the caller says how many may be. Raises
-    StatisticsError, at the latest at the end.
+    The numbers of the others are checked, too. ``odd`` counts the omitted records; the caller sets how many are
+    acceptable. Raises StatisticsError, at the latest at the end.
     """
     where = kind.name
     end = b"\n</%b>\n" % kind.record
@@ -229,7 +232,7 @@ def records(
 
 
 def _with_plain_line_ends(blocks: Iterable[bytes]) -> Iterator[bytes]:
-    """Turns each line ending into a single byte."""
+    """Convert each line ending into a single byte."""
     held = b""
     for given in blocks:
         block = held + given
@@ -243,7 +246,7 @@ def _with_plain_line_ends(blocks: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _behind_head(kind: Kind, source: Iterator[bytes]) -> bytes:
-    """What comes behind the line of the outer element, as far as it was read."""
+    """Return the rest after the line of the outer element, as far as it was read."""
     head = b""
     for block in source:
         head += block
@@ -265,7 +268,7 @@ def _check_encoding(where: str, declaration: bytes) -> None:
 
 
 class _Reader:
-    """Reads the text of one record, from behind the record before to its last element."""
+    """Parses the text of one record, from the end of the record before to its last element."""
 
     def __init__(self, kind: Kind, ids: Container[int] | None, odd: OddRecords) -> None:
         self._ids = ids
@@ -308,7 +311,7 @@ class _Reader:
         return self._record(id_, total, average, at, made, cpid)
 
     def _unusual(self, text: bytes) -> Record | None:
-        """A record of another order or form: by its lines."""
+        """Parse a record of another order or form, line by line."""
         if not text.startswith(self._begin):
             raise StatisticsError(self._where, "export_other_than_record")
         unusual: dict[bytes, bytes] = {}
@@ -328,7 +331,7 @@ class _Reader:
         return record if record is None or self._ids is None or record[0] in self._ids else None
 
     def _record(self, id_: bytes, total: bytes, average: bytes, at: bytes, made: bytes, cpid: bytes) -> Record | None:
-        """The record; None if it is odd."""
+        """Return the record; None if it is invalid."""
         try:
             row = int(id_), float(total), float(average), float(at), int(made or b"0"), cpid
         except ValueError:
@@ -337,12 +340,12 @@ class _Reader:
 
 
 def checked(row: Row, odd: OddRecords) -> Record | None:
-    """The record of a row; none without an id, a total and a creation time, else one without what is odd.
+    """Check a row's record: none without an id, a total and a creation time, else one without its invalid fields.
 
-    The time of an average is not needed: if it alone is odd, the record is not.
+    The time of an average is not needed: a record with only that invalid is accepted.
     """
     number, credit, recent, time, begun, cpid = row
-    # Also false for what is not a number
+    # Also false for values that are not numbers
     if (
         0 < number <= MAX_ID
         and 0.0 <= credit <= MAX_CREDIT
@@ -369,7 +372,7 @@ def checked(row: Row, odd: OddRecords) -> Record | None:
 
 
 def _number(text: bytes) -> float:
-    """A number; below 0 if it is none."""
+    """Parse a number; negative if it is none."""
     try:
         return float(text) if len(text) <= MAX_NUMBER_CHARS else -1.0
     except ValueError:
@@ -377,14 +380,14 @@ def _number(text: bytes) -> float:
 
 
 def _whole(text: bytes) -> int:
-    """A whole number from 0; below 0 if it is none."""
+    """Parse a whole number from 0; negative if it is none."""
     return int(text) if re.fullmatch(rb"\d{1,19}", text) else -1
 
 
 def _last(text: bytes, tag: bytes, begin: int) -> bytes:
-    """The text of the last of these elements behind ``begin``, empty if there is none.
+    """Return the text of the last of these elements after ``begin``, empty if there is none.
 
-    What a computer says of itself, which may look like one, comes before those that the project writes.
+    The computer's own texts, which may look like one, come before those that the project writes.
     """
     place = text.rfind(tag, begin)
     if place < 0:

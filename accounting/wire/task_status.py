@@ -1,8 +1,7 @@
 """A project's answer about tasks: the reply of result_status.php, read into dataclasses. Pure.
 
-BOINC's own form (html/user/result_status.php): <results> with a <result> or an <error> for each name. Of what it may
-say only the state and the credit are read. ProtocolError is for what is no such reply, and for replies beyond the
-limits.
+BOINC's own form (html/user/result_status.php): <results> with a <result> or an <error> for each name. Only the state
+and the credit are read. Raises ProtocolError for other documents, and for replies beyond the limits.
 """
 
 from __future__ import annotations
@@ -21,19 +20,19 @@ _MAX_STATE: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class TaskStatus:
-    """What became of a task; ``granted_credit`` only for one that was granted."""
+    """The outcome of a task; ``granted_credit`` only for one that was granted."""
 
     standing: TaskCreditState
     granted_credit: float | None = None
 
 
 def parse_task_statuses(body: bytes, asked: Collection[str]) -> dict[str, TaskStatus | None]:
-    """What is said of each task that was asked about; None: the project does not know it.
+    """Return the answer about each task; None: the project does not know it.
 
-    A task whose numbers are missing or make no sense is left out, as if it had not been asked about; so is one that
-    the reply does not mention. Of two answers about a task the first counts.
+    A task whose numbers are missing or make no sense is left out, as if it had not been asked about; so is one that the
+    reply does not mention. Of two answers about a task the first counts.
 
-    ProjectRefused if it is BOINC's document for an error instead.
+    Raises ProjectRefused if it is BOINC's document for an error instead.
     """
     scan = TagScanner(body, LIMITS)
     if (root := scan.next()) == b"error":
@@ -67,7 +66,7 @@ def _error_num(fields: dict[bytes, bytes]) -> int:
 
 
 def status_of(server_state: int, outcome: int, validate_state: int, credit: float | None) -> TaskStatus | None:
-    """None: a credit was granted, but it is no sane number."""
+    """Map the project's numbers; None: credit was granted, but it is not a sane number."""
     standing = standing_of(server_state, outcome, validate_state)
     if standing != TaskCreditState.GRANTED:
         return TaskStatus(standing)

@@ -1,1 +1,3 @@
-"""The answer of a run: which jobs are late, which projects get too little, what idles, and what would help. Pure."""
+"""The diagnosis of a run: late jobs, projects below their shares, idle processors, and changes that would help.
+Pure.
+"""

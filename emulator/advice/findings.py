@@ -1,4 +1,4 @@
-"""What went wrong in a run, from its results: late jobs, projects that got too little, processors that stood idle.
+"""Find what went wrong in a run: late jobs, projects below their shares, idle processors.
 
 The bounds are ours: what an owner would notice, not a rule of the emulator document.
 """
@@ -25,23 +25,23 @@ SHORT_PART_MIN: Final = 0.1  # of the project's share
 class Cause(StrEnum):
     """Why a project got too little, or a processor idled, as far as the run shows it."""
 
-    SUSPENDED = "suspended"  # of a processor alone: a suspended project is entitled to nothing
+    SUSPENDED = "suspended"  # only for a processor: a suspended project is entitled to nothing
     NO_NEW_TASKS = "no new tasks"
-    HELD = "held"  # a suspended job keeps its project from being asked
-    NO_PROGRAM = "no program"  # of a processor alone: a project has no share of what it cannot use
+    HELD = "held"  # a suspended job prevents requests to its project
+    NO_PROGRAM = "no program"  # only for a processor: a project has no share of one that it cannot use
     MEMORY = "memory"
     MAX_CONCURRENT = "max concurrent"
-    DEADLINES = "deadlines"  # the server sends no jobs that would be late
+    DEADLINES = "deadlines"  # the server does not send jobs that would be late
     SERVER_DOWN = "server down"
     NO_WORK = "no work"
     NEVER_WORK = "never work"
-    OFFLINE = "offline"  # the network may not be used, or is not there, for part of the time
+    OFFLINE = "offline"  # the network is unavailable or disallowed for part of the time
     UNKNOWN = ""
 
 
 @dataclass(frozen=True, slots=True)
 class LateJob:
-    """A job that was finished after its deadline, or is not finished though it is over. `name` is the client's."""
+    """A job that finished after its deadline, or is unfinished past its deadline. `name` is the client's."""
 
     project: str
     job: int
@@ -53,7 +53,8 @@ class LateJob:
 @dataclass(frozen=True, slots=True)
 class ShortProject:
     """A project that got clearly less of a kind of processor than its share; fractions of that kind's work. `kind` is
-    empty for a project without programs, whose fractions are of all work."""
+    empty for a project without programs, whose fractions are of all work.
+    """
 
     project: str
     kind: str
@@ -64,10 +65,10 @@ class ShortProject:
 
 @dataclass(frozen=True, slots=True)
 class KindShare:
-    """A project's share of the work of a kind of processor, among those with a program for it, and what it got.
+    """A project's share of the work of a kind of processor, among those with a program for it, and the work it got.
 
-    `lacks`: the part of that work that it lacks, which is no more than it lacks of all work. So a project that got its
-    whole share on other processors lacks nothing.
+    `lacks`: the missing fraction of that work, at most the amount missing of all work. So a project that got its whole
+    share on other processors lacks nothing.
     """
 
     kind: str
@@ -98,7 +99,7 @@ class IdleKind:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """All of it. `late` has the latest ones only, of `nlate` of `njobs`."""
+    """All findings. `late` has only the latest ones, of `nlate` of `njobs`."""
 
     late: tuple[LateJob, ...]
     nlate: int
@@ -120,7 +121,7 @@ def find(scenario: Scenario, result: Result) -> Findings:
 
 
 def kind_shares(scenario: Scenario, result: Result, shares: Sequence[float]) -> list[list[KindShare]]:
-    """Each project's shares by kind of processor that give it the part of all work that `shares` says."""
+    """Each project's shares by kind of processor that add up to the fraction of all work in `shares`."""
     rows = result.projects
     kinds = [processor.kind for processor in scenario.all_processors()]
     flops = [processor.counted_flops for processor in scenario.all_processors()]
@@ -188,7 +189,7 @@ def _why_short(scenario: Scenario, result: Result, number: int, row: ProjectResu
 
 
 def _reasons(result: Result, project: int) -> Sequence[int]:
-    """How many decisions about the project had each reason."""
+    """Counts the decisions about the project by reason."""
     reasons = np.asarray(result.decisions.reason, dtype=np.int64)
     mine = np.asarray(result.decisions.project) == project
     counts: list[int] = np.bincount(reasons[mine], minlength=128).tolist()
@@ -200,7 +201,7 @@ def _kinds_of(apps: Sequence[App]) -> set[str]:
 
 
 def _lacks_memory(scenario: Scenario, project: Project) -> bool:
-    """Whether no job of it ever fits."""
+    """Whether none of its jobs ever fits into memory."""
     preferences, ram_bytes = scenario.preferences, scenario.host.ram_bytes
     most = ram_bytes * max(preferences.ram_busy_fraction, preferences.ram_idle_fraction)
     return bool(ram_bytes and project.apps) and all(app.working_set_bytes > most for app in project.apps)

@@ -1,6 +1,6 @@
-"""Changes that may help, and what each of them would do: a handful of short runs, of which only good ones are advice.
+"""Try changes that may help: a handful of short runs, of which only good ones become advice.
 
-A change is advice if it clearly improves the figure in question and spoils no other.
+A change is advice if it clearly improves the figure in question and worsens no other.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ from emulator.engine.timeline.results import Result
 
 TRIALS_MAX: Final = 6
 TRIAL_DAYS_MAX: Final = 30.0
-TRIAL_EVENTS: Final = 30_000  # of one trial, about
+TRIAL_EVENTS: Final = 30_000  # events of one trial, approximately
 _LARGER: Final = ((0.1, 0.5), (0.5, 0.5), (1.0, 1.0), (3.0, 1.0), (7.0, 1.0))
 _SMALLER: Final = ((1.0, 1.0), (0.5, 0.5), (0.1, 0.5), (0.1, 0.1), (0.01, 0.01))
 _SHARE_FACTOR_MAX: Final = 4.0
-# An improvement must be at least so much, and that part of what it was; nothing else may get worse by more.
+# An improvement must be at least this much, and at least that fraction of the former value; nothing else may get worse
+# by more.
 _CLEAR: Final = 0.005
 _CLEAR_PART: Final = 0.2
 _WORSE: Final = 0.005
@@ -28,7 +29,7 @@ _MORE_CONTACTS: Final = 0.25
 
 
 class Setting(StrEnum):
-    """What a trial changes."""
+    """The kind of setting that a trial changes."""
 
     BUFFER = "buffer"
     MAX_CONCURRENT = "max_concurrent"
@@ -47,8 +48,9 @@ class SettingChange:
 
 @dataclass(frozen=True, slots=True)
 class Measures:
-    """What is compared; less is better. Fractions: of speed, of jobs, of the work of a kind of processor that
-    projects lack; contacts per job."""
+    """The compared figures; less is better. Fractions: of speed, of jobs, of the work of a kind of processor that
+    projects lack; contacts per job.
+    """
 
     idle: float
     late: float
@@ -57,12 +59,12 @@ class Measures:
 
 
 FIGURES: Final = ("late", "short", "idle")
-"""The figures that findings are about, in the order of their weight."""
+"""The figures that findings are about, in order of importance."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A change and what came of it."""
+    """A change and its result."""
 
     change: SettingChange
     measures: Measures
@@ -77,8 +79,8 @@ class Advice:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """All trials of a run: they and `before` are over the same `days`."""
+class TrialResults:
+    """All trials of a run: they and `before` cover the same `days`."""
 
     days: float
     before: Measures
@@ -87,7 +89,7 @@ class Outcome:
 
 
 def measure(scenario: Scenario, result: Result, shares: Sequence[float]) -> Measures:
-    """The measures of a run of this scenario, with the shares (fractions of all work) that its owner wants."""
+    """Computes the measures of a run of this scenario, with the shares (fractions of all work) that its owner wants."""
     jobs = sum(row.jobs for row in result.projects) + len(result.overdue)
     late = sum(row.late for row in result.projects) + len(result.overdue)
     lacking = [max((part.lacks for part in mine), default=0.0) for mine in kind_shares(scenario, result, shares)]
@@ -100,7 +102,7 @@ def measure(scenario: Scenario, result: Result, shares: Sequence[float]) -> Meas
 
 
 def candidates(scenario: Scenario, findings: Findings, result: Result) -> list[tuple[SettingChange, Scenario]]:
-    """The changes worth trying for what was found, at most TRIALS_MAX: those for different figures in turn."""
+    """The changes worth trying for these findings, at most TRIALS_MAX: those for different figures in turn."""
     groups = []
     if findings.nlate:
         groups.append(list(_buffers(scenario, larger=False))[:2])
@@ -124,7 +126,7 @@ def _buffers(scenario: Scenario, *, larger: bool) -> Iterable[tuple[SettingChang
 
 
 def _shares(scenario: Scenario, findings: Findings) -> Iterable[tuple[SettingChange, Scenario]]:
-    """Larger shares for projects that got something, but too little."""
+    """Larger shares for projects that got some work, but too little."""
     got_something = {short.project: short for short in reversed(findings.short) if short.got > 0}
     for short in list(reversed(got_something.values()))[:2]:
         project = scenario.project(short.project)
@@ -134,7 +136,7 @@ def _shares(scenario: Scenario, findings: Findings) -> Iterable[tuple[SettingCha
 
 
 def _limits(scenario: Scenario, result: Result) -> Iterable[tuple[SettingChange, Scenario]]:
-    """A limit on the jobs at once of the project that got most beyond its share."""
+    """A limit on the concurrent jobs of the project furthest above its share."""
     cpus = scenario.preferences.usable_cpus(scenario.host.processors[0].instances)
     most = max(result.projects, key=lambda row: row.got_fraction - row.share)
     limit = max(1, round(most.share * cpus))
@@ -163,14 +165,14 @@ def trial_days(days: float, events: int) -> float:
 
 def try_all(
     scenario: Scenario, findings: Findings, result: Result, days: float, run: Callable[[Scenario, float], Result]
-) -> Outcome:
-    """Runs the candidates, each over this many days, and the scenario as it is, too, if the result is of other days."""
+) -> TrialResults:
+    """Runs each candidate over this many days, and the unchanged scenario, too, if the result covers other days."""
     tried = candidates(scenario, findings, result)
     shares = [row.share for row in result.projects]
     is_same = days == result.days or not tried
     before = measure(scenario, result if is_same else run(scenario, days), shares)
     trials = tuple(Trial(change, measure(changed, run(changed, days), shares)) for change, changed in tried)
-    return Outcome(days if tried else result.days, before, trials, advise(before, trials, _figures(findings)))
+    return TrialResults(days if tried else result.days, before, trials, advise(before, trials, _figures(findings)))
 
 
 def _figures(findings: Findings) -> list[str]:
@@ -179,7 +181,7 @@ def _figures(findings: Findings) -> list[str]:
 
 
 def advise(before: Measures, trials: Sequence[Trial], figures: Sequence[str]) -> tuple[Advice, ...]:
-    """The trial that improves each of the figures most, if one does without spoiling another."""
+    """The trial that improves each of the figures most, if there is one that worsens no other."""
     advice = []
     for figure in figures:
         good = [trial for trial in trials if _improves(before, trial.measures, figure)]

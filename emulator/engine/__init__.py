@@ -1,1 +1,1 @@
-"""The emulation itself, as pure code: scenario, policy and seed in, what happened out. No Django, no clock."""
+"""The emulation itself, as pure code: scenario, policy and seed in, results out. No Django, no clock."""

@@ -34,14 +34,14 @@ class UpDown:
 
     @property
     def mean_secs(self) -> tuple[float, float]:
-        """How long it stays up and down in the mean, if it is drawn and changes at all."""
+        """The mean length of up and down times, if the process is random and changes at all."""
         return self._up_secs, self._down_secs
 
     def _stay(self) -> float:
         return exponential(self.generator, self._up_secs if self.up else self._down_secs)
 
     def advance(self, now: float) -> bool:
-        """The state at `now`; calls come in order of time."""
+        """Returns the state at `now`; calls come in order of time."""
         while self.until_secs <= now:
             self.up = not self.up
             self.until_secs = self._next_moment() if self.trace_secs else self.until_secs + self._stay()
@@ -58,9 +58,10 @@ class UpDown:
         return self.trace_begin_secs + self.moments[self.trace_place - 1]
 
     def sample_once(self, now: float) -> bool:
-        """The state as BOINC's emulator samples it: at most one change since the last sample, however long ago.
+        """Returns the state as BOINC's emulator samples it: at most one change since the last sample, however long ago.
 
-        A trace has nothing to sample, and is followed."""
+        A trace has nothing to sample, and is followed exactly.
+        """
         if self.trace_secs:
             return self.advance(now)
         if self.until_secs <= now:
@@ -70,10 +71,10 @@ class UpDown:
 
 
 def _moments(process: Availability) -> list[float]:
-    """When a trace changes its state within its length."""
+    """The times at which a trace changes its state within its length."""
     length = process.trace_secs
     moments = [at for interval in process.trace for at in interval]
-    # Up when it ends and up when it begins again: that is one interval.
+    # Up at the end and up again at the beginning: that is one interval.
     if moments and moments[0] == 0.0:
         del moments[0]
         if moments[-1] == length:

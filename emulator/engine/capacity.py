@@ -1,4 +1,6 @@
-"""What the processors of an emulated computer and its owner's preferences allow. Both may change during a run."""
+"""The limits set by the processors of an emulated computer and its owner's preferences. Both may change during a
+run.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ MIN_UP_FRACTION: Final = 0.01
 
 
 class Capacity:
-    """Processors, the limits of preferences, and the versions of which servers may send jobs."""
+    """Processors, the limits of preferences, and the versions for which servers may send jobs."""
 
     def __init__(self, scenario: Scenario, quirks: Quirks) -> None:
         self.quirks = quirks
@@ -22,25 +24,25 @@ class Capacity:
         self.kinds: Final = tuple(processor.kind for processor in processors)  # names; [0] is "CPU"
         self.processors = list(processors)
         self.count = [processor.instances for processor in processors]
-        self.present = [
-            kind < len(scenario.host.processors) for kind in range(len(processors))
-        ]  # per kind: it is there
-        self.instances = [float(count) for count in self.count]  # per kind: what preferences let jobs use
+        self.present = [kind < len(scenario.host.processors) for kind in range(len(processors))]  # per kind: it exists
+        self.instances = [float(count) for count in self.count]  # per kind: as much as preferences let jobs use
         self.instance_flops = [self._counted_flops(kind) for kind in range(len(processors))]
         self._host: Final = scenario.host
-        # Per kind, the part of the time in which it computes, as the client measures it: all that stops it counts.
+        # Per kind, the fraction of the time in which it computes, as the client measures it: everything that stops it
+        # counts.
         self.up_fraction = [1.0] * len(processors)
         self.ram_bytes = NEVER  # what running jobs may use now; infinity for no limit
         self.kind_active = [True] * len(processors)  # per kind: jobs may run on it now (on, active, GPU active)
         self.set_preferences(scenario.preferences)
         self.limited = False  # a project or an application has a limit of jobs at once
-        # No present job can miss its deadline before; 0: not known (RoundRobinSimulation.may_miss_deadlines).
+        # No present job can miss its deadline before that; 0: unknown (RoundRobinSimulation.may_miss_deadlines).
         self.safe_until_secs = 0.0
 
     def set_preferences(self, preferences: Preferences) -> None:
-        """The owner's preferences from now on; jobs and versions are as they were.
+        """Applies the owner's preferences from now on; jobs and versions stay as they are.
 
-        The client is taken to know at once what part of the time it will compute: it would learn that in some days.
+        The client is assumed to know at once what fraction of the time it will compute: in reality it learns that in
+        some days.
         """
         self.preferences = preferences
         self.cpu_limit = preferences.cpu_usage_percent / 100  # the part of the time in which jobs of whole CPUs run
@@ -64,7 +66,7 @@ class Capacity:
         return processor.counted_flops * weight
 
     def set_processor(self, kind: int, processor: Processor, *, is_there: bool) -> None:
-        """The computer has these processors of a kind from now on, or none; jobs and versions are as they were."""
+        """Gives the computer these processors of a kind from now on, or none; jobs and versions stay as they are."""
         self.processors[kind] = processor
         self.count[kind] = processor.instances
         self.present[kind] = is_there
@@ -74,13 +76,13 @@ class Capacity:
         self._use_cpus()
 
     def _use_cpus(self) -> None:
-        """The CPUs that preferences let jobs use, and the computer's counted FLOPS."""
+        """Sets the CPUs that preferences let jobs use, and the computer's counted FLOPS."""
         self.instances[0] = float(self.preferences.usable_cpus(self.count[0]))
         rows = zip(self.present, self.instances, self.instance_flops, strict=True)
         self.host_flops = sum(n * flops for present, n, flops in rows if present)
 
     def add_app(self, project: ProjectState, app: App) -> None:
-        """The project has this application, or these versions of it, from now on."""
+        """Gives the project this application, or these versions of it, from now on."""
         if app.non_cpu_intensive:
             return
         state = next((old for old in project.apps if old.app.name == app.name), None)
@@ -98,7 +100,7 @@ class Capacity:
         self.find_offers(project, state)
 
     def find_offers(self, project: ProjectState, app: AppState) -> None:
-        """Finds the versions of which the server may send jobs, with the processors that there are now."""
+        """Finds the versions for which the server may send jobs, with the present processors."""
         app.most_at_once = self._most_at_once(app.app)
         if app.most_at_once:
             self.limited = True
@@ -112,7 +114,7 @@ class Capacity:
         self._find_most_used(project)
 
     def _find_most_used(self, project: ProjectState) -> None:
-        """How many instances of each kind its jobs can occupy at once."""
+        """Finds how many instances of each kind its jobs can occupy at once."""
         limit = project.project.max_concurrent
         for kind in range(len(self.kinds)):
             largest, of_apps = 0.0, 0.0
@@ -130,7 +132,7 @@ class Capacity:
                 project.most_used[kind] = min(of_apps, most, limit * largest if limit else NEVER)
 
     def barred(self, project: ProjectState, app: AppState, kind: int) -> int:
-        """The devices of that kind, as bits, that an application's jobs may not use."""
+        """The devices of that kind, as bits, that an application's jobs must not use."""
         devices = {
             excluded.device
             for excluded in project.project.excluded_gpus
@@ -143,7 +145,8 @@ class Capacity:
 
     def _most_at_once(self, app: App) -> int:
         """How many jobs of an application may run at once, 0 for any number: by its limit, or because no more fit into
-        the RAM."""
+        the RAM.
+        """
         most = self.ram_bytes_max / app.working_set_bytes if app.working_set_bytes else NEVER
         if most < 1 or most >= sum(self.instances):
             return app.max_concurrent

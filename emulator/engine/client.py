@@ -1,8 +1,8 @@
-"""The client of an emulated computer: its projects and jobs, and what changes them.
+"""The client of an emulated computer: its projects and jobs, and operations on them.
 
-This holds the state and keeps it consistent; what its processors and preferences allow is in emulator.engine.capacity.
-emulator.engine.run moves time, emulator.engine.events.contact makes RPCs, and a policy (emulator.engine.policy)
-decides.
+This holds the state and keeps it consistent; the limits of its processors and preferences are in
+emulator.engine.capacity. emulator.engine.run moves time, emulator.engine.events.contact makes RPCs, and a policy
+(emulator.engine.policy) decides.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from emulator.engine.timeline.reasons import Reason
 from emulator.engine.timeline.recorder import DecisionLog, Lanes, Recorder
 from emulator.engine.timeline.results import DecisionKind
 
-NEW_JOB_WEIGHT: Final = 0.1  # of a new job in its project's mean
+NEW_JOB_WEIGHT: Final = 0.1  # weight of a new job in its project's mean
 BY_DEADLINE: Final = (Reason.GPU_DEADLINE, Reason.CPU_DEADLINE)
 
 
@@ -50,14 +50,14 @@ class Client(Capacity):
         self.running: list[Job] = []  # in order of their starts
         self.cpu_rate = 1.0  # below 1 while the CPUs are overcommitted; times a job's pace it is its rate
         self.longest_secs = [0.0] * kinds  # no present job's estimate is longer
-        self.max_usage = [1.0] * kinds  # largest and least usage of any job so far
+        self.max_usage = [1.0] * kinds  # largest and smallest usage of any job so far
         self.min_usage = [1.0] * kinds
         self.beside = [0.0] * kinds  # per kind of GPU: most CPUs per instance that its jobs take
         self.uneven = False  # some job does not occupy one whole CPU and nothing else
         self.version = 0  # counts arrivals and ends
         self.arrivals = 0
         self.moves = 0  # counts jobs that stopped running
-        self.slice_steps = 0  # of all simulations in time slices so far
+        self.slice_steps = 0  # steps of all simulations in time slices so far
         # Estimated instance-seconds of all unfinished jobs per kind, at a time, and how fast they are worked off.
         self.work = [0.0] * kinds
         self.work_at = [0.0] * kinds
@@ -72,7 +72,8 @@ class Client(Capacity):
 
     def can_ask(self, project: ProjectState, now: float) -> bool:
         """Whether it may be asked for work now: attached, neither it nor a job suspended, new tasks allowed, no RPC
-        delay."""
+        delay.
+        """
         return (
             project.rpc_allowed_secs <= now
             and project.attached
@@ -83,17 +84,17 @@ class Client(Capacity):
         )
 
     def _has_enough(self, project: ProjectState, now: float) -> bool:
-        """Whether it cannot run more jobs within the buffer than it has, because of its limits."""
+        """Whether it already has as many jobs as its limits let it run within the buffer."""
         return all(self.usable_secs(project, kind, now) <= 0.0 for kind, able in enumerate(project.can_supply) if able)
 
     def backed_off(self, project: ProjectState, kind: int, now: float) -> bool:
-        """Whether the client may not ask that project for jobs of that kind yet."""
+        """Whether the client must not yet ask that project for jobs of that kind."""
         return project.backoff_until_secs[kind] > now
 
     # Jobs.
 
     def arrive(self, job: Job) -> None:
-        """A job has arrived."""
+        """Adds a job that has arrived."""
         kind = job.kind
         project = job.project
         project.waiting[kind].append(job)
@@ -118,7 +119,7 @@ class Client(Capacity):
         self.safe_until_secs = 0.0
 
     def work_secs(self, kind: int, now: float) -> float:
-        """Estimated instance-seconds of all unfinished jobs of that kind, but for rounding."""
+        """Estimated instance-seconds of all unfinished jobs of that kind, up to rounding."""
         return self.work[kind] - self.work_rate[kind] * (now - self.work_at[kind])
 
     def find_longest(self, kind: int) -> None:
@@ -135,7 +136,9 @@ class Client(Capacity):
         return [job for project in self.projects for job in project.jobs()]
 
     def apply(self, choice: Choice, now: float) -> None:
-        """Runs the policy's choice: preempts other jobs, starts chosen ones that do not run, sets the CPUs' speed."""
+        """Applies the policy's choice: preempts other jobs, starts chosen ones that do not run, sets the CPUs'
+        speed.
+        """
         chosen = choice.jobs
         running = self.running
         count = len(running)
@@ -159,14 +162,14 @@ class Client(Capacity):
             self.set_cpu_rate(now)
 
     def _mark_deadlines(self, choice: Choice, now: float) -> None:
-        """Of the jobs that ran already, marks those that run on for their deadline."""
+        """Among the running jobs, marks those that continue because of their deadline."""
         for job, reason in zip(choice.jobs, choice.reasons, strict=True):
             if not job.by_deadline and reason in BY_DEADLINE:
                 self.settle(job, now)
                 job.by_deadline = True
 
     def _begin(self, job: Job) -> None:
-        """Moves a job from those that never ran to those that did."""
+        """Moves a job from the unstarted ones to the begun ones."""
         project, kind = job.project, job.kind
         job.started = True
         waiting = project.waiting[kind]
@@ -179,7 +182,7 @@ class Client(Capacity):
         project.begun[kind].append(job)
 
     def arrive_begun(self, job: Job, done_fraction: float) -> None:
-        """A job is there of which so much was done before the start."""
+        """Adds a job that was partly done before the start."""
         self.arrive(job)
         self._begin(job)
         job.before_secs = job.size_secs * done_fraction
@@ -210,7 +213,7 @@ class Client(Capacity):
         job.end_secs = now + (job.left - job.left_at_error) / job.rate
 
     def _load(self, job: Job, rate: float, now: float) -> None:
-        """Update its project's load and the remaining work: the job is now faster by this much (slower if below 0)."""
+        """Updates its project's load and the remaining work: the job is now faster by this much (slower if below 0)."""
         project, kind, usage = job.project, job.kind, job.usage
         project.busy[kind] += usage * rate
         if kind:
@@ -240,7 +243,7 @@ class Client(Capacity):
             self.recorder.block(job, start, now)
 
     def stop(self, job: Job, now: float, reason: Reason) -> None:
-        """Stops a running job; it stays in its project's lists, and the caller takes it from `running`."""
+        """Stops a running job; it stays in its project's lists, and the caller removes it from `running`."""
         self.settle(job, now)
         project = job.project
         self._load(job, -job.rate, now)
@@ -258,7 +261,7 @@ class Client(Capacity):
             self.log.add(now, DecisionKind.STOP, reason, project.index, job.id, job.kind)
 
     def finish(self, job: Job, now: float) -> None:
-        """A running job is done, or fails: it leaves the lists and waits to be reported."""
+        """Ends a running job, finished or failed: it leaves the lists and waits to be reported."""
         self.stop(job, now, Reason.NONE)
         job.left = job.left_at_error
         job.done = True
@@ -283,7 +286,7 @@ class Client(Capacity):
             self.judge_late(job, now, Reason.JOB_LATE)
 
     def judge_late(self, job: Job, now: float, reason: Reason) -> None:
-        """A job is late: what was done for it is wasted."""
+        """Counts a job as late: the work done for it is wasted."""
         project = job.project
         project.late += 1
         project.wasted_flop += job.spent_flop
@@ -292,7 +295,7 @@ class Client(Capacity):
         self.log.add(now, DecisionKind.END, reason, project.index, job.id, job.kind, now - job.deadline_secs)
 
     def judge_rest(self, now: float) -> None:
-        """At the end of the run, with all jobs settled: those that can no longer be reported in time are late."""
+        """At the end of the run, with all jobs settled, counts those as late that can no longer be reported in time."""
         if self.quirks.wasted_when_reported:
             return
         for project in self.projects:
@@ -304,7 +307,7 @@ class Client(Capacity):
                 self.judge_late(job, now, Reason.JOB_UNFINISHED)
 
     def set_cpu_rate(self, now: float) -> None:
-        """Where CPU jobs use more CPUs than GPU jobs leave, they are slowed alike (section 3)."""
+        """Where CPU jobs use more CPUs than GPU jobs leave, slows all of them equally (section 3)."""
         beside = own = 0.0
         for job in self.running:
             if job.kind:
@@ -318,7 +321,7 @@ class Client(Capacity):
             self.follow_rates(now)
 
     def follow_rates(self, now: float) -> None:
-        """Running jobs go on at their pace; those of CPUs are slowed while the CPUs are overcommitted."""
+        """Lets running jobs continue at their pace; CPU jobs are slowed while the CPUs are overcommitted."""
         for job in self.running:
             its_rate = job.pace if job.kind else self.cpu_rate * job.pace
             if job.rate != its_rate:
@@ -353,7 +356,7 @@ class Client(Capacity):
         return dropped
 
     def recalculate(self, now: float) -> None:
-        """Finds all sums and ends again, after jobs were made longer or shorter; running jobs must be settled."""
+        """Recomputes all sums and ends, after jobs were made longer or shorter; running jobs must be settled."""
         for project in self.all_projects:
             project.busy_flops = 0.0
             for kind, waiting in enumerate(project.waiting):

@@ -29,11 +29,11 @@ class Choice:
 
 @dataclass(slots=True)
 class WorkRequest:
-    """A request for work: per kind, instance-seconds and instances to fill. Both 0: not asked for. `kind` is the one
-    that `reason` is about; others may be asked for along with it.
+    """A request for work: per kind, instance-seconds and instances to fill. Both 0: not requested. `kind` is the one
+    that `reason` is about; others may be requested along with it.
 
-    `delays_secs` per kind: how long new jobs certainly wait before they can start. The server adds it to a job's
-    run time when it checks the deadline. Only the modern policy sends it (its busy time).
+    `delays_secs` per kind: the certain wait of new jobs before they can start. The server adds it to a job's run time
+    when it checks the deadline. Only the modern policy sends it (its busy time).
     """
 
     project: ProjectState

@@ -1,8 +1,8 @@
-"""What each project was entitled to during a run, and what could have run when.
+"""The projects' entitlements during a run, and what could have run when.
 
 Shares, projects and processors may change during a run. So the run is divided into stretches in which none of them
-does, and each stretch counts by what the computer was able to compute in it: a project that is attached for the last
-of a hundred days is entitled to its share of that day. A project is entitled while it is attached and not suspended.
+does, and each stretch is weighted by the computer's capacity in it: a project that is attached for the last of a
+hundred days is entitled to its share of that day. A project is entitled while it is attached and not suspended.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from emulator.engine.timeline.stretches import Claim, Stretch, Supply
 
 
 class Entitlements:
-    """Kept by one run. `able` is called for each span of time, `close` before something changes and at the end, `open`
-    after it has changed. It is made when the client has the jobs that are there at the start."""
+    """The entitlements of one run. `able` is called for each span of time, `close` before something changes and at the
+    end, `open` after it has changed. It is created when the client has its jobs from the start.
+    """
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -30,18 +31,18 @@ class Entitlements:
         self.entitled_secs = [0.0] * projects
         # A spell without work that begins at the start is number 0.
         self._is_dry = [True] * projects
-        self._dry_spell = [0] * projects  # the number of the last
+        self._dry_spell = [0] * projects  # the number of the last spell
         self._start_flop = [[0.0] * kinds for _ in range(projects)]
         for job in client.jobs():
             self._start_flop[job.project.index][job.kind] += job.left * job.usage * client.instance_flops[job.kind]
         self._stretches: dict[tuple[tuple[Claim, ...], float], Stretch] = {}
 
     def able(self, kind: int, secs: float) -> None:
-        """That kind of processor was able to compute for this long."""
+        """Books that this kind of processor was able to compute for this long."""
         self._able_secs[kind] += secs
 
     def open(self, now: float) -> None:
-        """A stretch begins. What a project does not run while it is not entitled is no gap."""
+        """Opens a stretch. Time in which a project is not entitled to run is no gap."""
         for project in self._client.all_projects:
             index = project.index
             was, is_ = self._entitled[index], project.attached and not project.suspended
@@ -52,7 +53,7 @@ class Entitlements:
             self._entitled[index] = is_
 
     def close(self, now: float) -> None:
-        """The stretch ends: books its capacity, and each project's part of it."""
+        """Closes the stretch: books its capacity, and each project's part of it."""
         client = self._client
         secs, self._since = now - self._since, now
         able, self._able_secs = self._able_secs, [0.0] * len(client.kinds)
@@ -92,14 +93,14 @@ class Entitlements:
 
     @property
     def aims(self) -> list[float]:
-        """The part of all work that each project was entitled to. If the computer never computed, by time alone."""
+        """The fraction of all work that each project was entitled to. If the computer never computed, by time alone."""
         parts = self._flop if self.capacity_flop else self._share_secs
         total = math.fsum(parts)
         return [part / total if total else 0.0 for part in parts]
 
     @property
     def stretches(self) -> tuple[Stretch, ...]:
-        """All parts of the run, those with the same claims as one."""
+        """All parts of the run; those with the same claims are merged."""
         return tuple(self._stretches.values())
 
 

@@ -18,7 +18,7 @@ from emulator.engine.timeline.results import Figures, ProjectResult
 
 @dataclass(frozen=True, slots=True)
 class RunTotals:
-    """The totals of a run that its projects do not hold."""
+    """Totals of a run that are not per project."""
 
     client: Client
     entitlements: Entitlements
@@ -48,8 +48,9 @@ def figures_of_merit(run: RunTotals) -> tuple[Figures, tuple[ProjectResult, ...]
 
 
 def normalised(violation: float, aims: list[float], entitled_secs: list[float]) -> float:
-    """A share violation as a part of the largest possible one: all work for the project with the smallest aim, of
-    those that were entitled to any time."""
+    """A share violation as a fraction of the largest possible one: all work for the project with the smallest aim,
+    among those that were entitled to any time.
+    """
     least = min((aim for aim, secs in zip(aims, entitled_secs, strict=True) if secs > 0), default=1.0)
     return violation / (2 * (1 - least)) if least < 1 else 0.0
 

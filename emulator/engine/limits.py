@@ -1,4 +1,4 @@
-"""What stops computing, or the use of the network, besides the computer's availability: hours, and what its owner does.
+"""Limits on computing, or on the use of the network, besides the computer's availability: hours, and the owner's use.
 
 Each is a process like `UpDown`: a state, and the time at which it next changes. A run jumps to these times, so nothing
 is sampled.
@@ -53,7 +53,7 @@ class WeekHours:
         self.until_secs = self._week_start_secs + self._changes_secs[self._next]
 
     def advance(self, now: float) -> bool:
-        """The state at `now`; calls come in order of time."""
+        """Returns the state at `now`; calls come in order of time."""
         while self.until_secs <= now:
             self._next += 1
             self._find_next()
@@ -73,7 +73,7 @@ class InUse:
         return min(self._hours.until_secs, self._spells.until_secs)
 
     def advance(self, now: float) -> bool:
-        """Whether it lasts at `now`; calls come in order of time."""
+        """Returns whether it lasts at `now`; calls come in order of time."""
         in_hours = self._hours.advance(now)
         return self._spells.advance(now) and in_hours
 
@@ -102,7 +102,7 @@ class Limits:
         self.follow(scenario.preferences, 0.0)
 
     def follow(self, preferences: Preferences, now: float) -> None:
-        """These preferences hold from now on. What the owner does goes on as it would have."""
+        """Applies these preferences from now on. The owner's use continues as it would have."""
         self._all: list[_Stop] = []
         self._gpus: list[_Stop] = []
         if not preferences.compute_hours.is_always:
@@ -140,12 +140,12 @@ class Limits:
         return self._network is None or self._network.advance(now)
 
     def ram_bytes(self, now: float) -> float:
-        """What all running jobs together may use; infinity without a limit."""
+        """The RAM that all running jobs together may use; infinity without a limit."""
         return self._ram_bytes[self._in_use.advance(now)] if self._counts_ram else math.inf
 
 
 def _first(stops: list[_Stop], now: float) -> Reason:
-    # All of them have to follow, or one would be due for ever.
+    # All of them have to be followed, or one would be due for ever.
     states = [stop.process.advance(now) == stop.when for stop in stops]
     return next((stop.reason for stop, holds in zip(stops, states, strict=True) if holds), Reason.NONE)
 
@@ -170,7 +170,7 @@ def _may_lack_ram(scenario: Scenario) -> bool:
 
 
 def _uses(host: Host, preferences: Preferences) -> list[tuple[Use, str, str, Reason]]:
-    """What the owner does that stops all computing, or that of GPUs: only what ever happens."""
+    """The owner's uses that stop all computing, or that of GPUs: only those that ever happen."""
     uses: list[tuple[Use, str, str, Reason]] = []
     if not preferences.run_if_user_active:
         uses.append((host.in_use, "in_use", "all", Reason.IN_USE))
@@ -184,10 +184,10 @@ def _uses(host: Host, preferences: Preferences) -> list[tuple[Use, str, str, Rea
 
 
 def allowed_fractions(host: Host, preferences: Preferences) -> tuple[float, float]:
-    """The long-run part of the time in which limits let CPUs and GPUs compute, as a client would measure it.
+    """The long-run fraction of the time in which limits let CPUs and GPUs compute, as a client would measure it.
 
-    Uses are independent of each other and of the hours, so within an hour that all of them may fall in, the parts
-    that they leave are multiplied.
+    Uses are independent of each other and of the hours, so within an hour that all of them may fall in, the remaining
+    fractions are multiplied.
     """
     uses = _uses(host, preferences)
     spans = preferences.compute_hours.spans_secs()

@@ -30,7 +30,7 @@ POLICY_API_VERSION: Final = 1
 
 
 class PolicyError(Exception):
-    """A policy from outside broke a rule of this interface, failed, or cannot be used; the message is a sentence."""
+    """An external policy broke a rule of this interface, failed, or cannot be used; the message is a sentence."""
 
 
 class Policy(Protocol):
@@ -40,32 +40,35 @@ class Policy(Protocol):
     def name(self) -> str: ...
     @property
     def uses_backoffs(self) -> bool:
-        """Whether the client keeps back-offs per (project, kind): 6.6 and later. Without, a project that was asked
-        and sent nothing gets an RPC delay for everything."""
+        """Whether the client has back-offs per (project, kind): 6.6 and later. Otherwise, a project that was asked and
+        sent nothing gets an RPC delay for everything.
+        """
         ...
 
     def begin(self, client: Client) -> None:
         """The run begins, at time 0; the client has its first projects and jobs."""
 
     def accrue(self, now: float) -> None:
-        """Time has passed until now with the jobs in `client.running`; book it."""
+        """Books the time until now for the jobs in `client.running`."""
 
     def projects_changed(self, now: float) -> None:
-        """A project was attached or left, a share, a suspension or the buffer changed, an application came."""
+        """Called when a project was attached or left, a share, a suspension or the buffer changed, an application
+        came.
+        """
 
     def job_ended(self, job: Job, now: float) -> None:
-        """It is finished (or dropped) and in no list any more."""
+        """Called when a job is finished (or dropped) and in no list any more."""
 
     def choose(self, now: float) -> Choice:
-        """Which jobs run. Called when a job ended or arrived, a kind became active, or at `recheck_secs`."""
+        """Chooses which jobs run. Called when a job ended or arrived, a kind became active, or at `recheck_secs`."""
         ...
 
     def fetch(self, now: float) -> Fetch:
-        """Whom to ask. Called after each change and at `recheck_secs`, when an RPC is possible."""
+        """Decides whom to ask. Called after each change and at `recheck_secs`, when an RPC is possible."""
         ...
 
     def piggyback_request(self, project: ProjectState, now: float) -> WorkRequest | None:
-        """What to ask a project for that is being contacted anyway, to report jobs. None: nothing."""
+        """Returns the request to a project that is being contacted anyway, to report jobs. None: nothing."""
         ...
 
     def standing(self, project: ProjectState, now: float) -> float:

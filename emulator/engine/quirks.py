@@ -11,7 +11,7 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class Quirks:
-    """True: as BOINC's emulator does."""
+    """True: behave like BOINC's emulator."""
 
     estimate_sampled: bool = False  # the estimate is drawn from the sizes' distribution, the size is the estimate's
     doubled_elapsed: bool = False  # elapsed time counts twice, so the duration correction factor goes to 2

@@ -24,12 +24,14 @@ def random_stream(seed: int, *names: str | int) -> random.Random:
 
 
 def standard_normal(generator: random.Random) -> float:
-    """A draw of mean 0 and deviation 1: ones among 1024 random bits, smoothed. Within +-32; excess kurtosis -0.002."""
+    """Draws from a distribution of mean 0 and deviation 1: ones among 1024 random bits, smoothed. Within +-32; excess
+    kurtosis -0.002.
+    """
     return (generator.getrandbits(_BITS).bit_count() - _BITS / 2 + generator.random() - 0.5) / DEVIATION
 
 
 def exponential(generator: random.Random, mean: float) -> float:
-    """A draw of an exponential distribution with that mean."""
+    """Draws from an exponential distribution with that mean."""
     return -mean * log(1.0 - generator.random())
 
 

@@ -1,8 +1,8 @@
-"""Runs a scenario again up to one of its decisions, and says what the policy knew at that moment.
+"""Run a scenario again up to one of its decisions, and show what the policy knew at that moment.
 
-The same scenario, policy and seed give the same run, so nothing has to be kept for this while a run is made. The
-figures are read from the policy's own round-robin simulation (emulator.engine.kernel.simulations); the same
-simulation in its general form is recorded, and shows which job would have which instance when.
+The same scenario, policy and seed give the same run, so nothing has to be stored for this during a run. The figures
+come from the policy's own round-robin simulation (emulator.engine.kernel.simulations); the same simulation is recorded
+in its general form, which shows which job would have which instance when.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class ReplayError(MessageError):
 
 @dataclass(frozen=True, slots=True)
 class DecisionKey:
-    """A decision of a run: its place among all that were kept (results.Decisions), and what was kept of it."""
+    """A decision of a run: its position among the recorded ones (results.Decisions), and its recorded data."""
 
     number: int
     at_secs: float
@@ -51,7 +51,8 @@ class DecisionKey:
 @dataclass(frozen=True, slots=True)
 class ProcessorForecast:
     """A kind of processor: instances, how many of them are idle now, how long all are busy (exact up to the end of the
-    buffer), and the instance-seconds that are missing up to the end of the buffer."""
+    buffer), and the instance-seconds that are missing up to the end of the buffer.
+    """
 
     kind: str
     instances: float
@@ -79,7 +80,8 @@ class JobForecast:
 class ProjectStanding:
     """A project as the policy ranks it for work requests. `place` from 1, or 0 if it may not be asked now; then
     `obstacle` says why. `priority` is None for such projects, and for those that always come last. `backoffs_secs`: per
-    kind of processor, how long it is not asked for it."""
+    kind of processor, how long it is not asked for it.
+    """
 
     project: int
     share: float
@@ -103,9 +105,10 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """What a policy knew when it made a decision. All times are seconds from then, and projects are numbered as in the
-    scenario. `stretches`: lane, begin, end, project, job; jobs for which there was no whole CPU have lane -1.
-    `was_searched`: late jobs were searched for, because a bound did not rule them out."""
+    """A policy's knowledge when it made a decision. All times are seconds from then, and projects are numbered as in
+    the scenario. `stretches`: lane, begin, end, project, job; jobs for which there was no whole CPU have lane -1.
+    `was_searched`: late jobs were searched for, because a bound did not rule them out.
+    """
 
     buffer_min_secs: float
     buffer_total_secs: float
@@ -130,10 +133,10 @@ def is_of_the_policy(kind: int, reason: int) -> bool:
 
 
 def moment(run: Emulation, policy: ArrayPolicy, key: DecisionKey) -> Moment:
-    """Makes the run of that policy up to that decision.
+    """Repeats the run of that policy up to that decision.
 
-    Raises ReplayError if the policy uses no such simulation, if the decision was not the policy's, or if the run is
-    another one than it was.
+    Raises ReplayError if the policy uses no such simulation, if the decision was not the policy's, or if the run
+    differs from the original.
     """
     if not policy.simulates:
         raise ReplayError(NO_SIMULATION)
@@ -150,11 +153,11 @@ def moment(run: Emulation, policy: ArrayPolicy, key: DecisionKey) -> Moment:
 
 
 class _ReachedError(Exception):
-    """The decision was made."""
+    """The decision was made; ends the run."""
 
 
 class _Observer:
-    """The policy, watched: what it knew when it was last called before that decision."""
+    """The policy under observation: its knowledge when it was last called before that decision."""
 
     def __init__(self, policy: ArrayPolicy, key: DecisionKey, client: Client) -> None:
         self._policy = policy
@@ -166,7 +169,7 @@ class _Observer:
         self.uses_backoffs = policy.uses_backoffs
 
     def begin(self, client: Client) -> None:
-        """It has begun before."""
+        """Does nothing: the run has begun before."""
 
     def accrue(self, now: float) -> None:
         self._policy.accrue(now)
@@ -224,7 +227,7 @@ class _Observer:
             raise ReplayError(NO_DECISION)
         if self._request is None:
             return self._seen
-        # Read only now: it was reduced to what limits on jobs at once let the project use.
+        # Read only now: it was reduced to what limits of concurrent jobs let the project use.
         asked = self._request
         kind = self._client.kinds[asked.kind]
         return replace(
@@ -234,7 +237,7 @@ class _Observer:
 
 
 def _seen(client: Client, policy: ArrayPolicy, now: float) -> Moment:
-    """All that is shown of a moment, but for the request. It is read at once, because it changes after."""
+    """Everything shown of a moment, except the request. It is read at once, because it changes after."""
     t = policy.table()
     simulations.forecast(t, now)
     processors = tuple(

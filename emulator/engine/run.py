@@ -1,8 +1,8 @@
-"""Running a scenario: time jumps from event to event.
+"""Run a scenario: time jumps from event to event.
 
-An event is a job's end, the end of a time slice, a moment at which the policy wants to check its work buffer, a
-report that is due, a change of what the computer can do, or an event of the scenario. Between two events only amounts
-that grow linearly change (and REC, which follows a known curve), so the jump loses nothing.
+An event is a job's end, the end of a time slice, a moment at which the policy wants to check its work buffer, a report
+that is due, a change of what the computer can do, or an event of the scenario. Between two events only amounts that
+grow linearly change (and REC, which follows a known curve), so the jump loses nothing.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def run(
 ) -> Result:
     """Runs a scenario for this many days under a policy made for this run.
 
-    `timeline`: whether to record it. `explain_secs`: the part of the run whose decisions are kept. Raises
+    `timeline`: whether to record it. `explain_secs`: the part of the run whose decisions are recorded. Raises
     ScenarioError for an impossible number of days.
     """
     return Emulation(scenario, policy, days, seed, quirks, timeline=timeline, explain_secs=explain_secs).result()
@@ -84,8 +84,9 @@ def run(
 
 @contextmanager
 def _rare_collections() -> Iterator[None]:
-    """Lets Python look for reference cycles more rarely: a run makes thousands of jobs and no cycles, and looking at
-    them for every 700 new objects takes up to a tenth of its time."""
+    """Makes Python look for reference cycles less often: a run makes thousands of jobs and no cycles, and looking at
+    them for every 700 new objects takes up to a tenth of its time.
+    """
     before = gc.get_threshold()
     gc.set_threshold(max(before[0], OBJECTS_PER_COLLECTION), *before[1:])
     try:
@@ -141,13 +142,13 @@ class Emulation:
         self.events = 0  # instants at which something happened
         self._state = HostState.COMPUTING
         self._reachable = True
-        self._may_compute = [True] * len(processors)  # per kind, as availability and the owner's limits have it
+        self._may_compute = [True] * len(processors)  # per kind, according to availability and the owner's limits
         self._able_since = 0.0
         for kind in range(len(processors)):
             self._record_usable(0.0, kind)
         self._present = PresentState(client, self._contact, scenario)
         self._entitlements = Entitlements(client)
-        # None: the run is made on objects, as it is of a policy from outside.
+        # None: the run uses objects, as under an external policy.
         self._exchange: Exchange | None = None
         if isinstance(policy, ArrayPolicy):
             self._exchange = Exchange(client, self._contact, policy)
@@ -156,21 +157,21 @@ class Emulation:
 
     @property
     def quirks(self) -> Quirks:
-        """Those of this run."""
+        """The quirks of this run."""
         return self._client.quirks
 
     @property
     def slice_steps(self) -> int:
-        """How many steps all its simulations in time slices took."""
+        """The steps of all its simulations in time slices."""
         return self._client.slice_steps
 
     def watch(self, at_secs: float, watched: Callable[[Client], Policy]) -> None:
-        """Lets another policy decide from that time on, on objects; it is made when they are as they were then."""
+        """Lets another policy decide from that time on, on objects; it is created from their state at that time."""
         self._watch = at_secs, watched
 
     @property
     def done_fraction(self) -> float:
-        """How much of the run is done, 0 to 1; may be read from another thread."""
+        """The fraction of the run that is done, 0 to 1; may be read from another thread."""
         now = self._client.now if self._exchange is None else float(self._exchange.table.run[0]["now"])
         return now / self._duration_secs
 
@@ -348,13 +349,13 @@ class Emulation:
         return min(soonest, self._limits.next_change())
 
     def _set_state(self, now: float) -> float:
-        """Follows what the computer can do, and stops jobs; returns when that next changes."""
+        """Updates what the computer can do, and stops jobs; returns when that next changes."""
         self._follow_host(now)
         self._stop_inactive(now)
         return self._next_state()
 
     def _follow_host(self, now: float) -> None:
-        """Follows the availability processes and the limits."""
+        """Advances the availability processes and the limits."""
         self._book_able(now)
         client, limits = self._client, self._limits
         limits.advance(now)
@@ -364,7 +365,7 @@ class Emulation:
         active = self._active.advance(now) and on
         gpu_active = self._gpu_active.advance(now)
         if client.quirks.computes_while_off:
-            # Its CPU jobs go on; no job is chosen and no project asked.
+            # Its CPU jobs continue; no job is chosen and no project asked.
             active = True
         self._may_compute = [active and not limits.reason]
         self._may_compute += [active and gpu_active and not limits.gpu_reason] * (len(client.kinds) - 1)
@@ -380,9 +381,9 @@ class Emulation:
         return [why[min(kind, 1)] or Reason.UNAVAILABLE for kind in range(len(self._client.kinds))]
 
     def _stop_inactive(self, now: float) -> None:
-        """Stops the jobs of kinds that may not compute, or are not there."""
+        """Stops the jobs of kinds that may not compute, or do not exist."""
         client, reasons = self._client, self._stop_reasons()
-        # A kind that was full or empty may not be any more, so no earlier choice counts.
+        # A kind that was full or empty may no longer be, so no earlier choice counts.
         client.moves += 1
         for job in client.running:
             if not client.kind_active[job.kind]:

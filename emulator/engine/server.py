@@ -1,8 +1,8 @@
 """A project's server: which jobs it sends for a request (emulator document, section 5).
 
-It always has jobs of all applications, unless it ran dry, and refuses a version of which a job would not be done
-by its deadline: by the simple check (the client's busy time, plus what was just sent, plus the job), or by a
-simulation of all the client's jobs in order of their deadlines.
+It always has jobs of all applications, unless it ran dry, and refuses a version whose job would not be done by its
+deadline: by the simple check (the client's busy time, plus what was just sent, plus the job), or by a simulation of all
+the client's jobs in order of their deadlines.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ class Server:
     def __init__(self, quirks: Quirks, instances: list[float], up_fraction: list[float]) -> None:
         self._quirks = quirks
         self._instances = instances
-        self._up_fraction = up_fraction  # per kind: part of the time in which it computes, as the client reports it
+        self._up_fraction = up_fraction  # per kind: fraction of the time in which it computes, as the client reports it
         self.next_id = 0
 
     def job(self, offer: Offer, size_flop: float, estimate_flop: float, now: float, deadline_secs: float) -> Job:
-        """A job of that version, arrived now."""
+        """A job of that version, arriving now."""
         factor = 2.0 if self._quirks.doubled_elapsed and offer.project.project.uses_dcf else 1.0
         job = Job(self.next_id, offer, size_flop / offer.flops, factor * estimate_flop / offer.flops)
         self.next_id += 1
@@ -44,7 +44,7 @@ class Server:
     def send(
         self, project: ProjectState, request: WorkRequest, now: float, present: Callable[[], list[Job]]
     ) -> tuple[list[Job], set[int]]:
-        """The jobs for a request, and the kinds of which a version was refused for its deadline.
+        """The jobs for a request, and the kinds of which a version was refused because of its deadline.
 
         `present()` returns the client's jobs, and is called only when the workload check needs them.
         """
@@ -105,7 +105,7 @@ class Server:
 
 
 def _able(project: ProjectState, needed: list[bool], refused: set[Offer]) -> list[tuple[float, Offer]]:
-    """Of each application with a version that is needed, the fastest such version; with the application's weight."""
+    """For each application with a needed version, the fastest such version; with the application's weight."""
     able = []
     for app in project.apps:
         best = None
@@ -135,7 +135,7 @@ class _Workload:
         self._late: dict[int, float] | None = None
 
     def add(self, job: Job) -> bool:
-        """Adds it if it would be done in time, and nothing else become late, or later than it is."""
+        """Adds it if it would be done in time, without making others late, or later than they are."""
         if self._late is None:
             self._late = self._lateness(self._jobs, job.arrived_secs)
         jobs = [*self._jobs, (job.deadline_secs, job.id, job.estimate_secs, job.arrived_secs)]

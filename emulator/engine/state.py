@@ -21,9 +21,9 @@ NEVER = float("inf")
 class Job:
     """A job the client has. Durations are run times at full speed.
 
-    Estimates: the client blends the server's estimate with what elapsed time and fraction done say, weighted by
-    the fraction done: (1-f) * estimate + f * (elapsed / f) - elapsed = (1-f) * estimate. So what is estimated to be
-    left falls in a line from the estimate to 0, which it reaches when the job ends.
+    Estimates: the client blends the server's estimate with an extrapolation from elapsed time and fraction done,
+    weighted by the fraction done: (1-f) * estimate + f * (elapsed / f) - elapsed = (1-f) * estimate. So the estimated
+    remaining time falls linearly from the estimate to 0, which it reaches when the job ends.
     """
 
     def __init__(self, number: int, offer: Offer, size_secs: float, estimate_secs: float) -> None:
@@ -36,22 +36,22 @@ class Job:
         self.counted_flops = offer.counted_flops  # its counted FLOPS while it runs: the peak of all devices it occupies
         self.size_secs = size_secs  # real run time; no policy may read it
         self.estimate_secs = estimate_secs  # estimated run time of the whole job
-        self.pace = offer.pace  # the part of the time in which the CPU limit lets it run
+        self.pace = offer.pace  # the fraction of the time in which the CPU limit lets it run
         self.bias = estimate_secs / size_secs
         self.left = size_secs  # real run time left at settled_secs
-        self.before_secs = 0.0  # of its run time, what was done before the start
+        self.before_secs = 0.0  # the part of its run time done before the start
         self.rate = 0.0  # run time per second: 0, its pace, or less where CPUs are overcommitted
         self.left_at_error = 0.0  # real run time left when it fails; 0: it does not. No policy may read it
         self.settled_secs = 0.0
         self.arrived_secs = 0.0
         self.deadline_secs = 0.0
-        self.slice_end_secs = 0.0  # of the present time slice; kept by the policy (policies.run_list)
+        self.slice_end_secs = 0.0  # of the present time slice; set by the policy (policies.run_list)
         self.end_secs = NEVER
         self.started = False  # it has run before, or runs
         self.running = False
         self.done = False
         self.by_deadline = False  # it was last started for its deadline
-        self.changed_flop = 0.0  # what the present speeds do not say of the counted FLOP spent so far
+        self.changed_flop = 0.0  # the part of the counted FLOP spent so far that the present speeds do not explain
         self.lanes: tuple[int, ...] = ()
 
     @property
@@ -60,7 +60,7 @@ class Job:
         return (self.size_secs - self.before_secs - self.left) * self.counted_flops + self.changed_flop
 
     def run_faster(self, times: float) -> None:
-        """From now on it runs this many times as fast; it must be settled."""
+        """Makes it run this many times as fast from now on; it must be settled."""
         self.left /= times
         self.before_secs /= times
         self.left_at_error /= times
@@ -77,9 +77,9 @@ class AppState:
 
     def __init__(self, app: App) -> None:
         self.app = app
-        self.most_at_once = 0  # of its jobs, by its limit or by the RAM; 0 for any number
+        self.most_at_once = 0  # concurrent jobs, by its limit or by the RAM; 0 for any number
         self.all_offers: list[Offer] = []  # for kinds of processor that it has at some time
-        self.offers: list[Offer] = []  # those of which the server may send jobs now
+        self.offers: list[Offer] = []  # the versions for which the server may send jobs now
 
 
 class Offer:
@@ -142,7 +142,7 @@ class ProjectState:
         self.ready: list[Job] = []  # finished, not yet reported
         self.report_at_secs = NEVER  # when it is contacted to report, or because it asked for that
         self.held = 0  # jobs that the owner suspended
-        # What its jobs are estimated to be: means in which later jobs count more. 0 before the first.
+        # Running means of its jobs' estimates in which later jobs count more. 0 before the first.
         self.job_secs = 0.0
         self.job_flop = 0.0  # counted FLOP
         self.running = 0
@@ -152,7 +152,7 @@ class ProjectState:
         self.rpc_allowed_secs = 0.0  # no RPC before, because of its own delay or of RPC failures
         self.failures = 0  # of RPCs and jobs since it last answered
         self.master_fetches = 0
-        self.backoff_until_secs = [0.0] * kinds  # per kind: asked in vain, not asked again before
+        self.backoff_until_secs = [0.0] * kinds  # per kind: after an unsuccessful request, not asked again before that
         self.backoff_interval_secs = [0.0] * kinds  # per kind: 0 if the last request brought a job
         self.server: UpDown
         self.draws: random.Random

@@ -24,7 +24,7 @@ Ints = npt.NDArray[np.int64]
 
 
 def row_type(ints: str, floats: str) -> np.dtype[np.void]:
-    """The fields of a row."""
+    """Returns the type of a row with these fields."""
     return np.dtype([(name, np.int64) for name in ints.split()] + [(name, np.float64) for name in floats.split()])
 
 
@@ -108,7 +108,7 @@ RECORD_COLUMNS: Final = 8
 
 
 class Table(NamedTuple):
-    """All arrays of one run. They are few: a call that is not merged into its caller copies 7 to 11 words of each."""
+    """All arrays of one run. There are few of them: a call that is not inlined copies 7 to 11 words of each."""
 
     run: Any  # one row
     jobs: Any
@@ -125,5 +125,5 @@ class Table(NamedTuple):
 
 
 def rows(dtype: np.dtype[np.void], *shape: int, uncompiled: bool) -> Any:
-    """Rows of zeros."""
+    """Returns rows of zeros."""
     return Rows(dtype, shape) if uncompiled else np.zeros(shape, dtype)

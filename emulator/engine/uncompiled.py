@@ -1,7 +1,7 @@
-"""Rows of a table for a kernel that is not compiled: objects instead of arrays, which Python reads forty times as fast.
+"""Rows of a table for an uncompiled kernel: objects instead of arrays, which Python reads forty times as fast.
 
-They can be used like structured arrays, as far as it is needed: by number, by pair of numbers, by slice, by the name of
-a field.
+They can be used like structured arrays, as far as needed: by number, by pair of numbers, by slice, by the name of a
+field.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def _row_type(fields: tuple[tuple[str, bool], ...]) -> type[_Row]:
 
 
 class Rows:
-    """As many rows as the shape says, made when they are first used."""
+    """As many rows as the shape says, created when they are first used."""
 
     def __init__(self, dtype: np.dtype[np.void], shape: Sequence[int], rows: list[Any] | None = None) -> None:
         self._dtype = dtype

@@ -1,7 +1,7 @@
-"""Take the files that a scenario is made of out of a ZIP of a client's data folder. Pure: bytes in, bytes out.
+"""Extract the files that make up a scenario from a ZIP of a client's data folder. Pure: bytes in, bytes out.
 
 Nothing is written to a disk, and only those files are unpacked. The data folder may be inside other folders, or be the
-archive itself. What such an archive may hold is limited, because it comes from strangers.
+archive itself. The archive's content is limited, because it comes from strangers.
 """
 
 import io
@@ -19,20 +19,20 @@ from emulator.files.sections import SETTINGS_BYTES_MAX, STATE_BYTES_MAX, Scenari
 from emulator.files.time_log import LOG_BYTES_MAX, TIME_LOG_FILE
 
 ENTRIES_MAX: Final = 20_000
-FILES_MAX: Final = 500  # that are read
-BYTES_MAX: Final = 64 << 20  # unpacked, of all that are read
-RATIO_MAX: Final = 200  # of the size of a file to that of its packed form
+FILES_MAX: Final = 500  # files that are read
+BYTES_MAX: Final = 64 << 20  # unpacked size of all that are read
+RATIO_MAX: Final = 200  # ratio of the size of a file to that of its packed form
 RATIO_FREE_BYTES: Final = 1 << 20  # a file up to this size may be packed as tightly as it likes
 APP_CONFIG_FILE: Final = "app_config.xml"
 SETTINGS_FILES: Final = ("global_prefs.xml", "global_prefs_override.xml", "cc_config.xml")
 
 _APP_CONFIG: Final = re.compile(r"projects/[^/]+/app_config\.xml")
-_ENTRY: Final = b"PK\x01\x02"  # begins an archive's line on each of its files
+_ENTRY: Final = b"PK\x01\x02"  # begins an archive's entry for each of its files
 _ENCRYPTED: Final = 1
 
 
 def bytes_max_of(name: str) -> int | None:
-    """How large a file of a data folder may be, by its path from there; None for one that is not read."""
+    """The maximum size of a file of a data folder, by its path from there; None for one that is not read."""
     if name == STATE_FILE:
         return STATE_BYTES_MAX
     if name in SETTINGS_FILES or name == APP_CONFIG_FILE or _APP_CONFIG.fullmatch(name):
@@ -43,11 +43,11 @@ def bytes_max_of(name: str) -> int | None:
 
 
 def unpack(data: bytes) -> tuple[dict[str, bytes], int]:
-    """Return the files that a scenario is made of, by their path from the data folder, and how many others there are.
+    """Return the files that make up a scenario, by their path from the data folder, and the number of others.
 
-    Raises ScenarioFileError for what is no ZIP, has no client_state.xml, or is beyond a limit.
+    Raises ScenarioFileError for anything but a ZIP, without client_state.xml, or beyond a limit.
     """
-    # Each entry costs memory as soon as the archive is opened, so they are counted before.
+    # Each entry costs memory as soon as the archive is opened, so they are counted first.
     if data.count(_ENTRY) > ENTRIES_MAX:
         raise ScenarioFileError("ZIP", "", 0, "zip_files_limit", limit=ENTRIES_MAX)
     try:
@@ -58,7 +58,7 @@ def unpack(data: bytes) -> tuple[dict[str, bytes], int]:
         return _unpack(archive)
 
 
-# What zipfile raises for bytes that are no sound archive or entry: a wrong checksum, a broken or cut-off stream, an
+# Errors of zipfile for bytes that are no sound archive or entry: a wrong checksum, a broken or cut-off stream, an
 # unknown version or method of packing, an encrypted one in spite of its flags, a seek before the file's start, a wrong
 # header.
 _DAMAGED: Final = (
@@ -94,7 +94,7 @@ def _unpack(archive: zipfile.ZipFile) -> tuple[dict[str, bytes], int]:
 
 
 def _path(name: str) -> str:
-    """An entry's path with the separators of Unix. Raises ScenarioFileError for one that leaves the archive."""
+    """Return an entry's path with Unix separators. Raises ScenarioFileError for one that leaves the archive."""
     path = name.replace("\\", "/")
     if path.startswith("/") or re.match(r"[A-Za-z]:", path) or ".." in path.split("/"):
         raise ScenarioFileError(name[:100], "", 0, "zip_path_outside")
@@ -102,7 +102,7 @@ def _path(name: str) -> str:
 
 
 def _data_folder(paths: Mapping[str, object]) -> str:
-    """The folder that has client_state.xml, with a slash at its end; "" for the archive itself."""
+    """Return the folder that has client_state.xml, with a slash at its end; "" for the archive itself."""
     folders = [path.removesuffix(STATE_FILE) for path in paths if path == STATE_FILE or path.endswith(f"/{STATE_FILE}")]
     if not folders:
         raise ScenarioFileError(STATE_FILE, "", 0, "zip_without_state")

@@ -1,4 +1,4 @@
-"""From the content of a client's files to a scenario, with notes on what was left out or assumed. Pure."""
+"""Build a scenario from the content of a client's files, with notes on omissions and assumptions. Pure."""
 
 import re
 from dataclasses import replace
@@ -43,11 +43,11 @@ from emulator.files.time_log import TIME_LOG_FILE, TimeLog
 from portal.languages.messages import Message, at_place
 
 NOTES_MAX: Final = 50
-MIN_RUN_SECS: Final = 1e-3  # what Scenario accepts as a run time
+MIN_RUN_SECS: Final = 1e-3  # limits of a run time in a Scenario
 
 
 class Assembly:
-    """The steps from the content of the files to a scenario, with the notes that they leave."""
+    """The steps from the content of the files to a scenario, with their notes."""
 
     def __init__(
         self, state: ClientState, preferences: Preferences, cc_config: CcConfig, app_configs: list[AppConfig]
@@ -57,7 +57,7 @@ class Assembly:
         self.preferences = replace(preferences, report_at_once=cc_config.report_at_once)
         self.notes: dict[Message, None] = {}
         self.processors = self._processors()
-        self.logged: dict[int, list[LoggedJob]] = {}  # by the project's place
+        self.logged: dict[int, list[LoggedJob]] = {}  # by the project's position
         self.by_app: dict[int, dict[str, list[LoggedJob]]] = {}
         self.size_factors: dict[tuple[int, str], float] = {}  # real work per server's estimate, of logged applications
         if state.now:
@@ -68,7 +68,7 @@ class Assembly:
             self._place(config)
 
     def scenario(self) -> Scenario:
-        """All together. Raises ScenarioError."""
+        """Assemble the scenario. Raises ScenarioError."""
         for what in self.cc_config.left_out:
             self._note(at_place("cc_config.xml", what))
         names = self._project_names()
@@ -115,7 +115,7 @@ class Assembly:
         return 0.0
 
     def follow(self, log: TimeLog) -> None:
-        """The computer is on, computes and has a network as the client's log says, again and again."""
+        """Make the computer's availability repeat the client's log."""
         self._note_bad_lines(TIME_LOG_FILE, log.bad_lines)
         if not log.days:
             self._note(Message("time_log_too_short"))
@@ -158,7 +158,7 @@ class Assembly:
         return processors
 
     def _project_names(self) -> list[str]:
-        """Names, each with its project's address where two projects have the same."""
+        """Return names, each with its project's address where two projects have the same."""
         plain = [project.name for project in self.state.projects]
         names = [
             project.name if plain.count(project.name) == 1 else f"{project.name[:120]} ({project.url[:120]})"
@@ -206,7 +206,7 @@ class Assembly:
         )
 
     def _apps(self, index: int, project_state: StateProject) -> tuple[list[App], dict[str, list[StateVersion]]]:
-        """The applications this computer can run, and for each which of its versions are left."""
+        """Return the applications that this computer can run, with the usable versions of each."""
         apps: list[App] = []
         used_versions: dict[str, list[StateVersion]] = {}
         for app in project_state.apps.values():
@@ -237,8 +237,9 @@ class Assembly:
     def _job_sizes(
         self, index: int, project_state: StateProject, app: StateApp, speeds: list[float]
     ) -> tuple[Normal, float, float]:
-        """Size, estimate and time limit of an application's new jobs: what only an emulator's file says, else sizes as
-        its job log has them, else what its first job says."""
+        """Return size, estimate and time limit of an application's new jobs: from an emulator's own elements, else
+        sizes from its job log, else from its first job.
+        """
         first = next((job for job in project_state.jobs if job.app == app.name), None)
         estimate = app.estimate_flop
         if estimate is None:
@@ -258,7 +259,7 @@ class Assembly:
     def _run_times(
         self, index: int, project_state: StateProject, app: StateApp, speeds: list[float]
     ) -> RunTimes | None:
-        """What the project's job log says of the application's tasks, if it has enough of them."""
+        """Return the run times of the application's tasks in the project's job log, if it has enough of them."""
         if index not in self.by_app:
             tasks = {job.name: job.app for job in project_state.jobs}
             tasks |= {name: app for name, (app, _) in project_state.workunits.items()}
@@ -274,7 +275,7 @@ class Assembly:
         return times
 
     def _version(self, index: int, project_state: StateProject, app: StateApp, state: StateVersion) -> Version | None:
-        """The version with its owner's settings and a speed; None when the computer has no processor for it."""
+        """Return the version with its owner's settings and a speed; None when the computer has no processor for it."""
         version = state.version
         if version.gpu and (version.gpu not in self.processors or self._excluded(project_state, app, version.gpu)):
             return None
@@ -294,7 +295,7 @@ class Assembly:
         )
 
     def _exclusions(self, project_state: StateProject) -> list[GpuExclusion]:
-        """Those of a project."""
+        """Return the exclusions of a project."""
         urls = ("", project_state.url.rstrip("/"))
         return [exclusion for exclusion in self.cc_config.exclusions if exclusion.url.rstrip("/") in urls]
 
@@ -315,7 +316,7 @@ class Assembly:
         apps: list[App],
         versions: dict[str, list[StateVersion]],
     ) -> list[StartJob]:
-        """Its tasks as they are now, in order of arrival."""
+        """Return its present tasks, in order of arrival."""
         jobs: list[StartJob] = []
         for job in project_state.jobs:
             version = _version_of(job, versions.get(job.app, []))
@@ -348,7 +349,7 @@ def _with_usage(version: Version, config: AppConfig, app: str, plan_class: str) 
 
 
 def _version_of(job: StateJob, versions: list[StateVersion]) -> int | None:
-    """Which of the versions the job is for: by number and plan class, and platform if several have these."""
+    """Return the version that the job is for: by number and plan class, and platform if several have these."""
     same = [
         index
         for index, version in enumerate(versions)
@@ -359,6 +360,8 @@ def _version_of(job: StateJob, versions: list[StateVersion]) -> int | None:
 
 
 def url_folder(url: str) -> str:
-    """The name of a project's folder in the client's data folder: its address without the scheme, made readable."""
+    """Return the name of a project's folder in the client's data folder: its address without the scheme, made
+    readable.
+    """
     without_scheme = url.split("://", 1)[-1].rstrip("/")
     return re.sub(r"[^A-Za-z0-9.\-_]", "_", without_scheme)

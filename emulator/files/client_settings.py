@@ -30,7 +30,8 @@ _IGNORED_DEVICES: Final = {
 @dataclass(frozen=True, slots=True)
 class GpuExclusion:
     """A project (all if "") may not use that kind of GPU (all if "") for that application (all if ""); or only one of
-    the GPUs, by its number."""
+    the GPUs, by its number.
+    """
 
     url: str
     kind: str
@@ -62,7 +63,7 @@ class AppConfig:
 
     @property
     def apps(self) -> set[str]:
-        """The names of all applications it speaks of."""
+        """The names of all applications in it."""
         return {*self.max_concurrent, *self.gpu_usage, *(app for app, _ in self.version_usage)}
 
 
@@ -119,7 +120,7 @@ def _switch(section: Section, tag: str, before: bool) -> bool:
 
 
 def _hours(section: Section, days: list[Section], tags: tuple[str, str], before: Hours) -> Hours:
-    """The usual hours, and those of single days; of a day named twice the last one counts."""
+    """Return the usual hours, and those of single days; if a day is named twice, the last one counts."""
     start, end = tags
     own = {day.day: day for day in before.days}
     for override in days:

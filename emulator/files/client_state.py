@@ -1,9 +1,9 @@
-"""Reads a client's `client_state.xml`: the computer, its projects, applications and jobs, each with its position.
+"""Read a client's `client_state.xml`: the computer, its projects, applications and jobs, each with its position.
 
-The file is a list: a project, then its applications, versions, workunits and results, then the next project. Tags
-that only an emulator knows (distributions, availability) are read too; the rest is ignored
-(docs/explanation/emulator-policies.md has the table). This module reads what the file says; emulator.files.scenario
-makes a scenario from it. emulator.files.present_tasks reads its tasks. Pure: bytes in, dataclasses out.
+The file is a list: a project, then its applications, versions, workunits and results, then the next project.
+Emulator-only tags (distributions, availability) are read too; the rest is ignored
+(docs/explanation/emulator-policies.md has the table). This module only parses the file; emulator.files.scenario makes a
+scenario from it. emulator.files.present_tasks reads its tasks. Pure: bytes in, dataclasses out.
 """
 
 from dataclasses import dataclass, field, replace
@@ -89,7 +89,7 @@ class StateApp:
 
 @dataclass(slots=True)
 class Contacts:
-    """When a client may and will contact a project, and for what it asks. Times are Unix times; 0: none."""
+    """When a client may and will contact a project, and for which kinds. Times are Unix times; 0: none."""
 
     allowed_at: float
     next_rpc_at: float
@@ -101,7 +101,7 @@ class Contacts:
 
 @dataclass(slots=True)
 class StateProject:
-    """A project with all that follows it in the file."""
+    """A project with everything that follows it in the file."""
 
     section: Section
     url: str
@@ -141,7 +141,7 @@ class ClientState:
 
 
 def read_state(data: bytes, tally: Tally) -> ClientState:
-    """Return the content of the file; `tally` counts what is not used of it.
+    """Return the content of the file; `tally` counts its unused elements.
 
     Raises ScenarioFileError (file, line, tag, reason) if it cannot be used.
     """
@@ -184,14 +184,14 @@ def _add_progress(state: ClientState, tasks: list[ActiveTask]) -> None:
             job.add_progress(task)
             key = task.url, job.app
             measured[key] = max(measured.get(key, 0.0), task.working_set_bytes)
-    # What its tasks were seen to need counts more than the project's bound.
+    # The observed needs of its tasks count more than the project's bound.
     for key, nbytes in measured.items():
         if nbytes and key in apps and "working_set" not in apps[key].section.leaves:
             apps[key].working_set_bytes = nbytes
 
 
 def _newest_time(state: ClientState) -> float:
-    """For a file that does not say when it was written: the newest time of its past; 0 if there is none."""
+    """Return the newest past time in the file, for one that does not say when it was written; 0 if there is none."""
     times = [job.received_at for project in state.projects for job in project.jobs]
     times += [job.completed_at for project in state.projects for job in project.jobs]
     return max([state.last_update, *times], default=0.0)
@@ -221,7 +221,7 @@ def _read_host(state: ClientState, section: Section) -> None:
 
 
 def gpu_kind(name: str) -> str:
-    """The kind of processor a coprocessor type means; early clients called NVIDIA's "CUDA"."""
+    """Return the kind of processor for a coprocessor type; early clients called NVIDIA's "CUDA"."""
     return "NVIDIA" if name.upper() == "CUDA" else name
 
 
@@ -234,7 +234,7 @@ def _read_time_stats(state: ClientState, section: Section) -> None:
             raise section.error(f"{name}_frac", "not_a_fraction")
         return Availability(1 if fraction < 0 else fraction, section.number(f"{name}_lambda", 3600, 1, MAX_SECS))
 
-    # `now` is in what a client tells its manager. Its own file has no such tag, but how long the client had been up.
+    # `now` appears in the client's message to its manager. Its own file has no such tag, but the client's uptime.
     since, up_secs = (
         section.number("client_start_time", 0, 0, MAX_SECS),
         section.number("previous_uptime", 0, 0, MAX_SECS),
@@ -308,7 +308,7 @@ def _read_of_project(state: ClientState, section: Section) -> None:
         size = section.number("rsc_fpops_est", DEFAULT_JOB_FLOP, 0, MAX_FLOP)
         app = section.text("app_name")
         project.workunits[_required(section, "name")] = (app, max(size, MIN_JOB_FLOP))
-        # Until it has run a task, a client takes the project's bound for what it needs.
+        # Until it has run a task, a client uses the project's bound for its needs.
         if app in project.apps and "working_set" not in project.apps[app].section.leaves:
             bound = section.number("rsc_memory_bound", 0, 0, MAX_RAM_BYTES)
             project.apps[app].working_set_bytes = max(project.apps[app].working_set_bytes, bound)

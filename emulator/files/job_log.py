@@ -1,7 +1,7 @@
-"""Read a client's `job_log_<project>.txt`: how long its finished tasks really ran.
+"""Read a client's `job_log_<project>.txt`: the real run times of its finished tasks.
 
-A line per finished task (BOINC client, RESULT::append_log_record): the Unix time, then names and values: `ue` the run
-time that was estimated, `ct` its CPU time, `fe` the estimate in FLOP, `nm` its name, `et` its run time, `es` its exit
+A line per finished task (BOINC client, RESULT::append_log_record): the Unix time, then names and values: `ue` the
+estimated run time, `ct` its CPU time, `fe` the estimate in FLOP, `nm` its name, `et` its run time, `es` its exit
 status. Lines of a client before 6.12 have no `es`. Pure: bytes in, dataclasses out.
 """
 
@@ -17,7 +17,7 @@ from emulator.files.time_log import LOG_BYTES_MAX
 
 JOB_LOG: Final = re.compile(r"job_log_(.{1,200})\.txt")
 JOBS_MAX: Final = 1000  # of an application: the newest
-JOBS_MIN: Final = 3  # fewer say too little
+JOBS_MIN: Final = 3  # fewer are too little evidence
 
 _LINE: Final = re.compile(
     rb"\d{1,11} ue ([\d.e+-]{1,40}) ct [\d.e+-]{1,40} fe ([\d.e+-]{1,40}) nm (\S{1,255}) et ([\d.e+-]{1,40})"
@@ -28,7 +28,7 @@ _STEM: Final = re.compile(r"[^0-9]*")
 
 @dataclass(frozen=True, slots=True)
 class LoggedJob:
-    """A task that succeeded. `flops` is the speed at which its run time was estimated; 0 if that is not known."""
+    """A task that succeeded. `flops` is the speed at which its run time was estimated; 0 if unknown."""
 
     name: str
     run_secs: float
@@ -38,9 +38,9 @@ class LoggedJob:
 
 @dataclass(frozen=True, slots=True)
 class RunTimes:
-    """The real sizes of an application's tasks: mean and standard deviation in FLOP, and how many tasks they are of.
+    """The real sizes of an application's tasks: mean and standard deviation in FLOP, and the number of tasks.
 
-    `per_estimate` is the real work of all of them divided by what was estimated.
+    `per_estimate` is the real work of all of them divided by the estimate.
     """
 
     njobs: int
@@ -51,14 +51,14 @@ class RunTimes:
 
 @dataclass(frozen=True, slots=True)
 class JobLog:
-    """The tasks that succeeded, the newest last, and the numbers of lines that cannot be read."""
+    """The tasks that succeeded, newest last, and the numbers of unreadable lines."""
 
     jobs: list[LoggedJob]
     bad_lines: tuple[int, ...]
 
 
 def read_job_log(data: bytes, file: str) -> JobLog:
-    """Return what a job log says. Raises ScenarioFileError (file, line, reason) if no line can be read."""
+    """Return the content of a job log. Raises ScenarioFileError (file, line, reason) if no line can be read."""
     if len(data) > LOG_BYTES_MAX:
         raise ScenarioFileError(file, "", 0, "file_size_limit", limit_mib=LOG_BYTES_MAX >> 20)
     jobs: list[LoggedJob] = []
@@ -83,7 +83,7 @@ def read_job_log(data: bytes, file: str) -> JobLog:
 
 
 def _values(match: re.Match[bytes]) -> tuple[float, float, float] | None:
-    """The estimated run time, the estimate in FLOP, and the run time; None if one is no number in range."""
+    """Return the estimated run time, the estimate in FLOP, and the run time; None if one is no number in range."""
     try:
         ue, fe, et = float(match[1]), float(match[2]), float(match[4])
     except ValueError:
@@ -93,10 +93,11 @@ def _values(match: re.Match[bytes]) -> tuple[float, float, float] | None:
 
 
 def by_app(jobs: Iterable[LoggedJob], tasks: Mapping[str, str], apps: Iterable[str]) -> dict[str, list[LoggedJob]]:
-    """The logged tasks of each application; those whose application cannot be told are under "".
+    """Group the logged tasks by application; those of an unknown application are under "".
 
-    `tasks` are names of tasks whose application is known. The log itself names no application: a task is of the one
-    whose known tasks have names that begin alike (up to the first digit), or of the project's only one.
+    `tasks` are names of tasks whose application is known. The log itself names no application: a task is assigned to
+    the one whose known tasks have the same beginning of their names (up to the first digit), or to the project's only
+    one.
     """
     names = list(apps)
     stems: dict[str, set[str]] = {}
@@ -117,10 +118,11 @@ def _stem(name: str) -> str:
 
 
 def run_times(jobs: list[LoggedJob], speeds: Iterable[float]) -> RunTimes | None:
-    """What the newest of an application's tasks say, if they are enough; `speeds` are those of its versions now.
+    """Return the sizes implied by the newest of an application's tasks, if they are enough; `speeds` are those of its
+    versions now.
 
-    A task's size is its run time × the present speed of its version, so that the emulation gives the run time that was
-    measured. Its version is the one whose speed is nearest to that of the estimate.
+    A task's size is its run time × the present speed of its version, so that the emulation gives the measured run time.
+    Its version is the one whose speed is nearest to that of the estimate.
     """
     kinds = list(speeds)
     newest = jobs[-JOBS_MAX:]

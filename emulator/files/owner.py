@@ -1,8 +1,8 @@
-"""What the owner's preferences need to know that no file has: how much the computer is used, and the time of the week.
+"""Facts about the owner that no file has: how much the computer is used, and the time of the week.
 
-A client measures the part of the time in which it may compute. That part holds all that stopped it: hours, use, battery
-and exclusive applications. So use is assumed only where nothing was measured, and hours are taken out of what was.
-Pure.
+A client measures the fraction of the time in which it may compute. That includes everything that stopped it: hours,
+use, battery and exclusive applications. So use is assumed only where nothing was measured, and hours are taken out of
+the measurement. Pure.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ NOTHING_EXCLUSIVE: Final = Exclusive()
 
 
 def with_use(host: Host, preferences: Preferences, exclusive: Exclusive, note: Callable[[Message], None]) -> Host:
-    """The computer with the use that is assumed where the client measured nothing; notes say what."""
+    """Add assumed use to the computer where the client measured nothing, with notes."""
     if not preferences.run_if_user_active:
         note(Message("assumed_in_use", hours=_hours(IN_USE), length_hours=_length(IN_USE)))
         host = replace(host, in_use=IN_USE)
@@ -60,7 +60,7 @@ def _length(use: Use) -> float:
 
 
 def without_hours(host: Host, preferences: Preferences, note: Callable[[Message], None]) -> Host:
-    """The computer with its measured fractions less what the hours in the preferences explain of them."""
+    """Reduce the computer's measured fractions by the part that the hours in the preferences explain."""
     spans = preferences.compute_hours.spans_secs()
     allowed = sum(end - start for start, end in spans) / WEEK_SECS
     if allowed in (0.0, 1.0) or host.active.trace:
@@ -76,5 +76,5 @@ def _within(process: Availability, allowed: float) -> Availability:
 
 
 def time_of_week(unix_secs: float, utc_offset_secs: float) -> float:
-    """Seconds since the last Sunday 0:00, local time."""
+    """Return seconds since the last Sunday 0:00, local time."""
     return (unix_secs + utc_offset_secs + _EPOCH_WEEKDAY * DAY_SECS) % WEEK_SECS

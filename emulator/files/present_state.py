@@ -1,7 +1,7 @@
-"""What a state file says of the present, as parts of a scenario: tasks at the start, and back-offs.
+"""Convert the present state in a state file to parts of a scenario: tasks at the start, and back-offs.
 
-Unix times become seconds from the moment at which the client wrote the file. A file without any time has tasks with
-their whole time limit ahead, and no back-offs, as in BOINC's own emulator. Pure.
+Unix times become seconds from the moment at which the client wrote the file. Without any time in the file, tasks have
+their whole time limit ahead, and there are no back-offs, as in BOINC's own emulator. Pure.
 """
 
 from dataclasses import dataclass
@@ -11,13 +11,14 @@ from emulator.engine.scenario import MAX_FLOP, MIN_JOB_FLOP, Backoffs, StartJob,
 from emulator.files.client_state import DEFAULT_LATENCY_SECS, Contacts
 from emulator.files.present_tasks import StateJob
 
-SOON_SECS: Final = 1.0  # for a contact that is overdue: 0 would mean none
+SOON_SECS: Final = 1.0  # for an overdue contact: 0 would mean none
 
 
 @dataclass(frozen=True, slots=True)
 class Sizing:
     """How the tasks of an application are sized: the speed of a task's version in FLOPS, the client's estimates per
-    server's estimate (its duration correction factor), and the real work per server's estimate."""
+    server's estimate (its duration correction factor), and the real work per server's estimate.
+    """
 
     flops: float
     estimate_factor: float
@@ -25,7 +26,7 @@ class Sizing:
 
 
 def start_job(job: StateJob, project: str, version: int, sizing: Sizing, now: float) -> StartJob:
-    """The task as it is when the emulation begins; `now` is the Unix time of that, 0 if it is not known."""
+    """Return the task's state when the emulation begins; `now` is the Unix time of that, 0 if unknown."""
     size_secs = job.estimate_flop * sizing.size_factor / sizing.flops
     estimate_secs = job.estimate_flop * sizing.estimate_factor / sizing.flops
     done_fraction = 0.0
@@ -34,7 +35,7 @@ def start_job(job: StateJob, project: str, version: int, sizing: Sizing, now: fl
         size_secs, estimate_secs = job.whole_secs(size_secs), job.whole_secs(estimate_secs)
         done_fraction = min(1.0, elapsed_secs / size_secs)
         if done_fraction < 1:
-            # So that of the estimate is left what the client says is left.
+            # So that the estimate leaves what the client says is left.
             estimate_secs = max(0.0, estimate_secs - elapsed_secs) / (1 - done_fraction)
     latency_secs = job.latency_secs if job.latency_secs >= 1 else DEFAULT_LATENCY_SECS
     return StartJob(
@@ -57,7 +58,7 @@ def _flop(value: float) -> float:
 
 
 def backoffs(contacts: Contacts, now: float) -> Backoffs:
-    """What a project's client waits for, from the moment of the file on."""
+    """Return a project's delays and pending contacts, counted from the moment of the file."""
     if not now:
         return Backoffs()
 

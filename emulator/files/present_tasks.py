@@ -1,7 +1,7 @@
-"""Read the tasks of a `client_state.xml`: what each is doing, and how far it is. Pure: sections in, dataclasses out.
+"""Read the tasks of a `client_state.xml`: their state and progress. Pure: sections in, dataclasses out.
 
-A task's `<result>` has its state and its times; if it has run, an `<active_task>` has its last checkpoint. What it did
-after that is lost in any case when the client ends, and is not counted.
+A task's `<result>` has its state and its times; if it has run, an `<active_task>` has its last checkpoint. Later
+progress is lost in any case when the client ends, and is not counted.
 """
 
 from dataclasses import dataclass
@@ -20,8 +20,9 @@ PROCESS_EXECUTING: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class ActiveTask:
-    """A task that has run, at its last checkpoint. `elapsed_secs` is its run time, `fraction` what it says is done,
-    and `fraction_secs` the run time at which it said so."""
+    """A task that has run, at its last checkpoint. `elapsed_secs` is its run time, `fraction` its reported progress,
+    and `fraction_secs` the run time of that report.
+    """
 
     url: str
     result: str
@@ -56,16 +57,17 @@ class StateJob:
         return self.deadline_at - self.received_at
 
     def add_progress(self, task: ActiveTask) -> None:
-        """It has run, and so far."""
+        """Set its progress, as it has run."""
         self.active = task
         if self.state is StartState.NEW:
             self.state = StartState.RUNNING if task.is_running else StartState.BEGUN
 
     def whole_secs(self, expected_secs: float) -> float:
-        """The run time of the whole task, if this was expected when it began: as the client estimates it.
+        """The run time of the whole task, as the client estimates it, given the initial estimate.
 
-        Between that and what run time and fraction done say, in proportion to the fraction done; the latter alone when
-        it runs longer than expected. An application that says no fraction comes nearer and nearer to its end.
+        It lies between that and the extrapolation from run time and fraction done, in proportion to the fraction done;
+        the latter alone when it runs longer than expected. The estimate for an application that reports no fraction
+        approaches its end asymptotically.
         """
         task = self.active
         if task is None or task.elapsed_secs <= 0:
@@ -82,7 +84,7 @@ class StateJob:
 
 
 def read_task(section: Section, app: str, estimate_flop: float) -> StateJob | None:
-    """The task of a `<result>`; None if the server knows already that it is finished."""
+    """Read the task of a `<result>`; None if the server already knows that it is finished."""
     if section.flag("got_server_ack"):
         return None
     result_state = section.integer("state", 0, 0, 100)
@@ -110,16 +112,16 @@ def read_task(section: Section, app: str, estimate_flop: float) -> StateJob | No
 
 
 def read_active_task(section: Section) -> ActiveTask:
-    """The progress of a task. Raises ScenarioFileError."""
+    """Read the progress of a task. Raises ScenarioFileError."""
     elapsed_secs = section.number("checkpoint_elapsed_time", 0, 0, MAX_SECS)
-    # A client before 6.12.26 wrote `fraction_done`, as one does that tells its manager.
+    # A client before 6.12.26 wrote `fraction_done`, as does one that reports to its manager.
     fraction = section.number("fraction_done", 0, -1e9, 1e9) or section.number("checkpoint_fraction_done", 0, -1e9, 1e9)
     return ActiveTask(
         url=section.text("project_master_url"),
         result=section.text("result_name"),
         is_running=section.integer("active_task_state", 0, 0, 100) == PROCESS_EXECUTING,
         elapsed_secs=elapsed_secs,
-        fraction=fraction if 0 <= fraction <= 1 else 0.0,  # an application may say nonsense
+        fraction=fraction if 0 <= fraction <= 1 else 0.0,  # an application may report nonsense
         fraction_secs=section.number("checkpoint_fraction_done_elapsed_time", elapsed_secs, 0, MAX_SECS),
         working_set_bytes=section.number("working_set_size_smoothed", 0, 0, MAX_RAM_BYTES),
     )

@@ -1,8 +1,8 @@
-"""The examples that the pages offer: those of the documents, a folder of small computers, and cases of volunteers.
+"""The examples that the pages offer: those of the documents, a folder of small computers, and volunteers' cases.
 
-Each has the policy and the number of days to show what it is for; emulator.pages.texts.preset_texts says that in words.
-The documents' examples are made here as section 15 of the emulator document has them ("The 6.6 examples as scenarios").
-The small computers are files as a client writes them, in emulator/data/scenarios; the cases are in
+Each has the policy and the number of days that show its point; emulator.pages.texts.preset_texts describes it in words.
+The documents' examples are constructed here according to section 15 of the emulator document ("The 6.6 examples as
+scenarios"). The small computers are files as a client writes them, in emulator/data/scenarios; the cases are in
 emulator/files/reported_cases.py. No Django, no clock.
 """
 
@@ -51,7 +51,7 @@ class Preset:
 
     @property
     def scenario(self) -> Scenario:
-        """The scenario, newly made or read from its folder; it carries the preset's key as its name."""
+        """Return the scenario, newly made or read from its folder; its name is the preset's key."""
         return replace(self.make(), name=self.key)
 
 
@@ -166,7 +166,7 @@ PRESETS: Final[tuple[Preset, ...]] = (
 
 
 def preset(key: str) -> Preset:
-    """The preset of that key; KeyError if there is none."""
+    """Return the preset of that key; KeyError if there is none."""
     for candidate in PRESETS:
         if candidate.key == key:
             return candidate

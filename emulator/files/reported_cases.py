@@ -1,8 +1,9 @@
-"""Cases that volunteers reported to BOINC, as small scenarios: computer and projects as far as the report says.
+"""Cases that volunteers reported to BOINC, as small scenarios: computer and projects as far as the report describes
+them.
 
 Each has the policy of the client of that time. Clients since version 7 schedule by recent estimated credit, with the
 habits that `emulator.engine.quirks` names; those from 6.6 to 6.12 by long-term debt per kind of processor, earlier ones
-by a single debt. What was seen then is told in emulator.pages.texts.case_texts. No Django, no clock.
+by a single debt. emulator.pages.texts.case_texts describes the observations. No Django, no clock.
 """
 
 from __future__ import annotations
@@ -39,18 +40,18 @@ _NVIDIA: Final = "NVIDIA"
 
 
 class CaseFigure(StrEnum):
-    """What a report was about, as a number of its runs."""
+    """The subject of a report, as a figure of its runs."""
 
     IDLE = "idle"  # part of the computer's speed
     LATE = "late"  # tasks
     QUEUED = "queued"  # tasks that are at the client at the end
-    LEAST_PART = "least part"  # of all work, that the project got which got least, of those that have work
+    LEAST_PART = "least part"  # of all work, the fraction of the project that got least, among those that have work
     CONTACTS = "contacts"  # for each task
 
 
 @dataclass(frozen=True, slots=True)
 class ReportedCase:
-    """A report: number of its issue at github.com/BOINC/boinc, the policy of that time, and what to look at."""
+    """A report: number of its issue at github.com/BOINC/boinc, the policy of that time, and the figure to look at."""
 
     issue: int
     policy: PolicyName

@@ -1,9 +1,9 @@
 """Make a scenario from a folder of a client's files, or from uploaded files.
 
-`client_state.xml` describes the computer and its projects; preferences, cc_config.xml and app_config.xml have what the
-owner set. The emulation goes on from the moment at which the client wrote its state file. Applications that this
-computer cannot run are left out. `Scenario.notes` says what was left out or assumed, `Scenario.unused` what is in the
-files and changes nothing. No Django, no clock; only `read_folder` reads files.
+`client_state.xml` describes the computer and its projects; preferences, cc_config.xml and app_config.xml have the
+owner's settings. The emulation continues from the moment at which the client wrote its state file. Applications that
+this computer cannot run are left out. `Scenario.notes` lists omissions and assumptions, `Scenario.unused` the content
+of the files that changes nothing. No Django, no clock; only `read_folder` reads files.
 """
 
 from collections.abc import Mapping

@@ -1,8 +1,8 @@
 """Scenarios as JSON and back, to store them and to send them to another process or site. Pure.
 
-`to_json` and `from_json` do a scenario alone. A *document* is what people exchange, and what the site exports as
-``result.json``: a version number, the scenario, and what was tried with it, so that whoever reads it gets the same
-result. Events carry their class's name under ``event``; everything else is the dataclasses' own fields. The limits are
+`to_json` and `from_json` convert a scenario alone. A *document* is what people exchange, and what the site exports as
+``result.json``: a version number, the scenario, and the settings tried with it, so that every reader gets the same
+result. Events have their class's name under ``event``; everything else is the dataclasses' own fields. The limits are
 published as a JSON Schema (emulator.files.scenario_schema).
 """
 
@@ -30,7 +30,7 @@ DOCUMENT_BYTES_MAX: Final = 4 * 1024 * 1024
 MAX_DAYS: Final = 1_000_000.0
 MAX_SEED: Final = 2**53 - 1  # other languages read larger whole numbers inexactly
 RESULT_KEYS: Final = ("experiment", "variant", "figures_of_merit", "projects", "notes", "cpu_secs")
-"""What an export has beside the document; a reader passes over it."""
+"""Fields of an export beside the document; a reader ignores them."""
 TAG: Final = "event"
 EVENTS: Final = tuple(kind.__name__ for kind in get_args(Event))
 _BESIDE: Final = {*RESULT_KEYS, "version", "$schema"}
@@ -39,7 +39,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """What a run changes of its policy and of the scenario's preferences. None: as they are."""
+    """Changes that a run makes to its policy and to the scenario's preferences. None: no change."""
 
     half_life_days: Annotated[float, Between(0.001, MAX_DAYS)] | None = None
     eligibility_rule: bool | None = None
@@ -48,14 +48,16 @@ class Parameters:
     period_secs: Annotated[float, Between(60, 10 * DAY_SECS)] | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """Those that are given, as `emulator.engine.policies.registry.make_policy` takes them."""
+        """Return the given ones, as `emulator.engine.policies.registry.make_policy` takes them."""
         named = ((field.name, getattr(self, field.name)) for field in fields(self))
         return {name: value for name, value in named if value is not None}
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A scenario and one run of it: all that its result follows from. Raises ScenarioError for an impossible value."""
+    """A scenario and one run of it: everything that determines its result. Raises ScenarioError for an impossible
+    value.
+    """
 
     scenario: Scenario
     days: Annotated[float, Between(0.001, MAX_DAYS)] = 30.0
@@ -125,7 +127,7 @@ def _list(kind: Any, converter: cattrs.BaseConverter) -> Callable[[Any, Any], An
     read_items = homogenous_tuple_structure_factory(kind, converter)
 
     def read(value: Any, kind: Any) -> Any:
-        # Text and objects can be gone through, too.
+        # Texts and objects are iterable, too.
         if not isinstance(value, list | tuple):
             raise _Unfit(Message("not_a_list"))
         return read_items(value, kind)
@@ -154,7 +156,7 @@ def _event(value: Any, kind: Any) -> Any:
 
 
 def _message(value: Any, _: Any) -> Message:
-    """A note; one that a person wrote into the file is a text."""
+    """Parse a note; one that a person wrote into the file is a text."""
     if isinstance(value, dict) and (surplus := value.keys() - {"code", "args"}):
         raise _Unfit(Message("unknown_names", names=sorted(surplus)))
     code = value.get("code") if isinstance(value, dict) else value
@@ -172,31 +174,31 @@ _converter.register_unstructure_hook(Message, Message.to_json)
 
 
 def to_json(scenario: Scenario) -> dict[str, Any]:
-    """Plain lists, dicts, numbers and strings that `from_json` makes the same scenario of."""
+    """Convert to plain lists, dicts, numbers and strings, which `from_json` turns back into the same scenario."""
     unstructured: dict[str, Any] = _converter.unstructure(scenario)
     return unstructured
 
 
 def part_to_json(part: Any) -> dict[str, Any]:
-    """A part of a scenario as JSON, such as a project or an event."""
+    """Convert a part of a scenario, such as a project or an event."""
     unstructured: dict[str, Any] = _converter.unstructure(part, Event if type(part) in get_args(Event) else type(part))
     return unstructured
 
 
 def from_json(data: Any) -> Scenario:
-    """The scenario; ScenarioError names the field that does not fit."""
+    """Parse the scenario; ScenarioError names the field that does not fit."""
     return _structured(data, Scenario)
 
 
 def document_json(document: Document) -> dict[str, Any]:
-    """The document as `from_document` reads it."""
+    """Return the document as `from_document` reads it."""
     data: dict[str, Any] = {"version": VERSION, **_converter.unstructure(document)}
     data["parameters"] = document.parameters.as_dict()
     return data
 
 
 def read_document(text: bytes) -> Document:
-    """The document of a file. ScenarioError says what is wrong, and where."""
+    """Read the document of a file. ScenarioError says what is wrong, and where."""
     if len(text) > DOCUMENT_BYTES_MAX:
         raise ScenarioError("document", "file_size_limit", limit_mib=DOCUMENT_BYTES_MAX // 2**20)
     try:
@@ -207,7 +209,7 @@ def read_document(text: bytes) -> Document:
 
 
 def from_document(data: Any) -> Document:
-    """The document of parsed JSON; what an export has beside it is passed over. Raises ScenarioError."""
+    """Read parsed JSON as a document; an export's further fields are ignored. Raises ScenarioError."""
     if not isinstance(data, dict):
         raise ScenarioError("document", "not_an_object")
     if "version" not in data:
@@ -231,7 +233,7 @@ def _structured(data: Any, kind: type[_T]) -> _T:
 
 
 def _first_fault(error: BaseException) -> ScenarioError:
-    """The scenario's own complaint if there is one, else where the structure did not fit."""
+    """Return the scenario's own complaint if there is one, else where the structure did not fit."""
     for fault in _leaves(error):
         if isinstance(fault, ScenarioError):
             return fault

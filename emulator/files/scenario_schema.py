@@ -1,7 +1,7 @@
 """The JSON Schema (draft 2020-12) of a document, made from the dataclasses and the limits in their types. Pure.
 
-What it accepts can be read, but for references: an event names a project, a task at the start an application, and
-two projects must not have the same name (emulator.engine.scenario).
+Documents that it accepts can be read, except for references: an event names a project, a task at the start an
+application, and two projects must not have the same name (emulator.engine.scenario).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NO_NUL: Final = "^[^\\u0000]*$"
 
 
 def document_schema(address: str) -> dict[str, Any]:
-    """The schema of a document; ``address``: where it is published, its ``$id``."""
+    """Return the schema of a document; ``address``: where it is published, its ``$id``."""
     definitions: dict[str, Any] = {}
     _schema(Document, definitions)
     whole = definitions.pop("Document")
@@ -47,7 +47,7 @@ def document_schema(address: str) -> dict[str, Any]:
 
 
 def _schema(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
-    """The schema of a type; those of dataclasses are put among the definitions."""
+    """Return the schema of a type; those of dataclasses are put among the definitions."""
     if hasattr(kind, "__metadata__"):
         base, *limits = get_args(kind)
         schema = _schema(base, definitions)
@@ -100,7 +100,7 @@ def _limited(limit: Any) -> dict[str, Any]:
 
 
 def _any_of(parts: tuple[Any, ...], definitions: dict[str, Any]) -> dict[str, Any]:
-    """One of several types: an event, or a value that may be null."""
+    """Return the schema of several types: an event, or a value that may be null."""
     kinds = [part for part in parts if part is not type(None)]
     if len(kinds) == 1:
         return {"anyOf": [_schema(kinds[0], definitions), {"type": "null"}]}

@@ -54,7 +54,7 @@ class SourceFile:
     data: bytes = field(repr=False)
 
     def error(self, tag: str, at: int, why: str | Message, /, **args: object) -> ScenarioFileError:
-        """The error for the text at that byte."""
+        """Return the error for the text at that byte."""
         return ScenarioFileError(self.file, tag, self.data.count(b"\n", 0, at) + 1, why, **args)
 
 
@@ -62,8 +62,8 @@ class SourceFile:
 class Section:
     """One element: its plain children by tag (the last of a name counts, as in the client) and its sections.
 
-    `used` are the tags of the children that were asked for; `skipped` counts the children with children that the
-    schema does not enter, by tag.
+    `used` are the tags of the children that were read; `skipped` counts the children with children that the schema does
+    not enter, by tag.
 
     The readers raise ScenarioFileError, with the child's line, for an invalid number or one out of range.
     """
@@ -78,7 +78,7 @@ class Section:
     earlier: list[tuple[str, bytes]] = field(default_factory=list)  # plain children with a later one of their tag
 
     def error(self, tag: str, why: str | Message, /, **args: object) -> ScenarioFileError:
-        """The error about that child, or about the whole section when it has none of that tag."""
+        """Return the error about that child, or about the whole section when it has none of that tag."""
         at = self.leaves[tag][1] if tag in self.leaves else self.at
         return self.source.error(tag, at, why, **args)
 
@@ -88,7 +88,7 @@ class Section:
         return tag in self.leaves
 
     def named(self, name: str) -> list["Section"]:
-        """The sections of that name, in their order."""
+        """Return the sections of that name, in their order."""
         return [section for section in self.sections if section.name == name]
 
     def text(self, tag: str, default: str = "") -> str:
@@ -146,8 +146,8 @@ class Section:
 def read_sections(source: SourceFile, root: str, schema: Schema, bytes_max: int) -> Iterator[Section]:
     """Yield the sections of the schema that are direct children of the root element, then the root itself.
 
-    The root comes last, with its own plain children and no sections. Raises ScenarioFileError when the file is
-    larger than bytes_max, is no such file, or ends early.
+    The root comes last, with its own plain children and no sections. Raises ScenarioFileError when the file is larger
+    than bytes_max, has the wrong format, or ends early.
     """
     limits = Limits(body_bytes=bytes_max, depth=32, elements=1_000_000, text_bytes=bytes_max, unclosed=100)
     declared = _DOCTYPE.search(source.data[:bytes_max])
@@ -180,7 +180,7 @@ def _top_sections(scanner: TagScanner, source: SourceFile, root: str, schema: Sc
 
 
 def _section(scanner: TagScanner, source: SourceFile, name: str, schema: Schema) -> Section:
-    """The section whose opening tag was just read. Recursion is as deep as the schema, whatever the file."""
+    """Return the section whose opening tag was just read. Recursion is as deep as the schema, whatever the file."""
     section = Section(source, name, scanner.start)
     if scanner.text is not None:
         return section
@@ -197,7 +197,7 @@ def _section(scanner: TagScanner, source: SourceFile, name: str, schema: Schema)
 
 
 def _next_child(scanner: TagScanner, section: Section, name: str) -> bytes | None:
-    """The next opening tag inside the section; None at its end. Closing tags that close nothing are skipped."""
+    """Return the next opening tag inside the section; None at its end. Closing tags that close nothing are skipped."""
     while (tag := scanner.next()) is not None:
         if not tag.startswith(b"/"):
             return tag

@@ -1,11 +1,11 @@
 """Read a client's `time_stats_log`: when the client was on, computed and had a network, as availability traces.
 
 Each line has a Unix time and an event (BOINC client, time_stats.cpp): `power_on` and `power_off` when the client starts
-and ends, `proc_stop` and `proc_start` when it stops computing and goes on (or when the computer slept), and
-`net_connected`, `net_not_connected` or `net_unknown`. The log says nothing of GPUs. Other events are passed over.
+and ends, `proc_stop` and `proc_start` when it stops computing and continues (or when the computer slept), and
+`net_connected`, `net_not_connected` or `net_unknown`. The log has nothing about GPUs. Other events are ignored.
 
-A client that starts again writes first until when it was on the time before. That line may be a second `power_off`, and
-older than the line before it. Pure: bytes in, dataclasses out.
+A client that restarts first writes when it was last on. That line may be a second `power_off`, and older than the line
+before it. Pure: bytes in, dataclasses out.
 """
 
 import re
@@ -29,7 +29,7 @@ _SWITCHES: Final = {  # event: (which process, its new state)
     b"proc_start": ("active", True),
     b"proc_stop": ("active", False),
     b"net_connected": ("connected", True),
-    b"net_unknown": ("connected", True),  # what a client writes that cannot tell
+    b"net_unknown": ("connected", True),  # written by a client that cannot tell
     b"net_not_connected": ("connected", False),
 }
 
@@ -40,8 +40,8 @@ Intervals = tuple[tuple[float, float], ...]
 class TimeLog:
     """The last whole days of a log, in whole weeks if there are two or more. Seconds from the first of these days on.
 
-    `days` is 0 if the log covers less than a day. `on`, `active` and `connected` are the intervals in which it was so.
-    `bad_lines` are the numbers of lines that cannot be read; a computer that loses power may leave some.
+    `days` is 0 if the log covers less than a day. `on`, `active` and `connected` are the intervals of each state.
+    `bad_lines` are the numbers of unreadable lines; a computer that loses power may leave some.
     """
 
     days: int = 0
@@ -67,7 +67,7 @@ class _Process:
             self.intervals.append((since, at))
 
     def within(self, begin: float, end: float) -> Intervals:
-        """Its intervals in that time, counted from its beginning; those that touch are joined."""
+        """Return its intervals in that time, counted from its beginning; adjacent ones are joined."""
         joined: list[tuple[float, float]] = []
         for since, until in self.intervals:
             since, until = max(since, begin) - begin, min(until, end) - begin
@@ -80,7 +80,7 @@ class _Process:
 
 
 def read_time_log(data: bytes, now: float) -> TimeLog:
-    """Return the traces of a log whose client wrote its other files at `now` (Unix time; 0: not known).
+    """Return the traces of a log whose client wrote its other files at `now` (Unix time; 0: unknown).
 
     Raises ScenarioFileError (file, line, reason) for a file of which no line can be read, or that is too large.
     """
@@ -99,7 +99,7 @@ def read_time_log(data: bytes, now: float) -> TimeLog:
         switch = _SWITCHES.get(match[2])
         if switch is None:
             continue
-        # A line may be older than the one before it: what is over is not changed.
+        # A line may be older than the one before it: the past is not changed.
         at = max(last, float(match[1]))
         first, last = first or at, at
         processes[switch[0]].switch(switch[1], at)

@@ -1,7 +1,7 @@
-"""Which elements of a client's files are there but change nothing, each with the reason. Pure.
+"""Elements of a client's files that change nothing, each with the reason. Pure.
 
-The readers count them: what a Section was not asked for is unused. So an element that a reader begins to use leaves
-this list by itself. The table below only has the codes of the reasons.
+The readers count them: whatever was not read from a Section is unused. So an element that a reader starts to use
+disappears from this list automatically. The table below only has the codes of the reasons.
 """
 
 from typing import Final
@@ -72,7 +72,7 @@ _WHYS: Final = {
     "battery_charge_min_pct battery_max_temperature",
 }
 _WHY: Final = {tag: why for why, tags in _WHYS.items() for tag in tags.split()}
-# Where the same tag means another thing.
+# Places where the same tag means another thing.
 _WHY_WITHIN: Final = {("venue", None): OTHER_VENUE, ("result", "name"): PROGRAMS, ("coproc", "name"): MACHINE}
 
 
@@ -83,7 +83,7 @@ class Tally:
         self._counts: dict[tuple[str, str, str], int] = {}
 
     def add(self, section: Section, within: str = "") -> None:
-        """Counts what was not asked for in a section and in those inside it. Call it when the section has been read."""
+        """Count the unread parts of a section and of those inside it. Call it when the section has been read."""
         place = f"{within}{section.name}/"
         for tag in section.leaves:
             if tag not in section.used:
@@ -99,7 +99,7 @@ class Tally:
             self._counts[key] = self._counts.get(key, 0) + number
 
     def unused(self) -> tuple[Unused, ...]:
-        """All of them, by file, in the order in which they were found."""
+        """Return all of them, by file, in the order in which they were found."""
         return tuple(Unused(file, element, count, why) for (file, element, why), count in self._counts.items())
 
 

@@ -14,12 +14,12 @@ from portal.people.access import signed_in
 
 
 def own_experiment(request: HttpRequest, pk: int) -> Experiment:
-    """The visitor's own experiment; Http404 for all others."""
+    """Return the visitor's own experiment; Http404 for all others."""
     return get_object_or_404(Experiment, pk=pk, owner=signed_in(request))
 
 
 def readable_experiment(request: HttpRequest, key: str) -> Experiment:
-    """By number for its owner; by its share token for anybody, without private names; an example for anybody.
+    """Return it by number for its owner; by its share token for anybody, without private names; an example for anybody.
 
     Http404 for all others.
     """
@@ -36,14 +36,14 @@ def readable_experiment(request: HttpRequest, key: str) -> Experiment:
 
 
 def _without_names(scenario: dict[str, Any]) -> dict[str, Any]:
-    """A stored scenario without the names of the computer and its tasks, by which others could recognise it."""
+    """Return a stored scenario without the names of the computer and its tasks, by which others could recognise it."""
     jobs = [{**job, "name": ""} if "name" in job else job for job in scenario.get("jobs", [])]
     host = {**scenario["host"], "name": ""} if "name" in scenario["host"] else scenario["host"]
     return {**scenario, "host": host, **({"jobs": jobs} if jobs else {})}
 
 
 def readable_run(request: HttpRequest, key: str, number: int) -> tuple[Experiment, Run]:
-    """A run of an experiment that the visitor may see, with the experiment."""
+    """Return a run of an experiment that the visitor may see, with the experiment."""
     experiment = readable_experiment(request, key)
     if example_of(experiment):
         runs = {run.number: run for run in example_runs(experiment)}
@@ -56,7 +56,7 @@ def readable_run(request: HttpRequest, key: str, number: int) -> tuple[Experimen
 
 
 def share_url(experiment: Experiment) -> str:
-    """The link by which it is shared; empty if it is not."""
+    """Return the link by which it is shared; empty if it is not."""
     if experiment.share_token is None:
         return ""
     return f"{settings.SITE_URL.rstrip('/')}/emulator/shared/{experiment.share_token}/"

@@ -36,7 +36,7 @@ class DocumentForm(forms.Form):
 @require_POST
 @login_required
 def from_json_file(request: HttpRequest) -> HttpResponse:
-    """Start from a JSON file: one that a run's page, the editor or a program has made."""
+    """Start from a JSON file made by a run's page, the editor or a program."""
     form = DocumentForm(request.POST, request.FILES)
     if not form.is_valid():
         messages.error(request, _("Choose a JSON file."))

@@ -33,10 +33,10 @@ _STATES: Final = {
 
 
 def as_json(run: Run) -> dict[str, Any]:
-    """The run and its figures: those of ``manage.py emulate --json``, with all data of each project.
+    """Return the run and its figures: those of ``manage.py emulate --json``, with all data of each project.
 
-    It is a document (emulator.files.scenario_json), of which the same result follows: what the parameters change of the
-    scenario is in it.
+    It is a document (emulator.files.scenario_json) that gives the same result: it includes the parameters' changes of
+    the scenario.
     """
     scenario = with_parameters(from_json(run.experiment.scenario), run.parameters)
     return {
@@ -58,7 +58,7 @@ def as_json(run: Run) -> dict[str, Any]:
 
 
 def blocks_csv(packed: Packed) -> Iterator[str]:
-    """What ran when on which processor: one line per stretch."""
+    """Write what ran when on which processor: one line per stretch."""
     lanes = [f"{kind} {number}" for kind, number in packed.texts["lanes"]]
     yield "start_secs,end_secs,processor,project,job,usage,by_deadline\r\n"
     for row in _rows(packed, "blocks", BLOCK_COLUMNS):
@@ -68,21 +68,23 @@ def blocks_csv(packed: Packed) -> Iterator[str]:
 
 
 def rpcs_csv(packed: Packed) -> Iterator[str]:
-    """Contacts with projects."""
+    """Write contacts with projects."""
     yield "at_secs,project,asked_secs,jobs_got,jobs_reported,answered\r\n"
     for at, project, asked, got, reported, answered in _rows(packed, "rpcs", RPC_COLUMNS):
         yield _line([at, packed.texts["projects"][project], asked, got, reported, answered])
 
 
 def misses_csv(packed: Packed) -> Iterator[str]:
-    """Jobs that were finished after their deadline."""
+    """Write jobs that were finished after their deadline."""
     yield "at_secs,project,job,late_secs\r\n"
     for at, project, job, late in _rows(packed, "misses", MISS_COLUMNS):
         yield _line([at, packed.texts["projects"][project], job, late])
 
 
 def levels_csv(packed: Packed) -> Iterator[str]:
-    """Work in the buffer by kind of processor, in seconds, and each project's standing (recent credit or debt)."""
+    """Write work in the buffer by kind of processor, in seconds, and each project's standing (recent credit or
+    debt).
+    """
     kinds, projects = packed.texts["kinds"], packed.texts["projects"]
     names = [f"buffer_secs {kind}" for kind in kinds] + [f"standing {project}" for project in projects]
     yield _line(["at_secs", *names])
@@ -92,14 +94,14 @@ def levels_csv(packed: Packed) -> Iterator[str]:
 
 
 def states_csv(packed: Packed) -> Iterator[str]:
-    """When the computer could compute."""
+    """Write when the computer could compute."""
     yield "from_secs,state\r\n"
     for since, state in _rows(packed, "states", ("from_secs", "state")):
         yield _line([since, _STATES[HostState(state)]])
 
 
 def decisions_csv(packed: Packed) -> Iterator[str]:
-    """Why each thing was done."""
+    """Write the reason for each action."""
     yield "at_secs,project,job,processor,why\r\n"
     sentences = decision_texts.english()
     for number in range(len(packed["decisions.at_secs"])):
@@ -114,7 +116,7 @@ def _rows(packed: Packed, group: str, names: tuple[str, ...]) -> Iterator[tuple[
 
 
 def _line(values: list[Any]) -> str:
-    """Names come from uploaded files: a spreadsheet must not take one for a formula."""
+    """Make a CSV line. Names come from uploaded files: a spreadsheet must not take one for a formula."""
     safe = [f"'{value}" if isinstance(value, str) and value.startswith(FORMULA_STARTS) else value for value in values]
     out = io.StringIO()
     csv.writer(out).writerow(safe)

@@ -1,4 +1,4 @@
-"""Makes scenarios from a form or from a volunteer's computer, and changes them. Pure: facts in, scenarios out."""
+"""Make scenarios from a form or from a volunteer's computer, and change them. Pure: facts in, scenarios out."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ALWAYS: Final = Availability()
 
 @dataclass(frozen=True, slots=True)
 class ProjectFacts:
-    """A project as people know it: jobs by their run time on this computer.
+    """A project in people's terms: jobs by their run time on this computer.
 
     ``job_hours``: run time by kind of processor; a kind that is not named has no application.
     """
@@ -49,7 +49,7 @@ def draft(
     active: Availability = ALWAYS,
     notes: Sequence[Message] = (),
 ) -> Scenario:
-    """The scenario of a computer and of its projects' jobs. Raises ScenarioError."""
+    """Return the scenario of a computer and of its projects' jobs. Raises ScenarioError."""
     host = Host(tuple(processors), on=on, active=active, name=name)
     by_kind = {processor.kind: processor for processor in processors}
     rows = tuple(_project(facts, by_kind) for facts in projects)
@@ -73,7 +73,7 @@ def _project(facts: ProjectFacts, processors: Mapping[str, Processor]) -> Projec
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ScenarioChange:
     """The values of a scenario that may be changed before it runs. Lists have one entry per processor or project."""
 
     instances: Sequence[int]
@@ -83,8 +83,8 @@ class Change:
     work_buf_additional_days: float
 
 
-def changed(scenario: Scenario, change: Change) -> Scenario:
-    """The scenario with the change made. Raises ScenarioError.
+def changed(scenario: Scenario, change: ScenarioChange) -> Scenario:
+    """Return the scenario with the change made. Raises ScenarioError.
 
     A processor that is made faster works faster: its versions' speeds grow with it.
     """

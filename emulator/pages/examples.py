@@ -14,16 +14,16 @@ from emulator.runs.examples import SEED, stored_runs, stored_timeline, variants_
 from emulator.runs.packed_timeline import Packed
 
 PREFIX: Final = "example-"
-"""What the key of an example's experiment begins with, in addresses."""
+"""The prefix of an example's key in addresses."""
 
 
 def example_of(experiment: Experiment) -> Preset | None:
-    """The example whose finished run this is; None for an experiment of a volunteer."""
+    """Return the example whose finished run this is; None for an experiment of a volunteer."""
     return preset(experiment.origin.partition(":")[2]) if experiment.pk is None else None
 
 
 def example_experiment(key: str) -> Experiment:
-    """The example of that name as an experiment, which is not stored; Http404 if there is none."""
+    """Return the example of that name as an experiment, which is not stored; Http404 if there is none."""
     try:
         example = preset(key)
     except KeyError:
@@ -37,7 +37,7 @@ def example_experiment(key: str) -> Experiment:
 
 
 def example_runs(experiment: Experiment) -> list[Run]:
-    """The finished runs of an example's experiment."""
+    """Return the finished runs of an example's experiment."""
     example = example_of(experiment)
     assert example is not None
     pairs = zip(variants_of(example), stored_runs(example.key), strict=True)
@@ -52,14 +52,14 @@ def example_runs(experiment: Experiment) -> list[Run]:
 
 
 def example_timeline(run: Run) -> Packed:
-    """The timeline of an example's run."""
+    """Return the timeline of an example's run."""
     example = example_of(run.experiment)
     assert example is not None
     return stored_timeline(example.key, run.number)
 
 
 def offered() -> dict[str, list[dict[str, Any]]]:
-    """All examples for the lists of a page: ``cases`` that were reported, and ``others``."""
+    """Return all examples for the lists of a page: reported ``cases``, and ``others``."""
     rows = list(preset_texts.offered())
     for row in rows:
         row["results"] = _results(preset(row["key"]))
@@ -70,11 +70,11 @@ def offered() -> dict[str, list[dict[str, Any]]]:
 
 
 def _results(example: Preset) -> list[tuple[str, str]]:
-    """What the runs of a reported case came to, by policy."""
+    """Return the result of each run of a reported case, by policy."""
     if example.case is None:
         return []
     pairs = zip(variants_of(example), stored_runs(example.key), strict=True)
     return [
-        (variant_texts.shown(variant.label), case_texts.result(example.case.figure, run.figures, run.projects))
+        (variant_texts.label_of(variant.label), case_texts.result(example.case.figure, run.figures, run.projects))
         for variant, run in pairs
     ]

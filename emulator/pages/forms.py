@@ -1,4 +1,4 @@
-"""The emulator's forms: a computer and projects from scratch, files to upload, and what to try with a scenario."""
+"""The emulator's forms: a computer and projects from scratch, files to upload, and settings to try with a scenario."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from emulator.files.archive import bytes_max_of
 from emulator.files.sections import SETTINGS_BYTES_MAX
 from emulator.files.time_log import TIME_LOG_FILE
 from emulator.models import DAYS_MAX, POLICIES
-from emulator.pages.drafts import Change, ProjectFacts, draft
+from emulator.pages.drafts import ProjectFacts, ScenarioChange, draft
 from emulator.pages.texts import parameter_texts, variant_texts
 from emulator.runs.experiments import SEEDS_MAX, VARIANTS_MAX
 from emulator.runs.sweeps import check_value, full_names, read_values, split
@@ -40,7 +40,7 @@ PROJECT_ROWS: Final = 5
 UPLOAD_BYTES_MAX: Final = 32 * 1024 * 1024
 _LIMITS: Final = {"min_value": _("At least %(limit_value)s."), "max_value": _("At most %(limit_value)s.")}
 LISTED_MAX: Final = 60
-"""Of a scenario with more projects, the shares are not offered to be changed one by one."""
+"""With more projects, the shares cannot be changed one by one."""
 
 
 def _number(label: Text, low: float, high: float, initial: float, help_text: Text = "") -> forms.FloatField:
@@ -55,13 +55,13 @@ class PlainForm(forms.Form):
         super().__init__(*args, **kwargs)
 
     def full_clean(self) -> None:
-        """Django's own check, with a short message, because there is little room beside a number."""
+        """Shorten Django's own message, because there is little room beside a number."""
         for field in self.fields.values():
             field.error_messages |= _LIMITS
         super().full_clean()
 
     def get_initial_for_field(self, field: forms.Field, field_name: str) -> Any:
-        """The initial value of a field: a whole number is shown without a point."""
+        """Return the initial value of a field: a whole number is shown without a point."""
         value = super().get_initial_for_field(field, field_name)
         return int(value) if isinstance(value, float) and value.is_integer() else value
 
@@ -158,11 +158,11 @@ class UploadForm(PlainForm):
         return cleaned
 
     def _limit(self, name: str) -> int:
-        """How many bytes the file of a field may have."""
+        """Return the maximum size in bytes of a field's file."""
         return UPLOAD_BYTES_MAX if name == "archive" else bytes_max_of(_file_name(name)) or SETTINGS_BYTES_MAX
 
     def archive_bytes(self) -> bytes:
-        """The uploaded ZIP, or one of the single files, by the names that clients give them."""
+        """Return the uploaded ZIP, or one of the single files, by the names that clients give them."""
         files = {name: file for name, file in self.cleaned_data.items() if file is not None}
         if "archive" in files:
             whole: bytes = files["archive"].read()
@@ -179,7 +179,7 @@ def _file_name(field: str) -> str:
 
 
 class TrialForm(PlainForm):
-    """What to change of a scenario, and what to try with it."""
+    """Changes to a scenario, and the policies and values to try with it."""
 
     title = forms.CharField(label=_("Name"), max_length=100)
     days = _number(_("Days"), 0.01, DAYS_MAX, 30, _("Up to 100 years. Long runs take longer."))
@@ -214,7 +214,7 @@ class TrialForm(PlainForm):
         super().__init__(*args, **kwargs)
         self.scenario = scenario
         self._choice("policies").choices = POLICIES
-        # Of very many projects, the values are not offered one by one.
+        # For very many projects, the values are not offered one by one.
         names = [name for name in full_names(scenario) if not split(name)[1] or self._listed()]
         self._choice("parameter").choices = [
             ("", gettext("Nothing")),
@@ -274,12 +274,12 @@ class TrialForm(PlainForm):
             self.add_error("values", f"{parameter_texts.label(parameter)}: {sentence(error.why)}")
         return cleaned
 
-    def change(self) -> Change:
-        """The changes to the scenario."""
+    def change(self) -> ScenarioChange:
+        """Return the changes to the scenario."""
         data = self.cleaned_data
         numbers = range(len(self.scenario.host.processors))
         listed = self._listed()
-        return Change(
+        return ScenarioChange(
             instances=[data[f"instances{number}"] for number in numbers],
             peak_flops=[self._peak_flops(number) for number in numbers],
             shares=[data[f"share{number}"] for number in range(len(listed))]
@@ -290,13 +290,13 @@ class TrialForm(PlainForm):
         )
 
     def _peak_flops(self, number: int) -> float:
-        """The speed as it was unless it was changed: GFLOPS and back may differ in the last digit."""
+        """Return the speed, exactly the old one unless it was changed: GFLOPS and back may differ in the last digit."""
         peak_flops = self.scenario.host.processors[number].peak_flops
         given: float = self.cleaned_data[f"gflops{number}"]
         return peak_flops if math.isclose(given, peak_flops / 1e9, rel_tol=1e-9) else given * 1e9
 
     def variants(self) -> list[Variant]:
-        """Each policy, or each policy at each value."""
+        """Return each policy, or each policy at each value."""
         data = self.cleaned_data
         bases = [Variant(_stored_name(name), name) for name in data["policies"]]
         if data["quirks"]:
@@ -312,7 +312,7 @@ class TrialForm(PlainForm):
 
 
 def trial_initial(trial: dict[str, Any] | None) -> dict[str, Any]:
-    """What the form begins with for a scenario of a JSON file, so that its run is among those that are made."""
+    """Return the form's initial values for a scenario of a JSON file, so that its run is among the new ones."""
     if not trial:
         return {}
     initial: dict[str, Any] = {
@@ -328,11 +328,11 @@ def trial_initial(trial: dict[str, Any] | None) -> dict[str, Any]:
 
 
 def _instances(kind: str) -> str:
-    """The label of a number of processors."""
+    """Return the label of a number of processors."""
     return gettext("CPUs") if kind == CPU else gettext("%(kind)s GPUs") % {"kind": kind}
 
 
 def _stored_name(policy: str) -> str:
-    """The name that comparisons show: an own policy keeps its name."""
+    """Return the name that comparisons show: a user's own policy keeps its name."""
     names = variant_texts.NAMES
     return names[PolicyName(policy)] if policy in set(PolicyName) else policy

@@ -39,7 +39,7 @@ PERIODS_SECS: Final = 6 * 3600.0
 
 
 def scenario_of(user: User, host: Host, now: dt.datetime) -> Scenario:
-    """The scenario for the computer, without its name, as it may be shared; its notes list the assumptions.
+    """Build the scenario for the computer, without its name, as it may be shared; its notes list the assumptions.
 
     Raises ScenarioError for a computer that has not described itself or has no project.
     """
@@ -91,11 +91,12 @@ def _task(line: TaskLine) -> ListedTask:
 
 
 def _facts(line: ProjectLine, processors: list[Processor], habits: Habits) -> ProjectFacts:
-    """The project and what its tasks are like; shares count up to 100."""
+    """Return the project and the properties of its tasks; shares count up to 100."""
     kinds = [processor.kind for processor in processors]
     hours = _job_hours(line.project, [kind for kind in kinds if kind not in line.wish.no_rsc] or kinds)
     if habits.run_hours is not None:
-        # Without a word about processors, listed tasks count as those of the first kind, which is the CPU if it can be.
+        # Unless the client names their processors, listed tasks count as those of the first kind, which is the CPU if
+        # possible.
         hours[next(iter(hours))] = habits.run_hours
     return ProjectFacts(line.project.name, round(100 * (line.share or 0), 4), hours, habits.limit_days or LIMIT_DAYS)
 
@@ -118,7 +119,7 @@ def _note_run_times(
 def _with_owner(
     machine: Machine, host: Host, preferences: Preferences, stats: dict[str, float], notes: list[Message]
 ) -> Machine:
-    """The emulated computer with its memory, and with its availability as measured, or else as assumed."""
+    """Return the emulated computer with its memory, and with its availability as measured, or else as assumed."""
     machine = replace(
         machine,
         ram_bytes=float(host.m_nbytes or 0),
@@ -148,14 +149,16 @@ def _processors(host: Host, notes: list[Message]) -> list[Processor]:
 
 
 def _job_hours(project: AttachedProject, kinds: list[str]) -> dict[str, float]:
-    """By kind; a project that does not list its processor types is assumed to have programs for all."""
+    """Return job hours by kind; a project that does not list its processor types is assumed to have programs for
+    all.
+    """
     types = {version.processor_type for version in project.versions.all()} or set(kinds) | {CPU_TYPE}
     hours = {kind: CPU_JOB_HOURS if kind == CPU else GPU_JOB_HOURS for kind in kinds if kind in types}
     return hours or {CPU: CPU_JOB_HOURS}
 
 
 def _preferences(user: User, host: Host) -> Preferences:
-    """Those that the client gets from here, by the computer's place; else the client's defaults."""
+    """Return those that the client gets from here, by the computer's place; else the client's defaults."""
     saved = read_saved(user)
     preferences = saved.get(host.venue) or saved.get(EVERYWHERE)
     if preferences is None:

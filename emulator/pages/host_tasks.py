@@ -1,6 +1,6 @@
-"""The tasks that a computer's client listed, as jobs of a scenario: how far they are, their run time, their deadline.
+"""Convert the tasks that a computer's client listed to jobs of a scenario: progress, run time, deadline.
 
-A client says neither which application a task is of nor which processor it uses, so these are assumed. Pure.
+A client reports neither the application of a task nor its processor, so these are assumed. Pure.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MAX_DONE: Final = 0.999
 
 @dataclass(frozen=True, slots=True)
 class ListedTask:
-    """A task as its client says; None: not said."""
+    """A task as its client reports it; None: not reported."""
 
     project: str
     name: str
@@ -42,7 +42,7 @@ class ListedTask:
 
     @property
     def run_secs(self) -> float | None:
-        """Its whole run time: what has passed and what remains, or what the part done says."""
+        """Its whole run time: the time passed plus the time remaining, or an extrapolation from the fraction done."""
         elapsed, remaining, done = self.elapsed_secs or 0.0, self.remaining_secs, self.fraction_done
         if remaining:
             return max(MIN_SECS, elapsed + remaining)
@@ -51,14 +51,14 @@ class ListedTask:
 
 @dataclass(frozen=True, slots=True)
 class Habits:
-    """What a project's listed tasks say of its next ones; None: nothing."""
+    """Predictions for a project's next tasks, from its listed ones; None: nothing."""
 
     run_hours: float | None = None
     limit_days: float | None = None
 
 
 def habits(tasks: Sequence[ListedTask], project: str, at: dt.datetime) -> Habits:
-    """The mean run time of a project's tasks, and the longest time until one is due."""
+    """Return the mean run time of a project's tasks, and the longest time until one is due."""
     run_secs = [task.run_secs for task in tasks if task.project == project]
     secs_given = [secs for secs in run_secs if secs is not None]
     due = [(task.deadline - at).total_seconds() / 86400 for task in tasks if task.project == project and task.deadline]
@@ -66,7 +66,9 @@ def habits(tasks: Sequence[ListedTask], project: str, at: dt.datetime) -> Habits
 
 
 def start_jobs(tasks: Sequence[ListedTask], scenario: Scenario, at: dt.datetime) -> tuple[StartJob, ...]:
-    """The jobs for these tasks. Of a project with programs for CPUs they are CPU tasks, else of its first kind."""
+    """Return the jobs for these tasks. If the project has programs for CPUs they are CPU tasks, else of its first
+    kind.
+    """
     projects = {project.name: project for project in scenario.projects}
     jobs = []
     for task in tasks:
@@ -98,6 +100,6 @@ def _done(task: ListedTask, state: StartState) -> float:
     if state is StartState.FINISHED:
         return 1.0
     if task.elapsed_secs and task.run_secs:
-        # Of the run time, which the fraction of the work that a client sees need not be.
+        # A fraction of the run time, which may differ from the fraction of the work that a client sees.
         return min(task.elapsed_secs / task.run_secs, MAX_DONE)
     return min(task.fraction_done or 0.0, MAX_DONE)

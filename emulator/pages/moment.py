@@ -38,14 +38,14 @@ class Lane:
 
 @dataclass(frozen=True, slots=True)
 class TimeMark:
-    """A time on the picture: in per cent of its width, and in hours."""
+    """A time in the picture: in per cent of its width, and in hours."""
 
     left: float
     text: str
 
 
 def shown_moment(moment: dict[str, Any], packed: Packed, palette: list[int]) -> dict[str, Any]:
-    """What the template needs."""
+    """Return the template values."""
     names = packed.texts["projects"]
     end_secs = _end_secs(moment)
     jobs = moment["jobs"]
@@ -77,7 +77,7 @@ def shown_moment(moment: dict[str, Any], packed: Packed, palette: list[int]) -> 
 
 
 def _end_secs(moment: dict[str, Any]) -> float:
-    """Where the picture ends: the last job, but not far beyond the buffer."""
+    """Return where the picture ends: at the last job, but not far beyond the buffer."""
     total: float = moment["buffer_total_secs"]
     last = max((row[2] for row in moment["stretches"]), default=0.0)
     return min(max(last, 1.05 * total), SHOWN_BUFFERS * total)

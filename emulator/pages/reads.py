@@ -52,13 +52,14 @@ FIGURES: Final[dict[str, tuple[_StrPromise, _StrPromise]]] = {
     "monotony": (_("Monotony"), _("0: the projects take turns all the time. 1: long periods with a single project.")),
     "rpcs_per_job": (_("Contacts per task"), _("How often projects were contacted for each task.")),
 }
-"""The figures of merit, and what is left of the share violation without the unavoidable part; less is better. A run
-may lack the latter (emulator.runs.attainable)."""
+"""The figures of merit, and the share violation without its unavoidable part; less is better. The latter may be missing
+in a run (emulator.runs.attainable).
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class VariantRow:
-    """All runs of a variant: the finished ones' figures, and each project's part of the work."""
+    """All runs of a variant: the finished ones' figures, and each project's fraction of the work."""
 
     label: str
     value: float | None
@@ -72,12 +73,12 @@ class VariantRow:
 
     @property
     def first(self) -> Run:
-        """The one that keeps its timeline."""
+        """The run that has a timeline."""
         return self.runs[0]
 
     @property
     def ended(self) -> int:
-        """How many of its runs are over, whatever came of them."""
+        """How many of its runs are over, with whatever result."""
         return sum(run.state not in UNFINISHED for run in self.runs)
 
 
@@ -91,7 +92,7 @@ class RunFault:
 
 @dataclass(frozen=True, slots=True)
 class ProjectFraction:
-    """A project's share and its part of the work, for the bars."""
+    """A project's share and its fraction of the work, for the bars."""
 
     name: str
     colour: int
@@ -101,8 +102,8 @@ class ProjectFraction:
 
 
 def read_experiments(owner: User) -> QuerySet[Experiment]:
-    """The owner's experiments, the latest first, with what each tried (``tried``), over how many seeds (``nseeds``),
-    and how many runs are not over (``unfinished``); one statement.
+    """Read the owner's experiments, latest first, with the settings of each (``tried``), the number of seeds
+    (``nseeds``), and how many runs are not over (``unfinished``); one statement.
     """
     return (
         Experiment.objects.filter(owner=owner)
@@ -117,7 +118,7 @@ def read_experiments(owner: User) -> QuerySet[Experiment]:
 
 
 def with_origins(experiments: Sequence[Experiment] | QuerySet[Experiment], owner: User) -> list[tuple[Experiment, str]]:
-    """The owner's experiments, each with the source of its scenario in words. Two statements."""
+    """Return the owner's experiments, each with the source of its scenario in words. Two statements."""
     rows = list(experiments)
     numbers = {row.origin.partition(":")[2] for row in rows if row.origin.startswith("computer:")}
     hosts = own_hosts(owner).filter(pk__in=[int(number) for number in numbers if number.isdigit()])
@@ -126,7 +127,7 @@ def with_origins(experiments: Sequence[Experiment] | QuerySet[Experiment], owner
 
 
 def origin_of(experiment: Experiment, owner: User | None) -> str:
-    """The source of an experiment's scenario in words; its computer has a name only for its owner."""
+    """Return the source of an experiment's scenario in words; its computer's name is shown to its owner only."""
     if owner is None:
         return preset_texts.origin(experiment.origin, {})
     [(_, words)] = with_origins([experiment], owner)
@@ -135,8 +136,9 @@ def origin_of(experiment: Experiment, owner: User | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What a filled-in set-up asks for: runs, jobs in each, processor time of all and of the longest (s), and whether
-    that one is likely to exceed the limit."""
+    """The cost of a filled-in set-up: runs, jobs in each, processor time of all and of the longest (s), and whether
+    that one is likely to exceed the limit.
+    """
 
     nruns: int
     njobs: int
@@ -146,7 +148,7 @@ class Estimate:
 
 
 def estimate(form: TrialForm, limit_secs: float) -> Estimate:
-    """The estimate for a valid form. One statement."""
+    """Return the estimate for a valid form. One statement."""
     scenario = changed(form.scenario, form.change())
     jobs = expected_jobs(scenario, form.cleaned_data["days"])
     nseeds = len(form.seeds())
@@ -156,7 +158,7 @@ def estimate(form: TrialForm, limit_secs: float) -> Estimate:
 
 
 def read_runs(experiment: Experiment) -> list[Run]:
-    """Its runs in order; those of an example are stored with the code."""
+    """Read its runs in order; those of an example are stored with the code."""
     return example_runs(experiment) if experiment.pk is None else list(experiment.runs.order_by("number"))
 
 
@@ -165,13 +167,13 @@ def is_unfinished(runs: Sequence[Run]) -> bool:
 
 
 def progress(runs: Sequence[Run]) -> float:
-    """How far all of them are, 0 to 1."""
+    """Return the progress of all of them together, 0 to 1."""
     return fmean(1.0 if run.state not in UNFINISHED else run.progress for run in runs) if runs else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """How many runs wait, where the first stands, and when the first and the last are likely to begin (seconds)."""
+    """How many runs wait, the position of the first, and when the first and the last are likely to begin (seconds)."""
 
     nruns: int
     place: int
@@ -180,7 +182,7 @@ class Waiting:
 
 
 def waiting(runs: Sequence[Run], now: dt.datetime) -> Waiting | None:
-    """What is said of the runs that wait; None if none does. One statement."""
+    """Return the state of the waiting runs; None if none waits. One statement."""
     standings = queue.standings(RUN, [run.pk for run in runs if run.state == RunState.QUEUED], now)
     places = sorted(
         (standing for standing in standings.values() if standing.place), key=lambda standing: standing.place
@@ -191,18 +193,18 @@ def waiting(runs: Sequence[Run], now: dt.datetime) -> Waiting | None:
 
 
 def upload_standing(experiment: Experiment, now: dt.datetime) -> queue.Standing | None:
-    """Where the reading of its uploaded files stands in the queue; None once it is over. One statement."""
+    """Return the queue position of reading its uploaded files; None once it is over. One statement."""
     return queue.standings(READ, [experiment.pk], now).get(experiment.pk)
 
 
 def variants(runs: Sequence[Run]) -> list[VariantRow]:
-    """Runs by variant, in order."""
+    """Return runs by variant, in order."""
     groups: dict[str, list[Run]] = {}
     for run in runs:
         groups.setdefault(run.variant, []).append(run)
     done = [{run.seed: run.figures for run in group if run.state == RunState.DONE} for group in groups.values()]
     compared = compare(done, [group[0].value for group in groups.values()], figures_of(runs))
-    labels = [variant_texts.shown(label) for label in groups]
+    labels = [variant_texts.label_of(label) for label in groups]
     return [
         _variant(labels, number, group, row)
         for number, (group, row) in enumerate(zip(groups.values(), compared, strict=True))
@@ -210,13 +212,13 @@ def variants(runs: Sequence[Run]) -> list[VariantRow]:
 
 
 def figures_of(runs: Sequence[Run]) -> list[str]:
-    """The names of the figures that all finished runs among these have."""
+    """Return the names of the figures that all finished runs among these have."""
     done = [run for run in runs if run.state == RunState.DONE]
     return [name for name in FIGURES if all(run.figures.get(name) is not None for run in done)]
 
 
 def faults(runs: Sequence[Run]) -> list[RunFault]:
-    """Why some runs have no figures; each reason once."""
+    """Return why some runs have no figures; each reason once."""
     groups: dict[tuple[str, Message | None], list[Run]] = {}
     for run in runs:
         if run.state in (RunState.FAILED, RunState.CANCELLED):
@@ -230,7 +232,7 @@ def _whose(same: Sequence[Run], number: int) -> str:
         one = gettext("%(variant)s, seed %(seed)s: failed.")
         if not is_failed:
             one = gettext("%(variant)s, seed %(seed)s: cancelled.")
-        return one % {"variant": variant_texts.shown(first.variant), "seed": first.seed}
+        return one % {"variant": variant_texts.label_of(first.variant), "seed": first.seed}
     if len(same) == number:
         text = gettext("All %(number)s runs failed.") if is_failed else gettext("All %(number)s runs were cancelled.")
     elif is_failed:
@@ -257,9 +259,9 @@ def _variant(labels: Sequence[str], number: int, runs: list[Run], compared: Comp
 
 
 def colours(names: Sequence[str]) -> list[int]:
-    """The data colour of each project: a project of this site has the one it has on every page, others what is free.
+    """Return the data colour of each project: a project of this site has its usual one, others a free one.
 
-    Two of one colour in a scenario: the second takes a free one. One statement.
+    If two in a scenario have the same colour, the second takes a free one. One statement.
     """
     site_colours = dict(SiteProject.objects.filter(name__in=names).values_list("name", "colour"))
     chosen: dict[int, int] = {}
@@ -274,7 +276,7 @@ def colours(names: Sequence[str]) -> list[int]:
 
 
 def project_fractions(run: Run, palette: Sequence[int]) -> list[ProjectFraction]:
-    """Share and outcome by project."""
+    """Return share and outcome by project."""
     return [
         ProjectFraction(row["name"], colour, row["share"], row["got_fraction"], row)
         for row, colour in zip(run.projects, palette, strict=True)
@@ -282,7 +284,9 @@ def project_fractions(run: Run, palette: Sequence[int]) -> list[ProjectFraction]
 
 
 def charts(experiment: Experiment, rows: Sequence[VariantRow]) -> list[dict[str, Any]]:
-    """A chart of each figure for static/portal/bars.js: bars side by side, or a line of each policy over the sweep."""
+    """Build a chart of each figure for static/portal/bars.js: bars side by side, or a line of each policy over the
+    sweep.
+    """
     finished = [row for row in rows if row.figures]
     if len(finished) < 2:
         return []
@@ -314,7 +318,7 @@ def _chart(figure: str) -> dict[str, Any]:
 
 
 def _series(figure: str, name: str, rows: Sequence[VariantRow | None]) -> dict[str, Any]:
-    """The means, and from where to where the seeds lie; nothing for a row that is not there."""
+    """Return the means, and the range over the seeds; nothing for a missing row."""
     spreads = [row and row.figures[figure] for row in rows]
     return {
         "name": name or str(FIGURES[figure][0]),
@@ -329,7 +333,7 @@ def scenario_of(experiment: Experiment) -> Scenario:
 
 
 def at_start(scenario: Scenario) -> list[str]:
-    """How many tasks are there at the start, by what they are doing: "2 running", "6 not started"."""
+    """Describe the tasks at the start by their state: "2 running", "6 not started"."""
     counts = Counter(job.state for job in scenario.jobs)
     words = {
         StartState.RUNNING: ngettext("%(number)s running", "%(number)s running", counts[StartState.RUNNING]),
@@ -344,7 +348,7 @@ def at_start(scenario: Scenario) -> list[str]:
 
 
 def processors_text(scenario: Scenario) -> str:
-    """Such as: 4 CPUs at 4 GFLOPS, 1 NVIDIA GPU at 5 TFLOPS."""
+    """Describe processors: 4 CPUs at 4 GFLOPS, 1 NVIDIA GPU at 5 TFLOPS."""
     return ", ".join(_processor_text(row) for row in scenario.host.processors)
 
 
@@ -357,7 +361,7 @@ def _processor_text(row: Processor) -> str:
 
 
 def timeline_of(run: Run) -> Packed | None:
-    """The columns of a run; None if it is not done, or keeps none."""
+    """Return the columns of a run; None if it is not done, or has none."""
     if run.state != RunState.DONE or not run.keeps_timeline:
         return None
     return example_timeline(run) if run.pk is None else read_timeline(run.pk)
@@ -365,6 +369,6 @@ def timeline_of(run: Run) -> Packed | None:
 
 @lru_cache(maxsize=8)
 def read_timeline(run_id: int) -> Packed | None:
-    """The columns of a finished run; None if it keeps none. A finished run never changes, so a few are cached."""
+    """Return the columns of a finished run; None if it has none. A finished run never changes, so a few are cached."""
     data = RunTimeline.objects.filter(run=run_id).values_list("data", flat=True).first()
     return unpack(bytes(data)) if data is not None else None

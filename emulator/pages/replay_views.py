@@ -28,7 +28,7 @@ from portal.requested_work import queue
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def decision(request: HttpRequest, key: str, number: int, decision: int) -> HttpResponse:
-    """What the policy knew when it made a decision; POST asks for it."""
+    """What the policy knew when it made a decision; POST requests it."""
     _found, run = readable_run(request, key, number)
     packed = reads.timeline_of(run)
     if packed is None or decision >= len(packed["decisions.at_secs"]):
@@ -47,7 +47,7 @@ def decision(request: HttpRequest, key: str, number: int, decision: int) -> Http
     context = {
         "run": run,
         "key": key,
-        "variant": variant_texts.shown(run.variant),
+        "variant": variant_texts.label_of(run.variant),
         "row": row_texts.decision(packed, decision),
         "why_not": why_not,
         "refusal": refusal,
@@ -58,7 +58,7 @@ def decision(request: HttpRequest, key: str, number: int, decision: int) -> Http
 
 
 def _why_not(run: Run, packed: Packed, decision: int) -> str:
-    """Which sentence of the page says that there is no simulation; empty if there is one."""
+    """Return which sentence of the page says that there is no simulation; empty if there is one."""
     if not replays.simulates(run.policy):
         return "none"
     if example_of(run.experiment):
@@ -68,14 +68,14 @@ def _why_not(run: Run, packed: Packed, decision: int) -> str:
 
 
 def _made(run: Run, packed: Packed, decision: int) -> dict[str, Any]:
-    """What is there of it: the moment, why there is none, or where it stands in the queue."""
+    """Return the replay's state: the moment, why there is none, or its position in the queue."""
     replay = Replay.objects.filter(run=run, decision=decision).first()
     if replay is None:
         return {"is_asked": False}
     standing = None
     if replay.moment is None and not replay.fault:
         standing = queue.standings(replays.REPLAY, [replay.pk], timezone.now()).get(replay.pk)
-        # It may have been made since it was read, and be in the queue no more.
+        # It may have been made since it was read, and have left the queue.
         replay.refresh_from_db()
     palette = reads.colours(packed.texts["projects"])
     return {

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 ROWS_A_PAGE: Final = 100
 SIDE_BY_SIDE_MAX: Final = 8
-# The same address serves a page or a part of it: a cache must keep the two apart.
+# The same address serves a page or a fragment: a cache must keep the two apart.
 VARY: Final = "Cookie, HX-Target"
 
 
@@ -50,7 +50,7 @@ def run(request: HttpRequest, key: str, number: int) -> HttpResponse:
 
 
 def run_page(request: HttpRequest, experiment: Experiment, row: Run, key: str) -> HttpResponse:
-    """The page of a run; also of an experiment that has only this one."""
+    """Render the page of a run; also of an experiment that has only this one."""
     packed = reads.timeline_of(row)
     palette = reads.colours([project["name"] for project in row.projects])
     figures = {name: reads.FIGURES[name] for name in reads.figures_of([row])} if row.figures else {}
@@ -82,14 +82,14 @@ def run_page(request: HttpRequest, experiment: Experiment, row: Run, key: str) -
 
 
 def timeline_facts(row: Run, packed: Packed, palette: list[int]) -> dict[str, Any]:
-    """What a timeline's drawing needs besides its windows: the run, and facts as JSON."""
+    """Return the data of a timeline's drawing besides its windows: the run, and facts as JSON."""
     facts = {name: packed.texts[name] for name in ("lanes", "projects", "kinds")}
     return {"run": row, "duration_secs": packed.texts["duration_secs"], "facts": {**facts, "palette": palette}}
 
 
 @require_safe
 def side_by_side(request: HttpRequest, key: str) -> HttpResponse:
-    """The timelines of an experiment's variants, which all show the same times."""
+    """Return the timelines of an experiment's variants, which all show the same times."""
     experiment = readable_experiment(request, key)
     runs = [run for run in reads.read_runs(experiment) if run.state == RunState.DONE and run.keeps_timeline]
     palette = reads.colours([project["name"] for project in runs[0].projects]) if runs else []
@@ -107,7 +107,7 @@ def side_by_side(request: HttpRequest, key: str) -> HttpResponse:
 
 @require_safe
 def run_job(request: HttpRequest, key: str, number: int) -> HttpResponse:
-    """One job of a run: when and where it ran, and the decisions about it. For htmx only the part of a page."""
+    """One job of a run: when and where it ran, and the decisions about it. For htmx only the fragment."""
     run, packed = _timeline(request, key, number)
     asked = request.GET.get("job", "")
     job = int(asked) if asked.isascii() and asked.isdigit() and len(asked) < 16 else None
@@ -136,7 +136,7 @@ def _seconds(request: HttpRequest, name: str, default: float) -> float:
 
 @require_safe
 def run_window(request: HttpRequest, key: str, number: int) -> HttpResponse:
-    """The timeline between two times, as it is to be drawn."""
+    """The timeline between two times, in the form for drawing."""
     _run, packed = _timeline(request, key, number)
     duration = float(packed.texts["duration_secs"])
     start = min(max(_seconds(request, "from", 0.0), 0.0), duration)
@@ -149,7 +149,7 @@ def run_window(request: HttpRequest, key: str, number: int) -> HttpResponse:
     return response
 
 
-# The page's tables: title, column of the rows' times, and the function that puts a row in words.
+# The page's tables: title, column of the rows' times, and the function that puts a row into words.
 _TABLES: Final[dict[str, tuple[_StrPromise, str, Callable[[Packed, int], dict[str, Any]]]]] = {
     "decisions": (_("Scheduling decisions"), "decisions.at_secs", row_texts.decision),
     "blocks": (_("What ran"), "blocks.start_secs", row_texts.block),
@@ -164,7 +164,7 @@ _OF_THE_COMPUTER: Final = ("levels", "states")
 
 @require_safe
 def run_table(request: HttpRequest, key: str, number: int, what: str) -> HttpResponse:
-    """Rows of a table from a time on; the next page by the number of the row that it begins with."""
+    """Rows of a table from a time on; the next page by the number of its first row."""
     if what not in _TABLES:
         raise Http404("no such table")
     run, packed = _timeline(request, key, number)
@@ -228,7 +228,7 @@ def run_csv(request: HttpRequest, key: str, number: int, what: str) -> HttpRespo
 
 
 def _joined(lines: Iterator[str]) -> Iterator[str]:
-    """A few thousand lines at a time."""
+    """Join a few thousand lines at a time."""
     piece: list[str] = []
     for line in lines:
         piece.append(line)

@@ -34,7 +34,7 @@ from portal.languages.messages import Message
 from portal.languages.sentences import sentence
 from portal.people.access import get_own_host, own_hosts, signed_in
 
-FORM_BYTES_MAX: Final = 64 * 1024  # of a form, besides the files
+FORM_BYTES_MAX: Final = 64 * 1024  # size of a form, besides the files
 DEFAULT_DAYS: Final = 30.0
 
 
@@ -140,7 +140,7 @@ def _create(request: HttpRequest, title: str, origin: str, scenario: Scenario, d
 @require_http_methods(["GET", "HEAD", "POST"])
 @login_required
 def experiment(request: HttpRequest, pk: int) -> HttpResponse:
-    """Shows the set-up before the start, and the results afterwards."""
+    """Show the set-up before the start, and the results afterwards."""
     own = own_experiment(request, pk)
     if own.started_at is not None:
         return results_page(request, own, str(pk))
@@ -180,8 +180,9 @@ def _set_up(request: HttpRequest, own: Experiment, scenario: Scenario, form: Tri
 @require_POST
 @login_required
 def estimate_runs(request: HttpRequest, pk: int) -> HttpResponse:
-    """How long the runs will take that the set-up form asks for, as it is filled in; nothing while it has faults, or if
-    they have started meanwhile."""
+    """Estimate how long the runs of the set-up form will take; nothing while it has errors, or if they have started
+    meanwhile.
+    """
     own = own_experiment(request, pk)
     if own.scenario is None:
         raise Http404("nothing to set up")
@@ -219,7 +220,7 @@ def shared(request: HttpRequest, key: str) -> HttpResponse:
 
 
 def results_page(request: HttpRequest, readable: Experiment, key: str) -> HttpResponse:
-    """The results of an experiment, or its progress."""
+    """Render the results of an experiment, or its progress."""
     runs = reads.read_runs(readable)
     unfinished = reads.is_unfinished(runs)
     asks_progress = request.headers.get("HX-Target") == "progress"
@@ -247,7 +248,7 @@ def results_page(request: HttpRequest, readable: Experiment, key: str) -> HttpRe
         "rows": rows,
         "names": runs[0].projects and [row["name"] for row in runs[0].projects],
         "figures": {name: reads.FIGURES[name] for name in reads.figures_of(runs)},
-        # Of an example both policies' answers; else that of the first run, as only that tries changes.
+        # For an example both policies' diagnoses; otherwise the first run's, as only that one tries changes.
         "answers": [
             (run, answer_of(run.answer, has_names=owner is not None))
             for run in (runs if examples.example_of(readable) else runs[:1])

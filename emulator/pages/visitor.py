@@ -1,4 +1,4 @@
-"""Who looks at an experiment, and what they may do with it."""
+"""The visitor of an experiment, and their rights."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ def is_owner(request: HttpRequest, experiment: Experiment) -> bool:
 
 
 def of_the_visitor(request: HttpRequest, experiment: Experiment) -> dict[str, Any]:
-    """The part of a page's context about who looks at it: whether they own it or may copy it, and its links; for an
-    example what it shows."""
+    """Return the part of a page's context about the visitor: whether they own it or may copy it, and its links; for an
+    example its description.
+    """
     example = example_of(experiment)
     if example is not None:
         _title, shows = texts_of(example)

@@ -25,7 +25,7 @@ Cell = tuple[int, int, int, list[list[float]]]
 
 
 def window(packed: Packed, from_secs: float, to_secs: float, width: int) -> dict[str, Any]:
-    """Lanes, marks and lines between two times (s), for a drawing this many pixels wide.
+    """Return lanes, marks and lines between two times (s), for a drawing this many pixels wide.
 
     ``blocks``: rows [lane, start, end, project, usage, by_deadline, job]; or ``cells``: rows [lane, first column,
     column after the last, [[project, busy part], …]], of ``width`` columns.
@@ -59,7 +59,7 @@ def _blocks(packed: Packed, rows: Ints) -> list[list[float]]:
 
 
 def _cells_of_blocks(packed: Packed, rows: Ints, from_secs: float, to_secs: float, width: int) -> list[Cell]:
-    """Per lane and column: how much of it was busy with which project."""
+    """Return per lane and column how much of it was busy with which project."""
     lanes, projects = len(packed.texts["lanes"]), len(packed.texts["projects"])
     column_secs = (to_secs - from_secs) / width
     first = np.clip((packed["blocks.start_secs"][rows] - from_secs) / column_secs, 0, width)
@@ -78,9 +78,9 @@ def _cells_of_blocks(packed: Packed, rows: Ints, from_secs: float, to_secs: floa
 
 
 def cover(first: Floats, last: Floats, usage: Floats, width: int) -> Floats:
-    """How much of each column the intervals cover, weighted; exact, in one pass over the intervals."""
-    # The integral of the coverage up to each column's edge is piecewise linear: add slopes where intervals begin
-    # and end, with the part of the column in which they do.
+    """Return how much of each column the intervals cover, weighted; exact, in one pass over the intervals."""
+    # The integral of the coverage up to each column's edge is piecewise linear: add slopes where intervals begin and
+    # end, weighted by the fraction of that column.
     edge = np.zeros(width + 2)
     part = np.zeros(width + 2)
     for at, sign in ((first, 1.0), (last, -1.0)):
@@ -91,7 +91,7 @@ def cover(first: Floats, last: Floats, usage: Floats, width: int) -> Floats:
 
 
 def _runs(lane: int, busy: Floats) -> list[Cell]:
-    """A lane's columns, equal neighbours joined: which part of each was busy with which project."""
+    """Return a lane's columns, equal neighbours joined: which part of each was busy with which project."""
     part = np.round(busy, 2)
     change = np.flatnonzero(np.diff(part, axis=1).any(axis=0)) + 1
     starts = np.concatenate(([0], change))
@@ -105,7 +105,7 @@ def _runs(lane: int, busy: Floats) -> list[Cell]:
 
 
 def _cells_of_bins(packed: Packed, from_secs: float, to_secs: float, width: int) -> list[Cell]:
-    """From the account of the whole run in equal parts: a kind's lanes are filled one after another."""
+    """Build cells from the account of the whole run in equal parts: a kind's lanes are filled one after another."""
     busy, bin_secs = packed["bins.busy"], packed.texts["bin_secs"]
     centres = from_secs + (np.arange(width) + 0.5) * (to_secs - from_secs) / width
     bins = np.clip((centres / bin_secs).astype(np.int64), 0, busy.shape[2] - 1)
@@ -121,7 +121,7 @@ def _cells_of_bins(packed: Packed, from_secs: float, to_secs: float, width: int)
 
 
 def _marks(packed: Packed, group: str, names: tuple[str, ...], from_secs: float, to_secs: float) -> dict[str, Any]:
-    """Rows in the window; of too many, evenly chosen ones, and how many there are."""
+    """Return rows in the window; if there are too many, evenly spaced ones, and their total number."""
     at = packed[f"{group}.at_secs"]
     low, high = np.searchsorted(at, [from_secs, to_secs])
     rows = np.arange(low, high)
@@ -144,7 +144,7 @@ def _states(packed: Packed, from_secs: float, to_secs: float) -> list[list[float
 def _levels(packed: Packed, from_secs: float, to_secs: float) -> dict[str, Any]:
     at = packed["levels.at_secs"]
     low, high = np.searchsorted(at, [from_secs, to_secs])
-    # One more at each side, so that the lines run to the edges.
+    # One more at each side, so that the lines reach the edges.
     rows = np.arange(max(0, low - 1), min(len(at), high + 1))
     if len(rows) > POINTS_MAX:
         rows = rows[np.linspace(0, len(rows) - 1, POINTS_MAX).astype(np.int64)]

@@ -1,7 +1,7 @@
-"""An experiment that a program asks for: a document, and what else is to be tried with its scenario. Knows no request.
+"""A program's request for an experiment: a document, and further settings to try with its scenario. Knows no HTTP.
 
-``variants`` are tables of ``policy``, ``quirks`` and ``parameters``, each with a ``label`` if wanted; what one leaves
-out is as in the document. ``seeds`` are the seeds of each.
+``variants`` are tables of ``policy``, ``quirks`` and ``parameters``, each with an optional ``label``; missing ones
+default to the document's. ``seeds`` are the seeds of each.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Submission:
 
 
 def read_submission(data: Any) -> Submission:
-    """The submission of parsed JSON. Raises ScenarioError with the field."""
+    """Parse the JSON of a submission. Raises ScenarioError with the field."""
     if not isinstance(data, dict):
         raise ScenarioError("document", "not_an_object")
     document = from_document({name: value for name, value in data.items() if name not in _OWN})
@@ -68,7 +68,7 @@ def _variant(document: Document, row: Any, place: int) -> Variant:
         "parameters": document.parameters.as_dict(),
     }
     try:
-        # The scenario was read already: the smallest one stands for it.
+        # The scenario was read already: the smallest one stands in for it.
         made = from_document({"version": 1, "scenario": _SMALLEST, **same, **given})
     except ScenarioError as error:
         raise ScenarioError(f"{at}.{error.field}", error.why) from None

@@ -60,7 +60,7 @@ class ExperimentResult(serializers.Serializer[Any]):
 
 
 class ExperimentRequest(serializers.Serializer[Any]):
-    """A document with a scenario (docs/reference/scenario-json.md), and what to try with it."""
+    """A document with a scenario (docs/reference/scenario-json.md), and settings to try with it."""
 
     title = serializers.CharField(max_length=100, required=False)
     request_id = serializers.CharField(
@@ -89,11 +89,11 @@ class EmulatorView(ApiView):
     scope = ApiToken.Scope.EMULATOR
 
     def experiment(self, pk: int) -> Experiment:
-        """The user's experiment; 404 for another person's."""
+        """Return the user's experiment; 404 for another person's."""
         return get_object_or_404(Experiment.objects.prefetch_related("runs"), owner=self.volunteer, pk=pk)
 
     def result(self, experiment: Experiment) -> dict[str, Any]:
-        """An experiment with its runs."""
+        """Return an experiment with its runs."""
         runs = list(experiment.runs.all())
         return {
             "id": experiment.pk,
@@ -129,7 +129,7 @@ _REFUSED: Final = OpenApiResponse(description="A limit of yours is reached.")
 
 
 class ExperimentsView(EmulatorView):
-    """My experiments; or a new one."""
+    """My experiments; POST starts a new one."""
 
     query_class = ListQuery
     max_body_nbytes = DOCUMENT_BYTES_MAX
@@ -149,7 +149,7 @@ class ExperimentsView(EmulatorView):
         responses={200: ExperimentResult, 201: ExperimentResult, 409: _REFUSED},
     )
     def post(self, request: Request) -> Response:
-        """Start an experiment. 201 with the new one; 200 with the one that an earlier request of the same id made."""
+        """Start an experiment. 201 with the new one; 200 with the one from an earlier request with the same id."""
         self.no_query()
         try:
             submission = read_submission(self.json())
@@ -189,7 +189,7 @@ class ExperimentsView(EmulatorView):
 
 
 class ExperimentView(EmulatorView):
-    """How far is this experiment, and what are its figures?"""
+    """The progress of an experiment, and its figures."""
 
     http_method_names = ["get", "head", "options", "delete"]
 
@@ -200,14 +200,14 @@ class ExperimentView(EmulatorView):
 
     @extend_schema(operation_id="experiments_delete", responses={204: None})
     def delete(self, request: Request, pk: int) -> Response:
-        """Delete it with its runs, also those that are not done."""
+        """Delete it with its runs, including unfinished ones."""
         self.query()
         experiments.delete(self.experiment(pk))
         return Response(status=204)
 
 
 class RunView(EmulatorView):
-    """The result of a run: a document, with the figures and what each project got."""
+    """The result of a run: a document, with the figures and each project's work."""
 
     @extend_schema(operation_id="experiments_result", responses=OpenApiTypes.OBJECT)
     def get(self, request: Request, pk: int, number: int) -> Response:

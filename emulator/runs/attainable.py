@@ -1,12 +1,12 @@
 """The least share violation that any schedule could have had, by linear programming. Pure.
 
-A project that has no program for a GPU, or whose server was down for a week, cannot get its share of them; no policy is
-to blame for that. The bound knows the whole run in advance: it does as much work as the run did, and divides it as near
-to the shares as possible. It ignores deadlines and the lengths of jobs.
+A project without a program for a GPU, or whose server was down for a week, cannot get its share of them; no policy is
+to blame for that. The bound knows the whole run in advance: it does the same amount of work as the run, and divides it
+as close to the shares as possible. It ignores deadlines and the lengths of jobs.
 
 Unknowns are the job-seconds of each kind of job in each stretch of the run (emulator.engine.timeline.stretches). While
-a project's server gives no jobs, only those can run that the client had at the start, and as many as a work buffer
-holds that was full when the spell without jobs began. Before a spell that begins with the run nothing could fill it.
+a project's server gives no jobs, only those can run that the client had at the start, plus those of a work buffer that
+was full when the spell without jobs began. Before a spell that begins with the run nothing could fill it.
 """
 
 from __future__ import annotations
@@ -33,9 +33,10 @@ Floats = npt.NDArray[np.float64]
 
 
 def figures_of_merit(result: Result, secs_left: float = math.inf) -> dict[str, float | None]:
-    """All figures of merit as numbers by name: the engine's, the least attainable share violation, and what is left of
-    the normalised one without it. The last two are None if they are too much work to calculate, also in the time that
-    is left."""
+    """Return all figures of merit as numbers by name: the engine's, the least attainable share violation, and the rest
+    of the normalised one without it. The last two are None if they are too much work to calculate, also in the time
+    that is left.
+    """
     figures: dict[str, float | None] = {name: getattr(result.figures, name) for name in Figures.__slots__}
     least = least_violation(result, secs_left)
     violation = result.figures.share_violation
@@ -46,8 +47,9 @@ def figures_of_merit(result: Result, secs_left: float = math.inf) -> dict[str, f
 
 
 def least_violation(result: Result, secs_left: float = math.inf) -> float | None:
-    """The least attainable share violation of a run, as `Figures.share_violation` counts, for as much work as it did;
-    never more than it had. None if the problem has more than MAX_UNKNOWNS unknowns or takes too long."""
+    """Return the least attainable share violation of a run, as `Figures.share_violation` counts, for the same amount of
+    work; never more than it had. None if the problem has more than MAX_UNKNOWNS unknowns or takes too long.
+    """
     unknowns = sum(len(claim.supplies) for stretch in result.stretches for claim in stretch.claims)
     if not unknowns:
         return 0.0
@@ -59,7 +61,7 @@ def least_violation(result: Result, secs_left: float = math.inf) -> float | None
     most = problem.solve(-problem.flop)
     if most is None or most >= 0:
         return None if most is None else 0.0
-    # What the run did fits, but for rounding, and for jobs that it had when their speed changed.
+    # The run's own work fits, except for rounding, and for jobs that it had when their speed changed.
     done = math.fsum([row.used_flop for row in result.projects]) / problem.unit_flop
     least = problem.least_distance([row.share for row in result.projects], min(-most, done)) if done else 0.0
     return None if least is None else min(least, result.figures.share_violation)
@@ -91,7 +93,7 @@ class _Problem:
     flop: Floats
     project: list[int]
     rows: _Rows
-    unit_flop: float  # what amounts of work are counted in
+    unit_flop: float  # the unit of amounts of work
     secs_max: float  # for each program
 
     @classmethod
@@ -120,7 +122,7 @@ class _Problem:
         return cls(np.array(flop) / max(flop), project, rows, max(flop) * scale, secs_max)
 
     def solve(self, costs: Floats, extra: _Rows | None = None, unknowns: int = 0) -> float | None:
-        """The least cost; None if the solver found none in time."""
+        """Return the least cost; None if the solver found none in time."""
         rows = extra or self.rows
         shape = (len(rows.limit), unknowns or len(self.flop))
         solution: Any = linprog(
@@ -133,7 +135,9 @@ class _Problem:
         return float(solution.fun) if solution.success else None
 
     def least_distance(self, aims: Sequence[float], most: float) -> float | None:
-        """The least sum of the projects' distances from their aims, as parts of the work, when this much is done."""
+        """Return the least sum of the projects' distances from their aims, as fractions of the work, when this much is
+        done.
+        """
         number = len(self.flop)
         rows = _Rows(list(self.rows.row), list(self.rows.column), list(self.rows.factor), list(self.rows.limit))
         rows.add([(place, -flop) for place, flop in enumerate(self.flop)], -most * (1 - ROUNDING))
@@ -148,7 +152,7 @@ class _Problem:
 
 
 def _limits(stretch: Stretch, claim: Claim, first: int) -> Iterator[tuple[list[tuple[int, float]], float]]:
-    """What limits the jobs of one project in a stretch, apart from processors; its unknowns begin at `first`."""
+    """Limit the jobs of one project in a stretch, apart from processors; its unknowns begin at `first`."""
     secs = max(stretch.able_secs)
     everything = [(first + number, 1.0) for number in range(len(claim.supplies))]
     yield everything, claim.most * secs
@@ -160,7 +164,8 @@ def _limits(stretch: Stretch, claim: Claim, first: int) -> Iterator[tuple[list[t
 @dataclass(slots=True)
 class _Dry:
     """The jobs of one project for one kind of processor, in all stretches in which it gets no new ones: the work of
-    each, that of the jobs at the start, and what the buffer holds at the start of each spell."""
+    each, that of the jobs at the start, and the buffer's content at the start of each spell.
+    """
 
     start: float
     terms: list[tuple[int, float]] = field(default_factory=list)
@@ -168,7 +173,7 @@ class _Dry:
 
 
 def _dry_limits(stretches: Sequence[Stretch]) -> Iterator[tuple[list[tuple[int, float]], float]]:
-    """What limits the jobs of projects that get no new ones, in each stretch and in all of them.
+    """Limit the jobs of projects that get no new ones, in each stretch and in all of them.
 
     Work is in instance-seconds of the fastest processor: the FLOP of a job stay the same when speeds change.
     """

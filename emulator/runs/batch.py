@@ -1,4 +1,4 @@
-"""Runs many orders, in parallel processes where there are processors for it. No Django.
+"""Run many orders, in parallel processes where there are processors for it. No Django.
 
 The outcomes are in the order of the orders, and do not depend on the number of processes.
 """
@@ -20,7 +20,7 @@ Report = Callable[[int], None]
 
 @dataclass(frozen=True, slots=True)
 class RunOutcome:
-    """A run's figures of merit, all data of its projects, and the timeline if it was wanted."""
+    """A run's figures of merit, all data of its projects, and the timeline if requested."""
 
     figures: dict[str, float | None]
     projects: list[dict[str, Any]]
@@ -29,7 +29,7 @@ class RunOutcome:
 
 
 def run_order(order: dict[str, Any]) -> RunOutcome:
-    """One run. Raises ScenarioError and PolicyError."""
+    """Do one run. Raises ScenarioError and PolicyError."""
     began = process_time()
     result = execute(order)
     packed = pack(result) if order["timeline"] else None
@@ -38,15 +38,16 @@ def run_order(order: dict[str, Any]) -> RunOutcome:
 
 
 def run_all(orders: Sequence[dict[str, Any]], processes: int, report: Report) -> list[RunOutcome]:
-    """All runs. `report` is called with the number of those that are done. The first that fails ends all: it raises
-    ScenarioError or PolicyError."""
+    """Do all runs. `report` is called with the number of finished ones. The first failure ends all: it raises
+    ScenarioError or PolicyError.
+    """
     if processes == 1 or len(orders) == 1:
         outcomes = []
         for number, order in enumerate(orders, 1):
             outcomes.append(run_order(order))
             report(number)
         return outcomes
-    # Started afresh rather than forked: whatever this process has open or holds locked is not in them.
+    # Spawned rather than forked: whatever this process has open or locked is not in them.
     pool = ProcessPoolExecutor(min(processes, len(orders)), mp_context=get_context("spawn"))
     try:
         futures = [pool.submit(run_order, order) for order in orders]

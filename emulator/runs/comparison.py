@@ -1,8 +1,8 @@
 """Figures over several seeds: their spread, and differences between variants with confidence intervals. Pure.
 
-Two policies that run on the same seeds meet the same jobs and the same failures, so what is compared is the difference
-at each seed: its mean, and the 95 % interval by Student's t on these differences. It is far narrower than what the
-two means alone would give. It assumes that the differences are about normally distributed.
+Two policies that run on the same seeds meet the same jobs and the same failures, so the difference at each seed is
+compared: its mean, and the 95 % interval by Student's t on these differences. It is far narrower than one from the two
+means alone. It assumes that the differences are approximately normally distributed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from emulator.runs.variants import references
 
 CONFIDENCE: Final = 0.95
 ATTAINABLE: Final = ("share_violation_least", "share_violation_avoidable")
-"""Figures of emulator.runs.attainable, which a run may lack: then they are None."""
+"""Figures of emulator.runs.attainable, which may be missing in a run: then they are None."""
 FIGURES: Final = (*Figures.__slots__, *ATTAINABLE)
 """All figures of merit of a run."""
 
@@ -52,9 +52,9 @@ def spread(values: Sequence[float]) -> Spread:
 
 
 def paired_difference(values: Mapping[int, float], others: Mapping[int, float]) -> Difference | None:
-    """How much larger the values are than the others, both by seed. Seeds that only one has are left out.
+    """Return how much larger the values are than the others, both by seed. Seeds that only one has are left out.
 
-    None with fewer than two pairs: one difference says nothing of chance.
+    None with fewer than two pairs: one difference says nothing about chance.
     """
     differences = [value - others[seed] for seed, value in sorted(values.items()) if seed in others]
     pairs = len(differences)
@@ -70,7 +70,7 @@ def paired_difference(values: Mapping[int, float], others: Mapping[int, float]) 
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """A variant's figures over its seeds, and how they differ from those of the variant at the place `reference`.
+    """A variant's figures over its seeds, and their differences from those of the variant at position `reference`.
 
     No spreads: none of its runs has figures. No differences: nothing to compare with, or fewer than two common seeds.
     """
@@ -83,7 +83,9 @@ class Compared:
 def compare(
     variants: Sequence[Mapping[int, Mapping[str, float]]], values: Sequence[float | None], names: Sequence[str]
 ) -> list[Compared]:
-    """Each variant's figures of these names. `variants` has each one's figures by seed, `values` those of the sweep."""
+    """Return each variant's figures of these names. `variants` has each one's figures by seed, `values` those of the
+    sweep.
+    """
     comparisons = []
     for runs, reference in zip(variants, references(values), strict=True):
         spreads = {name: spread([figures[name] for figures in runs.values()]) for name in names} if runs else {}

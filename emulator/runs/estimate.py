@@ -1,5 +1,6 @@
 """How long runs will take: before they are queued, from the scenario and earlier runs; while they run, from their
-progress."""
+progress.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +15,11 @@ from emulator.engine.scenario import CPU, DAY_SECS, Project, Scenario
 from emulator.models import Run, RunState
 
 EARLIER_RUNS: Final = 100
-"""This many finished runs, the latest, say how long a job takes to emulate."""
+"""The number of latest finished runs from which the time per job is estimated."""
 START_SECS: Final = 0.6
 """Processor time of a process before it emulates the first job."""
 LEAST_JOBS: Final = 100
-"""A run with fewer says little about the time that a job takes."""
+"""A run with fewer says little about the time per job."""
 LEAST_PROGRESS: Final = 0.02
 # Without earlier runs: measured with the examples on an ordinary processor.
 _SECS_PER_JOB: Final = {
@@ -31,7 +32,7 @@ _UNKNOWN_SECS_PER_JOB: Final = 1e-4
 
 
 def expected_jobs(scenario: Scenario, days: float) -> float:
-    """About how many jobs the computer finishes if all processors are busy whenever they may compute.
+    """Estimate how many jobs the computer finishes if all processors are busy whenever they may compute.
 
     Each kind of processor is divided by the shares of the projects that have a program for it, and a project's part by
     the lengths of its jobs.
@@ -50,7 +51,7 @@ def expected_jobs(scenario: Scenario, days: float) -> float:
 
 
 def _instance_secs(project: Project, kind: str) -> float:
-    """The mean instance-seconds of a project's jobs for a kind of processor; 0 if it has none."""
+    """Return the mean instance-seconds of a project's jobs for a kind of processor; 0 if it has none."""
     lengths = [
         app.size.mean / version.flops * (version.gpus if version.gpu else version.cpus)
         for app in project.apps
@@ -62,7 +63,7 @@ def _instance_secs(project: Project, kind: str) -> float:
 
 
 def run_secs(policies: Sequence[str], jobs: float) -> list[float]:
-    """The processor time (s) of a run with this many jobs under each policy. One statement."""
+    """Return the processor time (s) of a run with this many jobs under each policy. One statement."""
     by_policy = _secs_per_job(
         Run.objects.filter(state=RunState.DONE, policy__in=policies, cpu_secs__isnull=False)
         .order_by("-pk")
@@ -84,7 +85,7 @@ def _secs_per_job(earlier: Iterable[Run]) -> dict[str, float]:
 
 
 def remaining_secs(runs: Sequence[Run], now: dt.datetime) -> float | None:
-    """The seconds until all runs are over, if they go on as they have so far; None while that cannot be said."""
+    """Return the seconds until all runs are over, at their pace so far; None while that is unknown."""
     begun = [run.started_at for run in runs if run.started_at is not None]
     if not begun:
         return None

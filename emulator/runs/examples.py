@@ -1,7 +1,7 @@
 """The examples' finished runs, stored with the code, so that they open without waiting and for anybody.
 
-`manage.py store_examples` makes them, as a worker would. Figures, projects and answers of an example are in one file of
-JSON, and each run's packed timeline is beside it. No Django.
+`manage.py store_examples` makes them, as a worker would. Figures, projects and diagnoses of an example are in one JSON
+file, and each run's packed timeline is beside it. No Django.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _QUIRKS_LABEL: Final = "As implemented in BOINC"
 
 @dataclass(frozen=True, slots=True)
 class StoredRun:
-    """What a run of an example came to."""
+    """The result of a run of an example."""
 
     figures: dict[str, Any]
     projects: list[dict[str, Any]]
@@ -41,7 +41,7 @@ class StoredRun:
 
 
 def variants_of(preset: Preset) -> tuple[Variant, ...]:
-    """What is run: the example's policy; for a reported case the policy of its time before it."""
+    """Return the variants to run: the example's policy; for a reported case the policy of its time before it."""
     today = Variant(_LABELS[preset.policy], preset.policy)
     if preset.case is None:
         return (today,)
@@ -50,7 +50,7 @@ def variants_of(preset: Preset) -> tuple[Variant, ...]:
 
 
 def orders_of(preset: Preset) -> list[dict[str, Any]]:
-    """The orders (emulator.runs.process) of the example's runs."""
+    """Return the orders (emulator.runs.process) of the example's runs."""
     scenario = preset.scenario
     return [
         {"do": "run", **order_of(scenario, variant, preset.days, SEED, timeline=True), "tries": True}
@@ -59,7 +59,7 @@ def orders_of(preset: Preset) -> list[dict[str, Any]]:
 
 
 def store(preset: Preset, answers: Sequence[tuple[dict[str, Any], bytes]]) -> None:
-    """Store what the process answered to each of the orders: its JSON and the packed timeline."""
+    """Store the process's answer to each of the orders: its JSON and the packed timeline."""
     runs = [
         {"figures": answer["figures_of_merit"], "projects": answer["projects"], "answer": answer["answer"]}
         for answer, _timeline in answers
@@ -72,13 +72,13 @@ def store(preset: Preset, answers: Sequence[tuple[dict[str, Any], bytes]]) -> No
 
 @lru_cache(maxsize=64)
 def stored_runs(key: str) -> tuple[StoredRun, ...]:
-    """The finished runs of an example, in the order of its variants."""
+    """Return the finished runs of an example, in the order of its variants."""
     return tuple(StoredRun(**run) for run in json.loads((FOLDER / f"{key}.json").read_text()))
 
 
 @lru_cache(maxsize=8)
 def stored_timeline(key: str, number: int) -> Packed:
-    """The timeline of an example's run; they are counted from 1."""
+    """Return the timeline of an example's run; they are counted from 1."""
     return unpack(_timeline_file(key, number).read_bytes())
 
 

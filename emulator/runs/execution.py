@@ -1,4 +1,4 @@
-"""Runs one order: a scenario, a policy, days and a seed. The page's process and `manage.py emulate` both do it here.
+"""Run one order: a scenario, a policy, days and a seed. Both the page's process and `manage.py emulate` use it.
 
 An order is JSON: `scenario`, `days`, `policy`, `has_quirks`, `parameters`, `seed`, `timeline`. No Django.
 """
@@ -26,7 +26,7 @@ from emulator.runs.variants import Variant
 
 
 def order_of(scenario: Scenario, variant: Variant, days: float, seed: int, *, timeline: bool) -> dict[str, Any]:
-    """The order of one run of a variant. Raises ScenarioError for parameters that it cannot have."""
+    """Return the order of one run of a variant. Raises ScenarioError for impossible parameters."""
     return {
         "scenario": to_json(with_parameters(scenario, variant.parameters)),
         "days": days,
@@ -39,7 +39,7 @@ def order_of(scenario: Scenario, variant: Variant, days: float, seed: int, *, ti
 
 
 def execute(order: Mapping[str, Any], began: Callable[[Emulation], None] = lambda run: None) -> Result:
-    """Runs it. `began` is called with the run before it starts. Raises ScenarioError and PolicyError."""
+    """Run it. `began` is called with the run before it starts. Raises ScenarioError and PolicyError."""
     run = run_of(order, from_json(order["scenario"]), order["days"], timeline=order["timeline"])
     began(run)
     return run.result()
@@ -48,7 +48,7 @@ def execute(order: Mapping[str, Any], began: Callable[[Emulation], None] = lambd
 def replay(
     order: Mapping[str, Any], key: DecisionKey, began: Callable[[Emulation], None] = lambda run: None
 ) -> dict[str, Any]:
-    """What its policy knew at that decision, as JSON (emulator.engine.replay.Moment). Raises ReplayError."""
+    """Return its policy's knowledge at that decision, as JSON (emulator.engine.replay.Moment). Raises ReplayError."""
     scenario = from_json(order["scenario"])
     policy = policy_of(order["policy"], scenario, order["parameters"])
     if not isinstance(policy, ArrayPolicy):
@@ -60,23 +60,24 @@ def replay(
 
 
 def run_of(order: Mapping[str, Any], scenario: Scenario, days: float, *, timeline: bool) -> Emulation:
-    """The order's policy and seed on a scenario. Raises ScenarioError and PolicyError."""
+    """Return the order's policy and seed on a scenario. Raises ScenarioError and PolicyError."""
     quirks = BOINC if order["has_quirks"] else Quirks()
     policy = policy_of(order["policy"], scenario, order["parameters"])
     return Emulation(scenario, policy, days, order["seed"], quirks, timeline=timeline)
 
 
 def policy_of(name: str, scenario: Scenario, parameters: Mapping[str, Any]) -> Policy:
-    """One of this project's policies, or one from outside. Raises ScenarioError and PolicyError."""
+    """Return one of this project's policies, or an external one. Raises ScenarioError and PolicyError."""
     if name in set(PolicyName):
         return make_policy(name, scenario, parameters)
     return make_own_policy(name, scenario, parameters)
 
 
 def answer_of(result: Result, secs_left: float = inf) -> dict[str, Any]:
-    """All figures of merit, and all data of each project in their order, as JSON. `secs_left`: until which the figures
-    that are calculated must be found."""
-    # SciPy takes a while to load, and the worker that makes orders does not need it.
+    """Return all figures of merit, and all data of each project in their order, as JSON. `secs_left`: the time limit
+    for the calculated figures.
+    """
+    # SciPy takes a while to load, and the worker that creates orders does not need it.
     from emulator.runs.attainable import figures_of_merit
 
     projects = [{name: getattr(row, name) for name in type(row).__slots__} for row in result.projects]

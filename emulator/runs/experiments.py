@@ -1,5 +1,5 @@
-"""Make, start, cancel, share and delete experiments. What counts against a quota is one transaction that locks the
-owner's row first, then the experiment's, so that quotas hold however many requests come at once.
+"""Make, start, cancel, share and delete experiments. Anything that counts against a quota is one transaction that locks
+the owner's row first, then the experiment's, so that quotas hold however many requests come at once.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ def create(
     days: float,
     trial: dict[str, Any] | None = None,
 ) -> Experiment:
-    """A new experiment without runs; ``trial`` as `trial_of` makes it.
+    """Create an experiment without runs; ``trial`` as `trial_of` makes it.
 
-    Raises ExperimentRefusedError when the owner has as many as they may.
+    Raises ExperimentRefusedError when the owner has the maximum number.
     """
     User.objects.select_for_update(no_key=True).only("pk").get(pk=owner.pk)
     if Experiment.objects.filter(owner=owner).count() >= settings.EMULATOR_EXPERIMENTS_MAX:
@@ -73,7 +73,7 @@ def create(
 def create_once(
     owner: User, title: str, origin: str, scenario: Scenario, days: float, *, request_id: str
 ) -> tuple[Experiment, bool]:
-    """The owner's experiment of this request, and whether it is new; without a ``request_id`` it always is.
+    """Return the owner's experiment of this request, and whether it is new; without a ``request_id`` it always is.
 
     Raises ExperimentRefusedError, and ScenarioError if that request was for another scenario.
     """
@@ -92,7 +92,7 @@ def create_once(
 
 
 def trial_of(document: Document) -> dict[str, Any]:
-    """What a document says is to be tried, once its scenario has the parameters that are preferences."""
+    """Return the settings to try from a document, once its scenario has the parameters that are preferences."""
     rest = {
         "half_life_days": document.parameters.half_life_days,
         "eligibility_rule": document.parameters.eligibility_rule,
@@ -107,7 +107,7 @@ def trial_of(document: Document) -> dict[str, Any]:
 
 
 def edited(experiment: Experiment, scenario: Scenario, title: str, days: float) -> None:
-    """Store the scenario that the editor made; the experiment's row is locked, and it was not started."""
+    """Store the scenario from the editor; the experiment's row is locked, and it was not started."""
     experiment.scenario, experiment.title, experiment.days = to_json(scenario), title[:100], days
     experiment.draft.pop("editor", None)
     experiment.save(update_fields=["scenario", "title", "days", "draft"])
@@ -176,8 +176,9 @@ def start(
 
 @transaction.atomic
 def copy(experiment: Experiment, owner: User) -> Experiment:
-    """A copy of the scenario for this owner, which can be changed and run again. That of another person's experiment
-    says where it comes from."""
+    """Copy the scenario for this owner, who can change it and run it again. A copy of another person's experiment names
+    its source.
+    """
     made = create(owner, experiment.title, experiment.origin, from_json(experiment.scenario), experiment.days)
     if experiment.owner_id != owner.pk:
         made.forked_from = experiment

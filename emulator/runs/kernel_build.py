@@ -1,6 +1,6 @@
-"""Compiles the kernel: `python -m emulator.runs.kernel_build`. It takes about a minute of processor time, once.
+"""Compile the kernel: `python -m emulator.runs.kernel_build`. It takes about a minute of processor time, once.
 
-With `--nice` it does so behind what else the machine does: nobody waits for it.
+With `--nice` it yields to other work on the machine: nobody waits for it.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ def main() -> None:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            return  # another process makes it
+            return  # another process builds it
         if made is None or is_built():
             return
         if "--nice" in sys.argv:
             os.nice(NICENESS)
-        # What was compiled of a file that is as it was may call what has changed in another.
+        # Code compiled from an unchanged file may call code that has changed in another.
         for old in (*folder.rglob("*.nbi"), *folder.rglob("*.nbc")):
             old.unlink()
         os.environ[BUILDS] = "1"
@@ -40,7 +40,7 @@ def main() -> None:
 
 
 def _compile() -> None:
-    """Makes a short run: that compiles all, as what it does is decided while it runs."""
+    """Make a short run: that compiles everything, as branches are decided while it runs."""
     from emulator.engine.policies.rec import Rec
     from emulator.engine.run import run
     from emulator.engine.scenario import CPU, App, Host, Normal, Preferences, Processor, Project, Scenario, Version

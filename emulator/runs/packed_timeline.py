@@ -39,7 +39,7 @@ class Packed:
 
 
 def pack(result: Result) -> bytes:
-    """The timeline (which must have been recorded) and the decisions."""
+    """Pack the timeline (which must have been recorded) and the decisions."""
     timeline = result.timeline
     if timeline is None:
         raise ValueError("the run has no timeline")
@@ -84,7 +84,7 @@ def _levels(timeline: Timeline) -> dict[str, npt.NDArray[Any]]:
 
 
 def unpack(data: bytes) -> Packed:
-    """What `pack` made; ValueError for anything else."""
+    """Unpack the output of `pack`; ValueError for anything else."""
     with np.load(io.BytesIO(data), allow_pickle=False) as archive:
         columns = {name: archive[name] for name in archive.files}
     texts = json.loads(columns.pop("texts").tobytes())

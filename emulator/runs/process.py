@@ -1,7 +1,7 @@
 """A separate process that reads uploaded files, runs a scenario, or replays one. No Django, no database.
 
-Uploads are not trusted, and a scenario may need more time or memory than there is. So the process limits itself
-before it reads its input, and its parent may kill it at any time.
+Uploads are not trusted, and a scenario may need more time or memory than available. So the process limits itself before
+it reads its input, and its parent may kill it at any time.
 
 Standard input: one line of JSON, then, to read files, a ZIP of them. Standard output: lines ``progress <fraction>``,
 then one line of JSON, ``{"ok": …}`` or ``{"fault": …}``, with ``nbytes`` if a packed timeline follows.
@@ -20,8 +20,8 @@ from typing import Any, BinaryIO, Final
 from portal.languages.messages import VERBATIM, Message
 
 PROGRESS_SECS: Final = 0.5
-TRIALS_PART: Final = 0.5  # of the processor time that is left, for trials
-RUN_PART: Final = 0.5  # of the progress that is shown, for the run itself if changes are tried after it
+TRIALS_PART: Final = 0.5  # fraction of the remaining processor time, for trials
+RUN_PART: Final = 0.5  # fraction of the displayed progress, for the run itself if changes are tried after it
 _writing = threading.Lock()
 
 
@@ -44,12 +44,12 @@ def main() -> None:
 
 
 def work(order: dict[str, Any], files: BinaryIO) -> tuple[dict[str, Any], bytes]:
-    """The answer to the order, and its packed timeline."""
+    """Return the answer to the order, and its packed timeline."""
     return _WORK[order["do"]](order, files)
 
 
 def _read(_: dict[str, Any], files: BinaryIO) -> tuple[dict[str, Any], bytes]:
-    """The scenario of the files, or their faults."""
+    """Return the scenario of the files, or their faults."""
     from emulator.engine.scenario import ScenarioError
     from emulator.files.scenario import read_zip
     from emulator.files.scenario_json import to_json
@@ -58,12 +58,12 @@ def _read(_: dict[str, Any], files: BinaryIO) -> tuple[dict[str, Any], bytes]:
         scenario = read_zip(files.read())
     except ScenarioError as error:
         return {"fault": error.message.to_json()}, b""
-    # Others may see what is stored, so the computer's name is not.
+    # Others may see what is stored, so the computer's name is left out.
     return {"ok": to_json(replace(scenario, host=replace(scenario.host, name="")))}, b""
 
 
 class _Progress:
-    """Writes how far the order is, 0 to 1, every half a second until the block ends: a part of it for each run."""
+    """Writes the progress of the order, 0 to 1, every half a second until the block ends: a part of it for each run."""
 
     def __init__(self) -> None:
         self._run: Any = None
@@ -71,7 +71,7 @@ class _Progress:
         self._is_over = threading.Event()
 
     def begin(self, run: Any, part: float = 1.0) -> None:
-        """The run that is made now, and which part of the order it is."""
+        """Set the present run, and which part of the order it is."""
         self._before, self._run, self._part = self._before + self._part, run, part
 
     @property
@@ -95,7 +95,7 @@ class _Progress:
 
 
 def _run(order: dict[str, Any], _: BinaryIO) -> tuple[dict[str, Any], bytes]:
-    """Figures and projects; the packed timeline if it is wanted."""
+    """Return figures and projects; the packed timeline if requested."""
     from emulator.engine.policy import PolicyError
     from emulator.engine.scenario import ScenarioError
     from emulator.runs.execution import answer_of, execute
@@ -124,7 +124,7 @@ def _run(order: dict[str, Any], _: BinaryIO) -> tuple[dict[str, Any], bytes]:
 
 
 def _replay(order: dict[str, Any], _: BinaryIO) -> tuple[dict[str, Any], bytes]:
-    """What the policy of a run knew at one of its decisions."""
+    """Return a policy's knowledge at one of its run's decisions."""
     from emulator.engine.replay import DecisionKey, ReplayError
     from emulator.runs.execution import replay
 
@@ -136,7 +136,7 @@ def _replay(order: dict[str, Any], _: BinaryIO) -> tuple[dict[str, Any], bytes]:
 
 
 def _answer(order: dict[str, Any], run: Any, result: Any, began_secs: float, progress: _Progress) -> dict[str, Any]:
-    """The findings and, if they are wanted, what came of the trials; without trials if they would take too long."""
+    """Return the findings and, if requested, the results of the trials; without trials if they would take too long."""
     from emulator.advice.findings import find
     from emulator.advice.trials import TRIALS_MAX, trial_days, try_all
     from emulator.engine.timeline.results import Result
@@ -149,7 +149,7 @@ def _answer(order: dict[str, Any], run: Any, result: Any, began_secs: float, pro
         return {"findings": asdict(findings), "outcome": None}
     days = trial_days(order["days"], run.events)
     used_secs = time.process_time() - began_secs
-    # One more than the trials: the scenario as it is.
+    # One more than the trials: the unchanged scenario.
     needed_secs = (TRIALS_MAX + 1) * used_secs * days / order["days"]
     if needed_secs > TRIALS_PART * (order["secs_max"] - used_secs):
         return {"findings": asdict(findings), "outcome": None, "are_trials_skipped": True}

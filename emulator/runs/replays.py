@@ -1,8 +1,8 @@
-"""Replays of runs up to one of their decisions: ask for one, and make it.
+"""Replays of runs up to one of their decisions: request one, and make it.
 
 They are requested work, as one may take as long as the run.
 
-They are kept, at most REPLAYS_MAX of a run: anyone who may see the run sees them.
+At most REPLAYS_MAX of a run are stored: anyone who may see the run sees them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ REPLAY: Final = "emulator replay"
 """The kind of requested work."""
 REPLAYS_MAX: Final = 100
 WAITING_MAX: Final = 10
-"""Of one person."""
+"""The most waiting replays of one person."""
 
 
 def simulates(policy: str) -> bool:
@@ -36,7 +36,7 @@ def simulates(policy: str) -> bool:
 
 @transaction.atomic
 def ask(run: Run, decision: int, user: User, now: dt.datetime) -> Replay:
-    """The replay of a decision; it is queued if it is new, or if it was given up. Safe to repeat.
+    """Return the replay of a decision; it is queued if it is new, or was given up. Safe to repeat.
 
     Locks the user's row, then the run's. Raises ExperimentRefusedError if too many of theirs wait.
     """
@@ -65,7 +65,7 @@ def ask(run: Run, decision: int, user: User, now: dt.datetime) -> Replay:
 
 
 def make(replay_id: int) -> None:
-    """Make it, unless it was made or is gone."""
+    """Make it, unless it is made already or gone."""
     replay = Replay.objects.select_related("run__experiment", "run__timeline").filter(pk=replay_id).first()
     if replay is None or replay.moment is not None or replay.fault:
         return
@@ -76,6 +76,6 @@ def make(replay_id: int) -> None:
 
 
 def key_of(packed: Packed, decision: int) -> dict[str, float | int]:
-    """A decision as its replay looks for it (emulator.engine.replay.DecisionKey)."""
+    """Return a decision as its replay looks for it (emulator.engine.replay.DecisionKey)."""
     stored = {name: int(packed[f"decisions.{name}"][decision]) for name in ("kind", "reason", "project", "job")}
     return {"number": decision, "at_secs": float(packed["decisions.at_secs"][decision]), **stored}

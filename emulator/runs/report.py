@@ -24,7 +24,7 @@ _SHORT: Final = {
 
 @dataclass(frozen=True, slots=True)
 class ExperimentResults:
-    """All runs: of each variant one per seed, in the order of the seeds."""
+    """All runs: for each variant one per seed, in the order of the seeds."""
 
     days: float
     seeds: Sequence[int]
@@ -54,7 +54,7 @@ def _present(figures: Mapping[str, float | None]) -> dict[str, float]:
 
 
 def as_json(results: ExperimentResults, notes: Sequence[str]) -> dict[str, Any]:
-    """A single run as it always was; several with each variant's figures and differences beside the runs."""
+    """Return a single run in its original form; several with each variant's figures and differences beside the runs."""
     if len(results.variants) == 1 and len(results.seeds) == 1:
         outcome = results.outcomes[0][0]
         columns = ("share", "got_fraction", "jobs", "late")
@@ -94,7 +94,7 @@ def as_json(results: ExperimentResults, notes: Sequence[str]) -> dict[str, Any]:
 
 
 def as_csv(results: ExperimentResults) -> str:
-    """One line for each run: its variant, its figures, and what part of the work each project got."""
+    """Return one line for each run: its variant, its figures, and each project's fraction of the work."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     projects = [row["name"] for row in results.outcomes[0][0].projects]
@@ -114,7 +114,7 @@ def as_csv(results: ExperimentResults) -> str:
 
 
 def run_table(outcome: RunOutcome, days: float) -> str:
-    """The figures of a single run, and its projects."""
+    """Return the figures of a single run, and its projects."""
     lines = [
         f"{name:<28}{'not calculated' if value is None else f'{value:.6f}'}" for name, value in outcome.figures.items()
     ]
@@ -129,7 +129,7 @@ def run_table(outcome: RunOutcome, days: float) -> str:
 
 
 def comparison_table(results: ExperimentResults) -> str:
-    """Each variant's mean figures; below, the differences over the seeds with their confidence intervals."""
+    """Return each variant's mean figures; below, the differences over the seeds with their confidence intervals."""
     compared, names = results.compared(), results.names()
     width = 2 + max(len(variant.label) for variant in results.variants)
     head = f"{'':<{width}}" + "".join(f"{_SHORT.get(name, name):>{_WIDTH}}" for name in names)

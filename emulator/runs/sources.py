@@ -1,4 +1,4 @@
-"""A scenario from what a person names: one of the examples, a client's folder, a ZIP of it, or a scenario as JSON."""
+"""Find the scenario that a person names: one of the examples, a client's folder, a ZIP of it, or a scenario as JSON."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DEFAULT_DAYS: Final = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A scenario, for how long it is run if nobody says, and the document that it is from, if it is from one."""
+    """A scenario, its default length, and its document, if it comes from one."""
 
     scenario: Scenario
     days: float
@@ -27,7 +27,7 @@ class Source:
 
 
 def read_source(text: str) -> Source:
-    """The scenario of an example's key or of a path. A file or folder comes before an example of the same name.
+    """Read the scenario of an example's key or of a path. A file or folder comes before an example of the same name.
 
     Raises ScenarioError (a ScenarioFileError names file and place), and OSError.
     """
@@ -48,7 +48,7 @@ def read_source(text: str) -> Source:
 
 
 def _read_json(path: Path) -> Source:
-    """A scenario alone, or a document with a version, such as a run's download from the site."""
+    """Read a scenario alone, or a document with a version, such as a run's download from the site."""
     if path.stat().st_size > JSON_BYTES_MAX:
         raise ScenarioFileError(path.name, "", 0, "file_size_limit", limit_mib=JSON_BYTES_MAX // 2**20)
     try:

@@ -1,7 +1,7 @@
 """The values that can be varied from run to run: of preferences, of the computer, of a project, of a policy. Pure.
 
-`manage.py emulate --sweep` and the set-up page offer the same ones: those of `PARAMETERS`. Some are of one project;
-their full name has the project's behind a colon ("share:Rosetta").
+`manage.py emulate --sweep` and the set-up page offer the same ones: those of `PARAMETERS`. Some belong to one project;
+their full name has the project's after a colon ("share:Rosetta").
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def _cpus(scenario: Scenario, value: float) -> Scenario:
 
 
 def _on_fraction(scenario: Scenario, value: float) -> Scenario:
-    # A trace says when it is on, so there would be nothing to vary.
+    # A trace determines when it is on, so there would be nothing to vary.
     if scenario.host.on.trace_secs:
         raise ScenarioError("on_fraction", "follows_trace")
     return replace(scenario, host=replace(scenario.host, on=replace(scenario.host.on, fraction=value)))
@@ -74,7 +74,7 @@ PARAMETERS: Final[dict[str, Parameter]] = {
 
 
 def split(full_name: str) -> tuple[str, str]:
-    """A parameter's name, and that of its project if there is one. Raises ScenarioError for an unknown one."""
+    """Return a parameter's name, and that of its project if there is one. Raises ScenarioError for an unknown one."""
     name, _, project = full_name.partition(":")
     name = next((long_name for long_name, parameter in PARAMETERS.items() if name in (long_name, parameter.short)), "")
     if not name or bool(PARAMETERS[name].apply_to_project) != bool(project):
@@ -84,7 +84,7 @@ def split(full_name: str) -> tuple[str, str]:
 
 
 def full_names(scenario: Scenario) -> list[str]:
-    """All parameters of a scenario; those of projects once for each."""
+    """Return all parameters of a scenario; those of projects once for each."""
     return [
         full
         for name, parameter in PARAMETERS.items()
@@ -93,9 +93,9 @@ def full_names(scenario: Scenario) -> list[str]:
 
 
 def read_values(text: str) -> list[float]:
-    """Numbers separated by commas, semicolons or spaces, and ranges "first:last:step", both ends included.
+    """Parse numbers separated by commas, semicolons or spaces, and ranges "first:last:step", both ends included.
 
-    In order, each once. Raises ScenarioError.
+    Returns them in order, each once. Raises ScenarioError.
     """
     values: set[Decimal] = set()
     for word in text.replace(",", " ").replace(";", " ").split():
@@ -121,7 +121,7 @@ def _range(word: str) -> list[Decimal]:
 
 
 def check_value(full_name: str, value: float) -> None:
-    """Raises ScenarioError unless the parameter can have the value."""
+    """Raise ScenarioError unless the parameter can have the value."""
     parameter = PARAMETERS[split(full_name)[0]]
     if not parameter.low <= value <= parameter.high or (parameter.is_whole and value != int(value)):
         limits = {"low": float(parameter.low), "high": float(parameter.high)}
@@ -130,7 +130,7 @@ def check_value(full_name: str, value: float) -> None:
 
 
 def with_parameters(scenario: Scenario, parameters: Mapping[str, Any]) -> Scenario:
-    """The scenario as a run's parameters change it; the policy's own change nothing. Raises ScenarioError."""
+    """Return the scenario with a run's parameters applied; the policy's own change nothing. Raises ScenarioError."""
     for full_name, value in parameters.items():
         if full_name in POLICY_PARAMETERS and full_name not in PARAMETERS:
             continue

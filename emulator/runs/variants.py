@@ -1,4 +1,4 @@
-"""What an experiment compares: policies side by side, or each at several values of a parameter. Pure."""
+"""The variants that an experiment compares: policies, or each at several values of a parameter. Pure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Variant:
 
 
 def swept(bases: Sequence[Variant], parameter: str, values: Sequence[float]) -> list[Variant]:
-    """Each variant at each value of the parameter; the variants themselves if no parameter is named."""
+    """Return each variant at each value of the parameter; the variants themselves if no parameter is named."""
     if not parameter:
         return list(bases)
     return [
@@ -35,7 +35,7 @@ def swept(bases: Sequence[Variant], parameter: str, values: Sequence[float]) -> 
 
 
 def references(values: Sequence[float | None]) -> list[int | None]:
-    """The index of the variant that each variant is compared with, given the value that each has in a sweep.
+    """Return the index of the variant that each variant is compared with, given the value that each has in a sweep.
 
     That is the first with the same value (so policies are compared at each value) or, in a sweep of one policy, the one
     with the first value. None for those that others are compared with.

@@ -39,7 +39,7 @@ LOST_AFTER: Final = dt.timedelta(minutes=3)
 READ_SECS_MAX: Final = 30
 ANSWER_BYTES_MAX: Final = 64 * 1024 * 1024
 COMPILING_KEY: Final = "emulator-compiles"
-"""In the cache while a worker makes runs that the compiled kernel would make faster."""
+"""A cache key, set while a worker makes runs that the compiled kernel would make faster."""
 COMPILING_SECS: Final = 120
 _NOT_READ: Final = Message("files_not_read")
 _OUR_FAULT: Final = Message("run_site_fault")
@@ -62,7 +62,7 @@ class RunCancelledError(Exception):
 
 
 def store_upload(experiment: Experiment, archive: bytes) -> None:
-    """Keep a ZIP of a client's files, as it came, until a worker reads it, and queue that."""
+    """Store a ZIP of a client's files unchanged until a worker reads it, and queue that."""
     with transaction.atomic():
         Upload.objects.create(experiment=experiment, files=archive)
         queue.ask(experiment.owner_id, READ, [experiment.pk])
@@ -103,7 +103,7 @@ def execute_run(run_id: int) -> None:
         )
         return
     except Exception:
-        # Of whatever kind: the queue hands the run out again, and the next worker must find it waiting.
+        # Any exception: the queue hands the run out again, and the next worker must find it waiting.
         Run.objects.filter(pk=run_id, state=RunState.RUNNING).update(state=RunState.QUEUED)
         raise
     _keep(run_id, answer)
@@ -115,14 +115,14 @@ def _answer_of(run: Run) -> ProcessAnswer:
 
 
 def order_for(run: Run) -> dict[str, Any]:
-    """The order (emulator.runs.execution) of which this run is."""
+    """Return the run's order (emulator.runs.execution)."""
     scenario = from_json(run.experiment.scenario)
     variant = Variant(run.variant, run.policy, run.has_quirks, run.parameters, run.value)
     return order_of(scenario, variant, run.experiment.days, run.seed, timeline=run.keeps_timeline)
 
 
 def _report_progress(run_id: int, progress: float) -> None:
-    """Store how far it is; raises RunCancelledError if it was cancelled or deleted."""
+    """Store the progress; raises RunCancelledError if it was cancelled or deleted."""
     running = Run.objects.filter(pk=run_id, state=RunState.RUNNING, cancel_asked=False)
     if not running.update(progress=min(max(progress, 0.0), 1.0), heard_of_at=timezone.now()):
         raise RunCancelledError
@@ -199,7 +199,7 @@ def run_process(order: dict[str, Any], data: bytes, secs_max: int, report: Calla
 
 
 def _read_answer(process: subprocess.Popen[bytes], secs_max: int, report: Callable[[float], None]) -> ProcessAnswer:
-    """Reads its output until it ends; wall-clock time is limited to twice its processor time."""
+    """Read its output until it ends; wall-clock time is limited to twice its processor time."""
     assert process.stdout is not None and process.stderr is not None
     out, errors = bytearray(), bytearray()
     progress, ends_at, report_at = -1.0, monotonic() + 2 * secs_max, monotonic() + POLL_SECS
@@ -223,7 +223,7 @@ def _read_answer(process: subprocess.Popen[bytes], secs_max: int, report: Callab
 
 
 def _take_progress(out: bytearray, progress: float) -> float:
-    """The latest fraction reported; removes those lines."""
+    """Return the latest fraction reported; removes those lines."""
     while out.startswith(b"progress "):
         line, newline, _ = out.partition(b"\n")
         if not newline:

@@ -1,4 +1,4 @@
-"""How times and variants look on the emulator's pages."""
+"""The format of times and variants on the emulator's pages."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ register = template.Library()
 
 @register.filter
 def days(number: float) -> str:
-    """How long a run is: "30 days", "0.5 days"."""
-    nearest = int(number) if number == int(number) else 2  # parts of days take the form of several
+    """Return the length of a run: "30 days", "0.5 days"."""
+    nearest = int(number) if number == int(number) else 2  # fractions of days take the plural
     return ngettext("%(number)s day", "%(number)s days", nearest) % {"number": floatformat(number, -2)}
 
 
 @register.filter
 def signed(number: float) -> str:
-    """A difference with its sign and four decimals: "+0.0012"; 0 has none."""
+    """Return a difference with its sign and four decimals: "+0.0012"; 0 has none."""
     digits = floatformat(abs(number), 4)
     if not any(digit in digits for digit in "123456789"):
         return digits
@@ -28,4 +28,4 @@ def signed(number: float) -> str:
 
 
 register.filter(row_texts.run_time)
-register.filter("variant", variant_texts.shown)
+register.filter("variant", variant_texts.label_of)

@@ -1,1 +1,1 @@
-"""Alerts: what a volunteer is told at once, in a browser, by a webhook or by ntfy, and the page where they choose."""
+"""Alerts: immediate messages to a volunteer, in a browser, by a webhook or by ntfy, and the page where they choose."""

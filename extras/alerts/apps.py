@@ -1,4 +1,4 @@
-"""Alerts, as the site knows them."""
+"""Register alerts with the site."""
 
 from __future__ import annotations
 

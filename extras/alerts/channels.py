@@ -1,7 +1,7 @@
-"""A volunteer's channels: add one, choose what it tells, try it, take it into use again, remove it.
+"""A volunteer's channels: add one, choose its alerts, test it, resume it, remove it.
 
 Each use case is one transaction. Those that add, remove or send a test lock the volunteer's row first, which counts
-their channels and tests; then the address of a browser, the channels, and what hangs on these, as sending does.
+their channels and tests; then the address of a browser, the channels, and their messages, in the same order as sending.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ class TooManyTests(Exception):
 def add(
     user: User, kind: str, name: str, host: str, destination: Destination, form_key: UUID | None = None
 ) -> AlertChannel:
-    """A new channel; a browser that is one already is taken into use again. Raises TooManyChannels.
+    """Add a channel; a browser that is one already is resumed. Raises TooManyChannels.
 
-    ``form_key``: of the form. If it was sent before, its channel is there already, with the secret of then.
+    ``form_key``: of the form. If it was sent before, its channel exists already, with its original secret.
 
     A browser that somebody else used for their alerts is no longer theirs: they were signed in there before.
     """
@@ -85,9 +85,9 @@ def add(
 
 
 def move_browser(old: Destination, new: Destination, host: str) -> bool:
-    """Follow a browser whose push service gave it another address; False if nobody has the old one as a channel.
+    """Follow a browser whose push service gave it another address; False if the old one is nobody's channel.
 
-    ``old`` has to be all of what the browser gave before: only the browser and this site know it.
+    ``old`` must be everything that the browser sent before: only the browser and this site know it.
     """
     channel = find_browser(old)
     if channel is None:
@@ -111,7 +111,7 @@ def move_browser(old: Destination, new: Destination, host: str) -> bool:
 
 
 def find_browser(destination: Destination) -> AlertChannel | None:
-    """The channel that leads to this browser, if the browser's keys are those that it has."""
+    """Return the channel to this browser, if the browser's keys match."""
     channel = AlertChannel.objects.filter(digest=digest_of(destination.url)).select_related("user").first()
     if channel is None:
         return None
@@ -127,7 +127,7 @@ def find_browser(destination: Destination) -> AlertChannel | None:
 
 
 def renew_secret(user: User, pk: int) -> str | None:
-    """Give a webhook another secret, which signs from now on; the secret, or None if it is no webhook of this person.
+    """Give a webhook a new secret, which signs from now on; return it, or None if it is no webhook of this person.
 
     Locks the channel's row. Raises UnreadableDestination.
     """
@@ -145,13 +145,13 @@ def renew_secret(user: User, pk: int) -> str | None:
 
 
 def choose(user: User, pk: int, alert_kinds: Collection[str], *, tells_end: bool) -> bool:
-    """What a channel tells; False if it is not this volunteer's."""
+    """Choose a channel's alerts; False if it is not this volunteer's."""
     rows = AlertChannel.objects.filter(user=user, pk=pk)
     return bool(rows.update(alert_kinds=sorted(alert_kinds), tells_end=tells_end))
 
 
 def resume(user: User, pk: int) -> bool:
-    """Take a paused channel into use again; False if it is not this volunteer's."""
+    """Resume a paused channel; False if it is not this volunteer's."""
     rows = AlertChannel.objects.filter(user=user, pk=pk)
     return bool(rows.update(paused_at=None, failing_since=None, fault=""))
 
@@ -164,9 +164,9 @@ def remove(user: User, pk: int) -> bool:
 
 
 def ask_test(user: User, pk: int) -> AlertMessage | None:
-    """A message to try a channel, which is sent at once; None if there is no such channel in use.
+    """Queue a message that tests a channel, to be sent at once; None if there is no such channel in use.
 
-    One that still waits is not doubled. Raises TooManyTests.
+    A waiting test is not duplicated. Raises TooManyTests.
     """
     now = timezone.now()
     with transaction.atomic():
@@ -196,20 +196,20 @@ def _lock(user: User) -> None:
 
 
 def _lock_browser(digest: bytes) -> None:
-    """Locks a browser: of two people who add it at the same moment, the second waits, then sees the first's channel."""
+    """Lock a browser: if two people add it at the same moment, the second waits, then sees the first's channel."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(%s)", [int.from_bytes(digest[:8], "big", signed=True)])
 
 
 def _delete(rows: QuerySet[AlertChannel]) -> bool:
-    """Remove channels with their messages; whether there were any. Messages alone are deleted first."""
+    """Remove channels with their messages; return whether there were any. Messages are deleted first, separately."""
     numbers = list(rows.select_for_update().order_by("pk").values_list("pk", flat=True))
     AlertChannel.objects.filter(pk__in=numbers).delete()
     return bool(numbers)
 
 
 def _watch(user: User) -> None:
-    """Begin to look after somebody, from now on: what was known before is forgotten."""
+    """Start watching somebody, from now on: earlier knowledge is discarded."""
     AlertTrouble.objects.filter(user=user).delete()
     AlertWatch.objects.update_or_create(user=user, defaults={"since": timezone.now(), "looked_at": None})
 

@@ -1,10 +1,10 @@
 """Send the messages that are due, outside any transaction.
 
-A worker takes some, which others then leave alone for LEASE, sends them in threads, and writes down what came of each
-as it comes. If it dies, they are taken again after LEASE. So a message is sent at least once: one that was taken by the
-other side, and of which that could not be written down, is sent once more, with the same id.
+A worker takes some, which others then leave alone for LEASE, sends them in threads, and records each result as it
+arrives. If it dies, they are taken again after LEASE. So a message is sent at least once: one that the other side
+accepted without that being recorded is sent once more, with the same id.
 
-No channel holds up others: a try is bounded, a channel and a volunteer have few tries at once, and what fails waits
+No channel holds up others: attempts are bounded in time, a channel and a volunteer have few at once, and failures wait
 longer each time.
 """
 
@@ -38,19 +38,19 @@ from portal.models import User
 log = structlog.get_logger("alerts")
 
 LEASE: Final = dt.timedelta(minutes=3)
-"""Longer than a batch takes: four tries of ten seconds one after another."""
+"""Longer than a batch takes: four attempts of ten seconds one after another."""
 BATCH: Final = 64
 THREADS: Final = 16
 PER_PERSON: Final = 2
 RUN_SECS: Final = 30.0
-"""No further batch is begun after this long."""
+"""No further batch is started after this long."""
 KEPT: Final = dt.timedelta(days=7)
 Outcome = AlertMessage.Outcome
 
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """What came of a try. ``status``: None if there was no answer."""
+    """The result of an attempt. ``status``: None if there was no answer."""
 
     status: int | None
     text: str
@@ -59,7 +59,7 @@ class _Answer:
 
 
 def deliver_due() -> int:
-    """Send what is due, batch by batch; how many messages were taken by the other side."""
+    """Send what is due, batch by batch; return how many messages the other side accepted."""
     nsent, began = 0, time.monotonic()
     _give_up_old(timezone.now())
     while messages := _take(timezone.now()):
@@ -70,14 +70,14 @@ def deliver_due() -> int:
 
 
 def delete_old(now: dt.datetime) -> int:
-    """Remove messages that were finished long ago; how many."""
+    """Remove messages that were finished long ago; return how many."""
     return AlertMessage.objects.filter(finished_at__lt=now - KEPT).delete()[0]
 
 
 def _give_up_old(now: dt.datetime) -> None:
-    """What nobody could send in time, such as while the tasks were stopped."""
+    """Give up messages that nobody could send in time, for example because the tasks were stopped."""
     old = AlertMessage.objects.filter(outcome=Outcome.WAITING, created_at__lte=now - KEPT_TRYING, due_at__lte=now)
-    # A statement for each language that somebody of them reads
+    # A statement for each language of their readers
     for language in list(old.order_by().values_list("channel__user__language", flat=True).distinct()):
         with written_for(User(language=language)):
             answer = _("It could not be sent within a day.")
@@ -94,7 +94,7 @@ def _take(now: dt.datetime) -> list[AlertMessage]:
 
 
 def _deliver(messages: list[AlertMessage]) -> int:
-    """Threads only speak with other servers; everything of the database is done here."""
+    """Deliver a batch. Threads only talk to other servers; all database work is done here."""
     nsent = 0
     requests = list(_requests(messages))
     with ThreadPoolExecutor(THREADS) as pool:
@@ -102,7 +102,7 @@ def _deliver(messages: list[AlertMessage]) -> int:
         for done in as_completed(tries):
             try:
                 nsent += _note(tries[done], done.result())
-            except Exception:  # of whatever kind: else what others have taken would be sent to them again
+            except Exception:  # of any kind: otherwise messages that others have accepted would be sent to them again
                 log.exception("alert_not_noted", channel=tries[done].channel_id)
     return nsent
 
@@ -118,7 +118,7 @@ def _requests(messages: list[AlertMessage]) -> Iterator[tuple[AlertMessage, Requ
 
 
 def _request_for(channel: AlertChannel, alert: Alert) -> Request:
-    """What is to be posted to the channel. Raises UnreadableDestination."""
+    """Return the request to post to the channel. Raises UnreadableDestination."""
     return KINDS[channel.kind].request(alert, decrypt_destination(channel))
 
 
@@ -135,20 +135,20 @@ def alert_of(message: AlertMessage) -> Alert:
 
 
 def _try(request: Request, owner: User) -> _Answer:
-    """Send it; what came of it is said in the language of the channel's owner."""
+    """Send it; return the result, in the language of the channel's owner."""
     with written_for(owner):
         try:
             sent: PostOutcome = send(request.url, request.body, request.headers, SEND_LIMITS)
         except FetchError as error:
             return _Answer(None, error_text(error), is_refused=isinstance(error, AddressRefused))
         except ValueError:
-            # A header that HTTP does not allow, from before a rule was made stricter.
+            # A header that HTTP does not allow, stored before a rule was made stricter.
             return _Answer(None, error_text(AddressRefused("", "")), is_refused=True)
         return _Answer(sent.status, answer_text(sent.status), retry_secs=sent.retry_secs)
 
 
 def _note(message: AlertMessage, answer: _Answer) -> bool:
-    """Write down what came of a try; whether it was taken. Locks the channel's row, then messages of it."""
+    """Record the result of an attempt; return whether it was accepted. Locks the channel's row, then messages of it."""
     now = timezone.now()
     with transaction.atomic():
         channel = AlertChannel.objects.select_for_update(no_key=True).filter(pk=message.channel_id).first()

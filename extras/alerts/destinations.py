@@ -1,4 +1,4 @@
-"""Where a channel leads, as it is stored: encrypted."""
+"""A channel's destination, as it is stored: encrypted."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ UnreadableDestination = sealing.UnsealableError
 
 
 def encrypt_destination(user_id: int, kind: str, destination: Destination) -> bytes:
-    """Seals a destination for this volunteer's channel of this kind; it is bound to its address too."""
+    """Encrypt a destination for this volunteer's channel of this kind; it is bound to its address too."""
     return sealing.seal(settings.ACCOUNT_KEY_SECRET, _place(user_id, kind), json.dumps(asdict(destination)))
 
 
 def decrypt_destination(channel: AlertChannel) -> Destination:
-    """Raises UnreadableDestination, after ACCOUNT_KEY_SECRET was changed."""
+    """Decrypt a destination. Raises UnreadableDestination after ACCOUNT_KEY_SECRET was changed."""
     place = _place(channel.user_id, channel.kind)
     return Destination(**json.loads(sealing.unseal(settings.ACCOUNT_KEY_SECRET, place, bytes(channel.destination))))
 
@@ -31,10 +31,12 @@ def _place(user_id: int, kind: str) -> sealing.Place:
 
 
 def digest_of(url: str) -> bytes:
-    """By which a browser's address is found again."""
+    """Return the digest by which a browser's address is found again."""
     return hashlib.sha256(url.encode()).digest()
 
 
 def schemes() -> tuple[str, ...]:
-    """What addresses of channels begin with: a site that is itself reached by https sends nothing in clear."""
+    """Return the schemes that channels' addresses may have: a site that is itself reached by https sends nothing in
+    clear.
+    """
     return ("https",) if settings.HTTPS else ("https", "http")

@@ -1,6 +1,6 @@
-"""Evaluate the volunteers who have channels: what has begun and what is over becomes messages.
+"""Evaluate the volunteers who have channels: anything that has begun or ended becomes messages.
 
-An evaluation is one transaction, with the lock on the volunteer's watch. So of what is seen twice, one message is made
+An evaluation is one transaction, with the lock on the volunteer's watch. So an observation seen twice makes one message
 for each channel, and none is lost if the task dies. Nothing is sent here (`extras.alerts.deliver`).
 """
 
@@ -29,27 +29,27 @@ log = structlog.get_logger("alerts")
 EVERY: Final = dt.timedelta(minutes=10)
 """How often a volunteer is evaluated; one with a new security event at the next run."""
 OVERLAP: Final = dt.timedelta(minutes=10)
-"""Events are looked for from this long before the last evaluation: one may be written late, by a long transaction."""
+"""Events are looked for from this long before the last evaluation: a long transaction may write one late."""
 EVENTS_TOLD_FOR: Final = dt.timedelta(days=7)
-"""After a pause of the tasks, older events are not told any more."""
+"""After a pause of the tasks, older events are no longer reported."""
 WATCHES_PER_RUN: Final = 500
 DAY: Final = dt.timedelta(days=1)
 _MAX_TEXT_CHARS: Final = 1000
 
 
 def evaluate_all(now: dt.datetime) -> int:
-    """Evaluate those who are due, the longest waiting first; how many messages there are to send."""
+    """Evaluate volunteers who are due, the longest waiting first; return how many messages there are to send."""
     nmessages = 0
     for user_id in due(now):
         try:
             nmessages += evaluate_user(user_id, now)
-        except Exception:  # of whatever kind: who waits longest is first the next time too, and would keep all others
+        except Exception:  # of any kind: the longest waiting one is first next time too, and would block all others
             log.exception("alerts_not_evaluated", user=user_id)
     return nmessages
 
 
 def due(now: dt.datetime) -> list[int]:
-    """Whom to evaluate now."""
+    """Return the volunteers to evaluate now."""
     events = SecurityEvent.objects.filter(events_of_alerts(), user=OuterRef("user"), at__gt=OuterRef("looked_at"))
     rows = AlertWatch.objects.filter(user__is_active=True, user__deletion_asked_at=None)
     rows = rows.filter(Exists(AlertChannel.objects.filter(user=OuterRef("user"))))
@@ -59,7 +59,7 @@ def due(now: dt.datetime) -> list[int]:
 
 
 def evaluate_user(user_id: int, now: dt.datetime) -> int:
-    """Evaluate one volunteer; how many messages there are to send. Safe to repeat.
+    """Evaluate one volunteer; return how many messages there are to send. Safe to repeat.
 
     Locks the volunteer's watch.
     """
@@ -85,7 +85,7 @@ def _open_alert(row: AlertTrouble) -> OpenAlert:
 
 
 def _remember(user_id: int, rows: dict[str, AlertTrouble], evaluated: Evaluation, now: dt.datetime) -> None:
-    """Write what changed: new ones, those that are gone or back, and those that are over."""
+    """Write the changes: new troubles, those that are gone or back, and those that are over."""
     new, changed = [], []
     for key, event in evaluated.open.items():
         row = rows.get(key)
@@ -105,9 +105,9 @@ def _remember(user_id: int, rows: dict[str, AlertTrouble], evaluated: Evaluation
 
 
 def _write_messages(user_id: int, evaluated: Evaluation, now: dt.datetime) -> int:
-    """A message of each kind for each channel that wants it; beyond the limit of the day they are left out.
+    """Write a message of each kind for each channel that wants it; beyond the daily limit they are dropped.
 
-    Those about the security of the account have a limit of their own, and take no room from others.
+    Messages about the security of the account have a separate limit, and take no room from others.
     """
     if not evaluated.begun and not evaluated.over:
         return 0
@@ -119,16 +119,16 @@ def _write_messages(user_id: int, evaluated: Evaluation, now: dt.datetime) -> in
     )
     messages = []
     for channel in channels:
-        wanted = _messages(channel, evaluated, now)
-        security = [message for message in wanted if message.kind == AlertKind.SECURITY]
-        others = [message for message in wanted if message.kind != AlertKind.SECURITY]
+        of_channel = _messages(channel, evaluated, now)
+        security = [message for message in of_channel if message.kind == AlertKind.SECURITY]
+        others = [message for message in of_channel if message.kind != AlertKind.SECURITY]
         beyond = [
             *others[max(0, settings.ALERTS_PER_CHANNEL_DAY - channel.nday) :],
             *security[max(0, settings.SECURITY_ALERTS_PER_CHANNEL_DAY - channel.nday_security) :],
         ]
         for message in beyond:
             message.outcome, message.finished_at = AlertMessage.Outcome.LEFT_OUT, now
-        messages += wanted
+        messages += of_channel
     AlertMessage.objects.bulk_create(messages)
     return sum(message.finished_at is None for message in messages)
 
@@ -161,6 +161,6 @@ def _message(
 
 
 def _page_of(about: Iterable[Observation | OpenAlert]) -> str:
-    """Where several things are seen together."""
+    """Return the page that shows several things together."""
     paths = {event.path for event in about}
     return paths.pop() if len(paths) == 1 else reverse("home")

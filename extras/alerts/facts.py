@@ -1,4 +1,4 @@
-"""What a volunteer may be alerted of now: troubles that are there, and events of late."""
+"""Read what a volunteer may be alerted about: present troubles, and recent events."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from portal.people.security_events import FAILURES
 from portal.sign_in.browsers import browser_name
 
 MAX_EVENTS: Final = 200
-"""Events of one volunteer that are looked at together."""
+"""The most events of one volunteer that are considered together."""
 _KINDS: Final = {
     Concern.SILENT: AlertKind.SILENT,
     Concern.FAILING_JOBS: AlertKind.FAILING,
@@ -33,7 +33,7 @@ _KINDS: Final = {
 
 
 def read_observations(user: User, now: dt.datetime, events_since: dt.datetime) -> list[Observation]:
-    """All of it; twelve statements at most, however many computers there are."""
+    """Read all observations; twelve statements at most, however many computers there are."""
     hosts = list(own_hosts(user).filter(retired_at=None))
     return [
         *_of_computers(read_attention(user, hosts, now, silent_after(user))),
@@ -44,7 +44,9 @@ def read_observations(user: User, now: dt.datetime, events_since: dt.datetime) -
 
 
 def events_of_alerts() -> Q:
-    """The security events that are told. Wrong passwords are not: anyone who knows an address could send any number."""
+    """Return the security events that are reported. Wrong passwords are not: anyone who knows an address could cause
+    any number.
+    """
     return ~Q(kind__in=FAILURES)
 
 
@@ -58,7 +60,7 @@ def _of_computers(concerns: Iterable[Attention]) -> Iterator[Observation]:
 
 
 def _of_projects(hosts: Sequence[Host]) -> Iterator[Observation]:
-    """What most volunteers' computers report of projects that this one's have."""
+    """Return the troubles that most volunteers' computers report about this one's projects."""
     theirs = HostProject.objects.filter(host__in=[host.pk for host in hosts], listed=True).values("project_id")
     for row in ProjectTrouble.objects.filter(project__in=theirs).select_related("project"):
         name = row.project.name

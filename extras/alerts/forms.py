@@ -1,4 +1,4 @@
-"""What people enter about their channels."""
+"""Forms for channels."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ class AddressField(forms.CharField):
 
 
 def host_of_address(url: str) -> str:
-    """The host; raises ValidationError, which is the same for a name inside this site's network as for none at all."""
+    """Return the host; raises ValidationError, which is the same for a name inside this site's network as for none at
+    all.
+    """
     allowed = schemes()
     if not url.lower().startswith(tuple(f"{scheme}://" for scheme in allowed)):
         raise forms.ValidationError(
@@ -46,22 +48,22 @@ def host_of_address(url: str) -> str:
 
 
 class ChannelForm(forms.Form):
-    """What adds a channel.
+    """A form that adds a channel.
 
-    ``host``: of the address that was entered, once it is checked. ``destination``: where the channel leads, once the
-    form is valid.
+    ``host``: of the entered address, once it is checked. ``destination``: the channel's destination, once the form is
+    valid.
     """
 
     host = ""
     destination: Destination
 
     def channel_name(self, user_agent: str) -> str:
-        """What the channel is called at first; ``user_agent``: of the browser that sends the form."""
+        """Return the channel's initial name; ``user_agent``: of the browser that sends the form."""
         return self.host
 
 
 class AddressForm(ChannelForm):
-    """A channel at an address that is typed in."""
+    """A channel at a typed address."""
 
     url = AddressField(label=_("Address"))
     name = forms.CharField(
@@ -82,7 +84,7 @@ class AddressForm(ChannelForm):
 
 
 class KindsForm(forms.Form):
-    """What a channel tells."""
+    """The alerts that a channel sends."""
 
     alert_kinds = forms.MultipleChoiceField(
         label=_("Send an alert when"),

@@ -17,7 +17,7 @@ DAY = dt.timedelta(days=1)
 
 
 class AlertMetrics(Collector):
-    """Channels by kind and state, and what became of the messages of a day. Three statements."""
+    """Channels by kind and state, and the results of a day's messages. Three statements."""
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         now = timezone.now()

@@ -1,4 +1,4 @@
-"""Alerts: where a volunteer wants them, what is known of their troubles, and the messages to be sent."""
+"""Alerts: a volunteer's channels, their known troubles, and the messages to send."""
 
 from __future__ import annotations
 
@@ -14,23 +14,25 @@ from django.utils.translation import gettext_lazy as _
 from extras.alerts.rules import AlertKind
 
 TEST: Final = "test"
-"""The kind of a message that a volunteer sends to try a channel."""
+"""The kind of a message by which a volunteer tests a channel."""
 
 
 class AlertChannel(models.Model):
-    """Where a volunteer's alerts go: a browser, a webhook, a server of ntfy. The address is as secret as a key."""
+    """A destination of a volunteer's alerts: a browser, a webhook, an ntfy server. The address is as secret as a
+    key.
+    """
 
     user = models.ForeignKey("portal.User", models.CASCADE, related_name="alert_channels")
     # A name of `kinds.KINDS`
     kind = models.CharField(max_length=8)
     name = models.CharField(max_length=100)
-    # To be shown; the rest of the address is not.
+    # For display; the rest of the address is never shown.
     host = models.CharField(max_length=255)
     # A `wire.Destination` as JSON, encrypted as account keys are
     destination = models.BinaryField("address and keys, encrypted", editable=False)
-    # SHA-256 of the address that a browser gave, so that a browser is one channel, of the person who uses it now
+    # SHA-256 of a browser's address, so that a browser is one channel, of the person who uses it now
     digest = models.BinaryField(max_length=32, null=True, editable=False)
-    # Of the form that it was added with, which adds one however often it is sent
+    # The key of the form that added it, so that repeating the form adds only one
     form_key = models.UUIDField(null=True, editable=False)
     alert_kinds = ArrayField(models.CharField(max_length=8), default=list, blank=True)
     tells_end = models.BooleanField("also when a trouble is over", default=False)
@@ -38,7 +40,7 @@ class AlertChannel(models.Model):
     last_sent_at = models.DateTimeField(null=True)
     failing_since = models.DateTimeField(null=True)
     paused_at = models.DateTimeField(null=True)
-    # Why the last message was not taken, in words for its owner
+    # Why the last message was not accepted, in words for its owner
     fault = models.CharField(max_length=200, blank=True)
 
     class Meta:
@@ -56,9 +58,10 @@ class AlertChannel(models.Model):
 
 
 class AlertWatch(models.Model):
-    """When a volunteer with channels was last looked after; NULL: not yet. Its lock makes looks one after another.
+    """When a volunteer with channels was last evaluated; NULL: not yet. Its lock serialises evaluations.
 
-    It stays without channels, for the tests of the day: else one could send any number by adding a channel for each.
+    It outlives the channels, for the tests of the day: otherwise one could send any number by adding a channel for
+    each.
     """
 
     user = models.OneToOneField("portal.User", models.CASCADE, primary_key=True, related_name="alert_watch")
@@ -72,7 +75,7 @@ class AlertWatch(models.Model):
 
 
 class AlertTrouble(models.Model):
-    """A trouble or an event that was seen, and so is not told again (`rules.OpenAlert`)."""
+    """A trouble or an event that was seen, and so is not reported again (`rules.OpenAlert`)."""
 
     user = models.ForeignKey("portal.User", models.CASCADE, related_name="alert_troubles", db_index=False)
     key = models.CharField(max_length=120)
@@ -92,8 +95,8 @@ class AlertTrouble(models.Model):
 class AlertMessage(models.Model):
     """A message for one channel, until a week after it was sent or given up.
 
-    ``due_at``: when it is to be tried. The process that takes it puts that into the future, so that it is tried again
-    if the process dies. ``uid``: what receivers know it by; the same at each try.
+    ``due_at``: when to try next. The process that takes it moves that into the future, so that it is retried if the
+    process dies. ``uid``: its id for receivers; the same for each attempt.
     """
 
     class Outcome(models.TextChoices):
@@ -114,7 +117,7 @@ class AlertMessage(models.Model):
     ntries = models.PositiveSmallIntegerField(default=0)
     outcome = models.CharField(max_length=8, choices=Outcome, default=Outcome.WAITING)
     finished_at = models.DateTimeField(null=True)
-    # What came of the last try, in words for the channel's owner
+    # The result of the last attempt, in words for the channel's owner
     answer = models.CharField(max_length=200, blank=True)
 
     class Meta:

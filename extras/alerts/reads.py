@@ -1,4 +1,4 @@
-"""What the page of alerts shows."""
+"""Read the page of alerts."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from extras.alerts.models import TEST, AlertChannel, AlertMessage
 from portal.models import User
 
 WATCHED_FOR: Final = dt.timedelta(minutes=3)
-"""How long a page looks again and again what came of a test; tasks send it within a minute."""
+"""How long a page polls for the result of a test; tasks send it within a minute."""
 _DAY = dt.timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
 class ChannelLine:
-    """A channel, its last test of the last day, and how many messages were left out within a day, as of ``now``."""
+    """A channel, its last test of the last day, and how many messages were dropped within a day, as of ``now``."""
 
     channel: AlertChannel
     test: AlertMessage | None
@@ -35,7 +35,7 @@ class ChannelLine:
 
     @property
     def is_stuck(self) -> bool:
-        """No task has sent it yet."""
+        """Whether no task has sent it yet."""
         return self._is_untried and not self.is_being_tested
 
     @property
@@ -44,7 +44,7 @@ class ChannelLine:
 
 
 def read_channels(user: User, now: dt.datetime) -> list[ChannelLine]:
-    """The user's channels in the order in which they were added. Three statements."""
+    """Read the user's channels in the order in which they were added. Three statements."""
     channels = list(AlertChannel.objects.filter(user=user))
     mine = AlertMessage.objects.filter(channel__in=[channel.pk for channel in channels])
     newest = mine.order_by("channel_id", "-created_at", "-pk").distinct("channel_id")

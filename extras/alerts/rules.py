@@ -1,7 +1,7 @@
-"""What a volunteer is alerted of: what has begun, and what is over, since the last evaluation. Pure.
+"""Decide what to alert a volunteer about: what has begun, and what is over, since the last evaluation. Pure.
 
-Both troubles, which last, and events, which only happen, are handled the same way: each has a key, and is told when its
-key is seen for the first time. So evaluating twice tells nothing twice, and a trouble that lasts is told once.
+Troubles, which last, and events, which only happen, are handled alike: each has a key, and is reported when its key is
+seen for the first time. So evaluating twice reports nothing twice, and a lasting trouble is reported once.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ class AlertKind(StrEnum):
 LASTING: Final = frozenset({AlertKind.SILENT, AlertKind.FAILING, AlertKind.PROJECT})
 """Kinds that have an end; the others happen at a moment."""
 OVER_AFTER: Final = dt.timedelta(hours=1)
-"""A trouble is over when it was not seen for this long. One that comes and goes faster is one trouble."""
+"""A trouble is over when it has not been seen for this long. One that comes and goes faster is one trouble."""
 
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """A trouble that is there, or an event of late. ``key``: the same each time that it is seen, and its alone.
+    """A present trouble or a recent event. ``key``: unique, and the same each time that it is seen.
 
-    ``text``: a sentence. ``path``: the page of this site that says more.
+    ``text``: a sentence. ``path``: the page of this site with more about it.
     """
 
     kind: AlertKind
@@ -42,7 +42,7 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class OpenAlert:
-    """What was seen before. ``gone_since``: when it was first missed; None while it is there."""
+    """An earlier observation. ``gone_since``: when it was first missed; None while it is present."""
 
     kind: AlertKind
     key: str
@@ -53,7 +53,7 @@ class OpenAlert:
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """``open``: what is to be remembered, by key; ``begun`` and ``over``: what is to be told, in order of keys."""
+    """``open``: what to remember, by key; ``begun`` and ``over``: what to report, in order of keys."""
 
     open: dict[str, OpenAlert]
     begun: list[Observation]
@@ -63,9 +63,10 @@ class Evaluation:
 def evaluate(
     before: Mapping[str, OpenAlert], seen: Iterable[Observation], now: dt.datetime, *, is_first: bool = False
 ) -> Evaluation:
-    """What changed. At the first evaluation, troubles that are there are remembered and not told: pages show them.
+    """Compare with the last evaluation. At the first one, present troubles are remembered but not reported: pages show
+    them.
 
-    In whatever order things are seen, the outcome is the same; of two with one key, the smaller text counts.
+    The result does not depend on the order of observations; of two with one key, the smaller text counts.
     """
     there: dict[str, Observation] = {}
     for observation in sorted(seen, key=lambda observation: (observation.key, observation.text, observation.path)):
@@ -86,22 +87,22 @@ def evaluate(
     return Evaluation(open_before, begun, over)
 
 
-# --- trying again --------------------------------------------------------------------------------------------
+# --- retrying ------------------------------------------------------------------------------------------------
 
 RETRY_AFTER: Final = tuple(dt.timedelta(minutes=minutes) for minutes in (1, 5, 30, 120, 360))
-"""After the first failure, the second …; from the last on, always as long."""
+"""Wait after the first failure, the second …; the last value repeats."""
 KEPT_TRYING: Final = dt.timedelta(hours=24)
-"""A message that could not be sent by then is given up: it is no news any more."""
+"""A message that could not be sent by then is given up: it is no longer news."""
 FAILING_FOR: Final = dt.timedelta(days=3)
 """A channel that has failed for this long is paused,"""
 MIN_TRIES_TO_PAUSE: Final = 3
-"""but not at the first tries of a message that is tried again: the other side may have come back meanwhile."""
+"""but not at the first attempts of a message that is being retried: the other side may be back meanwhile."""
 _GONE: Final = frozenset({404, 410})
 _LATER: Final = frozenset({408, 425, 429})
 
 
 class Verdict(StrEnum):
-    """What becomes of a message after a try. PAUSE: it is given up, and so is all of its channel."""
+    """What happens to a message after an attempt. PAUSE: it is given up, and so are all others of its channel."""
 
     SENT = "sent"
     LATER = "later"
@@ -111,9 +112,9 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Try:
-    """A try to send a message. ``status``: what the server answered, None if there was no answer.
+    """An attempt to send a message. ``status``: the server's answer, None if there was none.
 
-    ``is_refused``: the address is one that this site does not send to. ``ntries``: with this one.
+    ``is_refused``: this site does not send to the address. ``ntries``: including this one.
     """
 
     status: int | None
@@ -125,7 +126,7 @@ class Try:
 
 
 def judge(tried: Try, now: dt.datetime) -> tuple[Verdict, dt.datetime | None]:
-    """What becomes of the message, and when it is tried again."""
+    """Decide what happens to the message, and when it is tried again."""
     if tried.status is not None and 200 <= tried.status < 300:
         return Verdict.SENT, None
     is_long = tried.failing_since is not None and now - tried.failing_since >= FAILING_FOR

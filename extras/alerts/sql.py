@@ -1,10 +1,10 @@
-"""SQL of sending alerts."""
+"""SQL for sending alerts."""
 
 from typing import Final
 
-# Takes messages that are due: the oldest of each channel, of at most %(per_person)s channels of each volunteer, those
-# who have fewest first. Locks the rows of messages that it takes, and passes over those that another worker is taking.
-# They are due again at %(again_at)s: the process that took them may have died by then.
+# Takes due messages: the oldest of each channel, of at most %(per_person)s channels of each volunteer, those with the
+# fewest first. Locks the rows of messages that it takes, and skips those that another worker is taking. They are due
+# again at %(again_at)s: the process that took them may have died by then.
 TAKE: Final = """
 WITH first AS (
     SELECT DISTINCT ON (m.channel_id) m.id, m.due_at, c.user_id

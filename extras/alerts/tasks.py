@@ -10,12 +10,12 @@ from extras.alerts import deliver, evaluation
 
 @shared_task
 def look_for_alerts() -> None:
-    """Every minute: volunteers with channels for alerts who are due, and those with a new security event."""
+    """Every minute: evaluate volunteers with channels who are due, and those with a new security event."""
     if evaluation.evaluate_all(timezone.now()):
         deliver_alerts.delay()
 
 
 @shared_task
 def deliver_alerts() -> None:
-    """Every minute, and when there is something to send: the alerts that are due."""
+    """Every minute, and when there is something to send: deliver the alerts that are due."""
     deliver.deliver_due()

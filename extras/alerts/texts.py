@@ -23,7 +23,7 @@ KIND_LABELS: Final[Mapping[AlertKind, Promise | str]] = {
 
 
 def title_of(kind: AlertKind, count: int, *, is_over: bool) -> str:
-    """The first line of a message about this many things of a kind."""
+    """Return the first line of a message about this many things of a kind."""
     title = _title(kind, count)
     return _("Over: %(title)s") % {"title": title} if is_over else title
 
@@ -42,7 +42,7 @@ def _title(kind: AlertKind, count: int) -> str:
 
 
 def lines_of(texts: Sequence[str], most: int) -> list[str]:
-    """A line each, as far as there is room."""
+    """Return a line each, as far as there is room."""
     if len(texts) <= most:
         return list(texts)
     left = len(texts) - most + 1
@@ -58,7 +58,7 @@ def test_line() -> str:
 
 
 def answer_text(status: int) -> str:
-    """What a server's answer means, for the owner of the channel."""
+    """Explain a server's answer to the owner of the channel."""
     if 200 <= status < 300:
         return _("The message was accepted (status %(status)d).") % {"status": status}
     if status in (404, 410):
@@ -81,7 +81,7 @@ def answer_text(status: int) -> str:
 
 
 def error_text(error: FetchError) -> str:
-    """Why nothing was answered. It says nothing of what is inside this site's network."""
+    """Explain why there was no answer, without revealing anything inside this site's network."""
     if isinstance(error, AddressRefused):
         return not_public_text()
     return _("The server could not be reached, or did not answer in time.")

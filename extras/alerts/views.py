@@ -1,4 +1,4 @@
-"""The page of alerts: the channels of a volunteer, what each tells, and forms that add one."""
+"""The page of alerts: a volunteer's channels, the alerts of each, and forms that add one."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ _NONE_WRONG: Final[Mapping[str, Form]] = MappingProxyType({})
 @require_safe
 @login_required
 def alerts(request: HttpRequest) -> HttpResponse:
-    """Where do I want to be told what, at once?"""
+    """Where do I want alerts, and about what?"""
     return _page(request)
 
 
 def _page(request: HttpRequest, *, secret: str = "", wrong: Mapping[str, Form] = _NONE_WRONG) -> HttpResponse:
-    """The page; ``secret``: of the webhook that was just added. ``wrong``: the form that was filled in wrongly."""
+    """Render the page; ``secret``: of the webhook that was just added. ``wrong``: the form with errors."""
     user = signed_in(request)
     lines = read_channels(user, timezone.now())
     context = {
@@ -84,7 +84,7 @@ def _kinds_form(line: ChannelLine) -> KindsForm:
 
 
 def _few_look_ups(view: Callable[[HttpRequest, str], HttpResponse]) -> Callable[[HttpRequest, str], HttpResponse]:
-    """Forms look up the address that was entered, which may keep a thread for seconds."""
+    """Limit look-ups: forms look up the entered address, which may occupy a thread for seconds."""
 
     @wraps(view)
     def admitted(request: HttpRequest, path: str) -> HttpResponse:
@@ -103,7 +103,7 @@ def _few_look_ups(view: Callable[[HttpRequest, str], HttpResponse]) -> Callable[
 @login_required
 @_few_look_ups
 def add(request: HttpRequest, path: str) -> HttpResponse:
-    """Tell me there, too. A secret that signs what is sent is shown this once."""
+    """Add a channel. A secret that signs its messages is shown only once."""
     kind = next((kind for kind in KINDS.values() if kind.path == path), None)
     if kind is None:
         raise Http404
@@ -120,16 +120,16 @@ def add(request: HttpRequest, path: str) -> HttpResponse:
         form.add_error(None, text % {"count": most} + " " + _("Remove one that you do not need."))
         return _page(request, wrong={kind.name: form})
     messages.success(request, _("Added. Send a test to see whether alerts arrive."))
-    # Of a form that was sent twice the second answer is seen: the secret is that of the channel which is there.
+    # If a form was sent twice, the second answer is displayed: the secret is that of the existing channel.
     return _page(request, secret=decrypt_destination(channel).key) if kind.signs else redirect("alerts")
 
 
 @csrf_exempt
 @require_POST
 def move_browser(request: HttpRequest) -> HttpResponse:
-    """A service worker tells that its browser has a new subscription.
+    """A service worker reports that its browser has a new subscription.
 
-    It has neither a page nor a token, and its login may have ended. It shows that it is the browser by what nobody else
+    It has neither a page nor a token, and its login may have ended. It identifies itself by data that nobody else
     knows: the address and the keys of its old subscription.
     """
     try:
@@ -155,7 +155,7 @@ def move_browser(request: HttpRequest) -> HttpResponse:
 @require_POST
 @login_required
 def renew_secret(request: HttpRequest, pk: int) -> HttpResponse:
-    """Another secret for a webhook, shown this once; the old one signs nothing any more."""
+    """Give a webhook a new secret, shown only once; the old one no longer signs anything."""
     try:
         secret = channels.renew_secret(signed_in(request), pk)
     except UnreadableDestination:
@@ -169,7 +169,7 @@ def renew_secret(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 @login_required
 def choose(request: HttpRequest, pk: int) -> HttpResponse:
-    """What a channel tells."""
+    """Choose a channel's alerts."""
     form = KindsForm(request.POST)
     if not form.is_valid():
         messages.error(request, _("Nothing was saved: one of the choices does not exist. Reload the page."))
@@ -195,7 +195,7 @@ def send_test(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 @login_required
 def resume(request: HttpRequest, pk: int) -> HttpResponse:
-    """Take a paused channel into use again."""
+    """Resume a paused channel."""
     _found(channels.resume(signed_in(request), pk))
     messages.success(request, _("The channel is in use again. Send a test to see whether alerts arrive."))
     return redirect("alerts")
@@ -204,7 +204,7 @@ def resume(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 @login_required
 def remove(request: HttpRequest, pk: int) -> HttpResponse:
-    """No more alerts there; a mail says so, as the next alert would have."""
+    """Remove a channel; a mail confirms it, as an alert about the account would have."""
     user = signed_in(request)
     channel = AlertChannel.objects.filter(user=user, pk=pk).first()
     _found(channels.remove(user, pk))
@@ -222,7 +222,7 @@ def _found(was_there: bool) -> None:
 
 @require_safe
 def service_worker(request: HttpRequest) -> HttpResponse:
-    """/sw.js: what shows alerts in a browser. Its address decides for which pages it is: for all."""
+    """/sw.js: the script that shows alerts in a browser. Its address decides which pages it covers: all."""
     response = HttpResponse(WORKER.read_bytes(), content_type="text/javascript; charset=utf-8")
     response.headers["Cache-Control"] = "no-cache"
     return response

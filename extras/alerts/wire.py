@@ -1,4 +1,4 @@
-"""An alert, where a channel leads, and what is posted there, whatever the kind of the channel. Pure."""
+"""An alert, a channel's destination, and the request posted there, whatever the kind of the channel. Pure."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ MAX_LINE_CHARS: Final = 300
 MAX_TITLE_CHARS: Final = 120
 MAX_URL_CHARS: Final = 1000
 URGENT: Final = "security"
-"""The kind that is urgent where there is such a thing."""
+"""The kind that is urgent where the channel knows urgency."""
 
 
 class DestinationError(ValueError):
-    """What a person or a browser gave is no destination; the text names the field and its limit."""
+    """The input of a person or a browser is no destination; the text names the field and its limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """Where a channel leads, all of it secret. ``url``: for Web Push, the address that the browser gave.
+    """A channel's destination, all of it secret. ``url``: for Web Push, the address that the browser gave.
 
-    ``key``: of a webhook, what signs its messages. ``token``: the access token for ntfy. ``p256dh``,
-    ``auth``: the keys of a browser.
+    ``key``: of a webhook, signs its messages. ``token``: the access token for ntfy. ``p256dh``, ``auth``: the keys of a
+    browser.
     """
 
     url: str
@@ -39,7 +39,7 @@ class Destination:
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """A message. ``id``: the same at each try. ``kind``: of `rules`, or "test". ``url``: the page about it."""
+    """A message. ``id``: the same for each attempt. ``kind``: of `rules`, or "test". ``url``: the page about it."""
 
     id: str
     kind: str
@@ -56,7 +56,7 @@ class Alert:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is posted."""
+    """A request to post."""
 
     url: str
     headers: dict[str, str]
@@ -64,6 +64,8 @@ class Request:
 
 
 def clean(text: str, max_chars: int) -> str:
-    """One line of printable characters: a name that somebody chose must not begin a line or a header of its own."""
+    """Return one line of printable characters: a name that somebody chose must not begin a line or a header of its
+    own.
+    """
     line = " ".join("".join(character if character.isprintable() else " " for character in text).split())
     return line if len(line) <= max_chars else f"{line[: max_chars - 1]}…"

@@ -1,1 +1,1 @@
-"""Badges: rules of the operators, who reached them and when (docs/how-to/operate.md)."""
+"""Badges: the operators' rules, who earned them and when (docs/how-to/operate.md)."""

@@ -1,4 +1,4 @@
-"""Operators' pages of badges: the rules, and how many volunteers have each."""
+"""Operators' pages of badges: the rules, and how many volunteers have earned each."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from portal.languages import supplied
 
 @admin.register(Badge)
 class BadgeAdmin(AuditedAdmin):
-    """A rule that somebody reached cannot be deleted: switch it off instead."""
+    """A rule that somebody has met cannot be deleted: switch it off instead."""
 
     shown_title = column("title", _("title"), supplied.shown)
     list_display = ("shown_title", "rule", "is_active", "nawarded")

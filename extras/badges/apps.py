@@ -1,4 +1,4 @@
-"""Badges, as the site knows them."""
+"""Register badges with the site."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""Award the badges that volunteers reached. Run by a task; safe to repeat and to interrupt.
+"""Award the badges that volunteers earned. Run by a task; safe to repeat and to interrupt.
 
-Volunteers are taken in batches, those that waited longest first. Each batch is a fixed number of statements on the sums
-of months and the days of months that are not closed. The days of a closed month are read only when somebody reached a
-badge in it, once.
+Volunteers are taken in batches, the longest waiting first. Each batch is a fixed number of statements on the sums of
+months and the days of open months. The days of a closed month are read only when somebody earned a badge in it, once.
 """
 
 from __future__ import annotations
@@ -28,16 +27,17 @@ from portal.wire.keywords import KEYWORDS, SCIENCE, kin
 
 BATCH: Final = 250
 MOST_BATCHES: Final = 20
-"""Of one run, so that it takes seconds rather than hours when rules change; the next run goes on."""
+"""The most volunteers of one run, so that it takes seconds rather than hours when rules change; the next run
+continues."""
 EVERY: Final = dt.timedelta(hours=20)
-"""A volunteer is looked at once in this time, unless the rules change."""
+"""A volunteer is checked once in this time, unless the rules change."""
 _ONE_DAY: Final = dt.timedelta(days=1)
 Steps = dict[int, list[WorkStep]]
 
 
 @dataclass(frozen=True, slots=True)
 class _Rules:
-    """The rules in force, and what the projects are about."""
+    """The rules in force, and the projects' subjects."""
 
     badges: Sequence[Badge]
     subjects: Subjects
@@ -56,12 +56,12 @@ class _Work:
 
 
 def award_due(now: dt.datetime) -> int:
-    """Award what was reached by the volunteers that are due, up to a limit; how many badges. Without rules, nothing."""
+    """Award the badges earned by due volunteers, up to a limit; return how many. Without rules, does nothing."""
     rules = _read_rules()
     if rules is None:
         return 0
     params: dict[str, Any] = {"rules_changed": rules.changed_at, "long_ago": now - EVERY, "limit": BATCH * MOST_BATCHES}
-    # Once for all batches, as it looks at all accounts.
+    # Once for all batches, as it reads all accounts.
     with connection.cursor() as cursor:
         cursor.execute(sql.DUE, params)
         due = [user_id for (user_id,) in cursor]
@@ -94,7 +94,7 @@ def _subjects_of(ids: Iterable[int]) -> ProjectSubjects:
 
 
 def _award_batch(rules: _Rules, due: list[int], now: dt.datetime) -> int | None:
-    """One transaction; how many badges. None if another run is at it."""
+    """Award a batch in one transaction; return how many badges. None if another run is active."""
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(TRY_LOCK, [AdvisoryLock.BADGES.value])
         if cursor.fetchone() == (False,):
@@ -107,13 +107,13 @@ def _award_batch(rules: _Rules, due: list[int], now: dt.datetime) -> int | None:
             for user_id, badge, day in reached
         ]
         BadgeAward.objects.bulk_create(awards, ignore_conflicts=True)
-        # Not before the rules, however late this run looked at its clock.
+        # Not before the rules, however late this run read its clock.
         cursor.execute(sql.CHECKED, {"users": users, "now": max(now, rules.changed_at)})
         return len(awards)
 
 
 def _reached(cursor: Any, rules: _Rules, users: list[int], today: dt.date) -> list[tuple[int, Badge, dt.date]]:
-    """Who reached which badge on which day, without what they have."""
+    """Return who earned which badge on which day, without those already awarded."""
     until = closed_until()
     work = _read_work(cursor, users, until, today)
     has = set(BadgeAward.objects.filter(user__in=users).values_list("user_id", "badge_id"))
@@ -142,7 +142,7 @@ def _rule(badge: Badge) -> BadgeRule:
 
 
 def _read_work(cursor: Any, users: list[int], until: dt.date | None, today: dt.date) -> _Work:
-    """Three statements. The day of tomorrow, which a client's clock may have begun, waits."""
+    """Read the work; three statements. Tomorrow, which a client's clock may have begun, waits."""
     cursor.execute(sql.DAYS, {"users": users, "first": until or dt.date.min, "last": today})
     days = _steps(cursor.fetchall(), None)
     if until is None:
@@ -160,7 +160,7 @@ def _read_days(cursor: Any, users: list[int], first: dt.date, last: dt.date) -> 
 
 
 def _steps(rows: Iterable[tuple[Any, ...]], active: dict[tuple[int, dt.date], int] | None) -> Steps:
-    """``active``: days with credit of each month; None: the rows are of days."""
+    """Build steps from rows; ``active``: days with credit of each month; None: the rows are of days."""
     by_project: dict[tuple[int, dt.date], dict[int, Totals]] = defaultdict(dict)
     for user_id, start, project_id, *amounts in rows:
         by_project[user_id, start][project_id] = Totals(*amounts)

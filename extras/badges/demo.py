@@ -9,7 +9,7 @@ from extras.badges.award import award_due
 from extras.badges.models import Badge
 
 BADGES: Final = ("First task", "1,000 tasks", "10,000 credits", "100,000 credits", "First hour on a GPU", "100 days")
-"""Of the badges that come with the site, those that the demo awards."""
+"""The badges shipped with the site that the demo awards."""
 
 
 def award_some(now: dt.datetime) -> None:

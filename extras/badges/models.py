@@ -1,4 +1,4 @@
-"""Badges: the rules of the operators, and who reached them."""
+"""Badges: the operators' rules, and who met them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from portal.models import User
 
 
 class Badge(models.Model):
-    """A rule of the operators: what a volunteer has to reach, and what it is called."""
+    """An operators' rule: what a volunteer has to achieve, and its name."""
 
     KINDS: ClassVar = [
         (BadgeKind.CREDIT.value, _("estimated credit, in credits")),
@@ -64,13 +64,13 @@ class Badge(models.Model):
         return self.title
 
     def save(self, *args: Any, **kwargs: Any) -> None:
-        """Say when it was changed also where only some fields are saved, as undoing a change does."""
+        """Record the time of the change also where only some fields are saved, as undoing a change does."""
         if kwargs.get("update_fields") is not None:
             kwargs["update_fields"] = {*kwargs["update_fields"], "changed_at"}
         super().save(*args, **kwargs)
 
     def clean(self) -> None:
-        """A subject belongs to one kind of rule; the database has the last word."""
+        """Check that a subject belongs to a rule that needs one; the database has the last word."""
         if (self.kind == BadgeKind.SUBJECT_HOURS.value) != (self.subject is not None):
             raise ValidationError(
                 {"subject": gettext("Choose a subject only if the run time for a subject is counted.")}
@@ -78,7 +78,7 @@ class Badge(models.Model):
 
 
 class BadgeAward(models.Model):
-    """A volunteer reached a badge. It stays, whatever becomes of the rule: ``rule`` is the rule as it was then."""
+    """A volunteer earned a badge. It is permanent: ``rule`` is the rule as of then, even if it changes."""
 
     user = models.ForeignKey(User, models.CASCADE, related_name="badge_awards", db_index=False)
     badge = models.ForeignKey(Badge, models.PROTECT, related_name="awards")
@@ -95,7 +95,7 @@ class BadgeAward(models.Model):
 
 
 class BadgeCheck(models.Model):
-    """When a volunteer's work was last held against the rules."""
+    """When a volunteer's work was last checked against the rules."""
 
     user = models.OneToOneField(User, models.CASCADE, primary_key=True, related_name="badge_check")
     checked_at = models.DateTimeField(db_index=True)

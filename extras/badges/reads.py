@@ -1,4 +1,4 @@
-"""What pages show of badges: those that a volunteer has, and those that can be reached."""
+"""Read the pages of badges: those that a volunteer has, and those still to earn."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from portal.models import User
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """A badge that a volunteer has. ``rule``: what it was for on that day; ``was_changed``: the rule is another now."""
+class HeldBadge:
+    """A badge that a volunteer has. ``rule``: its rule on that day; ``was_changed``: the rule has changed since."""
 
     title: str
     text: str
@@ -26,13 +26,13 @@ class Held:
 class BadgePage:
     """``is_on``: the operators award any badges."""
 
-    held: list[Held]
+    held: list[HeldBadge]
     open: list[tuple[str, str]]
     is_on: bool
 
 
 def read_page(user: User) -> BadgePage:
-    """Two statements."""
+    """Read the page; two statements."""
     held = list(BadgeAward.objects.filter(user=user).select_related("badge"))
     has = {award.badge_id for award in held}
     active = list(Badge.objects.filter(is_active=True))
@@ -43,11 +43,11 @@ def read_page(user: User) -> BadgePage:
     )
 
 
-def _held(award: BadgeAward) -> Held:
-    """A rule that is the same still, in the reader's language; another one as it was kept."""
+def _held(award: BadgeAward) -> HeldBadge:
+    """Return an unchanged rule in the reader's language; a changed one as it was stored."""
     badge, was_changed = award.badge, _was_changed(award)
     rule = award.rule if was_changed else rule_text(badge)
-    return Held(shown(badge.title), shown(badge.text), rule, award.day, was_changed)
+    return HeldBadge(shown(badge.title), shown(badge.text), rule, award.day, was_changed)
 
 
 def _was_changed(award: BadgeAward) -> bool:
@@ -55,9 +55,9 @@ def _was_changed(award: BadgeAward) -> bool:
 
 
 def titles_until(user: User, last: dt.date) -> list[str]:
-    """The titles of the badges that the volunteer had by the end of a day, in the order in which they were reached.
+    """Return the titles of the badges that the volunteer had by the end of a day, in the order earned.
 
-    Where the rule is another now, the title says what it was for: nobody takes the badge for what it became.
+    If a rule has changed since, the title says what the badge was for, to avoid confusion with its present meaning.
     """
     held = BadgeAward.objects.filter(user=user, day__lte=last).select_related("badge")
     return [f"{award.badge.title} ({award.rule})" if _was_changed(award) else award.badge.title for award in held]

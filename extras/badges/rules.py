@@ -1,7 +1,7 @@
-"""When a volunteer reached what a badge asks for. Pure: facts by days and months in, days out.
+"""Determine when a volunteer met a badge's rule. Pure: facts by days and months in, days out.
 
-Each rule counts something that never goes down as days come. A badge is dated by the first day on which the count
-reached the rule's threshold. A month's sums say in which month that was, and that month's days say on which day: so
+Each rule counts something that never decreases as days pass. A badge is dated by the first day on which the count
+reached the rule's threshold. A month's sums show in which month that was, and that month's days show on which day: so
 the days of all other months are never read.
 
 Amounts are those of the ledger: whole numbers of 1e-6 credits, 1e-6 seconds of run time (times the processors used),
@@ -19,7 +19,7 @@ from typing import Final
 from accounting.engine.amounts import Totals
 
 MAX_THRESHOLD: Final = 10**12
-"""The most that a rule can ask for, in the unit of its kind."""
+"""The largest threshold of a rule, in the unit of its kind."""
 _MICRO: Final = 1_000_000
 _HOUR: Final = 3600 * _MICRO
 
@@ -42,7 +42,7 @@ class BadgeKind(StrEnum):
     SUBJECTS = "subjects"
     """Fields of science for whose projects there was credit."""
     BEFORE_MOVE = "before_move"
-    """Nothing: who had it where this site was before has it here, and nobody else gets it."""
+    """Nothing: volunteers who had it on the previous site have it here, and nobody else gets it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class WorkStep:
 
 @dataclass(frozen=True, slots=True)
 class ProjectSubjects:
-    """What a project is about: all keywords with all that they are part of, and its fields of science."""
+    """A project's subjects: all keywords with all their parents, and its fields of science."""
 
     keywords: frozenset[int] = frozenset()
     fields: frozenset[int] = frozenset()
@@ -77,7 +77,7 @@ Subjects = Mapping[int, ProjectSubjects]
 
 @dataclass(slots=True)
 class _Count:
-    """How far a rule is: ``amount`` in the smallest unit, or the different things that were seen."""
+    """A rule's progress: ``amount`` in the smallest unit, or the different things seen."""
 
     rule: BadgeRule
     subjects: Subjects
@@ -113,7 +113,8 @@ _UNITS: Final = {BadgeKind.CREDIT: _MICRO, BadgeKind.GPU_HOURS: _HOUR, BadgeKind
 
 
 def reached_in(rule: BadgeRule, steps: Iterable[WorkStep], subjects: Subjects) -> dt.date | None:
-    """The start of the step in which the rule's threshold was reached; None: it was not. In whatever order they come.
+    """Return the start of the step in which the rule's threshold was reached; None if it was not. Steps may be in any
+    order.
 
     Steps must not overlap.
     """
@@ -128,9 +129,9 @@ def reached_in(rule: BadgeRule, steps: Iterable[WorkStep], subjects: Subjects) -
 def reached_on(
     rule: BadgeRule, months: Iterable[WorkStep], month: dt.date, days: Iterable[WorkStep], subjects: Subjects
 ) -> dt.date:
-    """The day in ``month``, in which `reached_in` found the threshold to be reached, by the days of that month.
+    """Return the day in ``month``, in which `reached_in` found the threshold to be reached, by the days of that month.
 
-    ``month`` itself, its first day, if the days do not say so after all.
+    Returns the first day of ``month`` if the days do not confirm it after all.
     """
     before = [step for step in months if step.start < month]
     return reached_in(rule, [*before, *days], subjects) or month

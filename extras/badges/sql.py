@@ -1,4 +1,4 @@
-"""SQL of awarding badges. Runs under an advisory lock. Locks only the accounts that are looked at, so that none of them
+"""SQL for awarding badges. Runs under an advisory lock. Locks only the accounts that are checked, so that none of them
 is erased meanwhile; one that is being erased is skipped.
 """
 
@@ -8,8 +8,8 @@ from typing import Final
 
 from accounting.engine.amounts import KINDS
 
-# The accounts that nobody looked at since their last work, or since the rules changed; those that waited longest first.
-# An account whose computers have not reported since then has nothing new.
+# The accounts not checked since their last work, or since the rules changed; the longest waiting first. An account
+# whose computers have not reported since then has nothing new.
 DUE: Final = """
 SELECT u.id FROM portal_user u LEFT JOIN badges_badgecheck c ON c.user_id = u.id
  WHERE u.deletion_asked_at IS NULL
@@ -32,7 +32,7 @@ SELECT user_id, month, project_id, {_SUMS} FROM accounting_month
 ACTIVE_DAYS: Final = """
 SELECT user_id, month, active_days FROM accounting_bestday WHERE user_id = ANY(%(users)s) AND month < %(until)s
 """
-# The same by days, of a range: the days of months that are not closed, or those of one closed month.
+# The same by days, of a range: the days of open months, or those of one closed month.
 DAYS: Final = f"""
 SELECT user_id, day, project_id, {_SUMS} FROM accounting_day
  WHERE user_id = ANY(%(users)s) AND day >= %(first)s AND day <= %(last)s GROUP BY 1, 2, 3 ORDER BY 1, 2

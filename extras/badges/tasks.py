@@ -10,5 +10,5 @@ from extras.badges import award
 
 @shared_task
 def award_badges() -> None:
-    """Every ten minutes: the badges that some volunteers reached."""
+    """Every ten minutes: award the badges that some volunteers earned."""
     award.award_due(timezone.now())

@@ -12,13 +12,13 @@ from portal.wire.keywords import KEYWORDS
 
 
 def kept_rule(badge: Badge) -> str:
-    """The rule as awards keep it: in English, whoever reads it."""
+    """Return the rule as awards store it: in English, whoever reads it."""
     with translation.override(None):
         return rule_text(badge)[:200]
 
 
 def rule_text(badge: Badge) -> str:
-    """What has to be reached, such as "10 000 credits"."""
+    """Return the rule's threshold in words, such as "10 000 credits"."""
     number = badge.threshold
     values = {"number": count(number)}
     match BadgeKind(badge.kind):

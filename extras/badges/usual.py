@@ -1,4 +1,4 @@
-"""The badges that every site begins with. All are off: an operator switches on what the site wants."""
+"""The badges that every new site starts with. All are off: operators switch on those that they want."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ TEXTS: Final = tuple(text for title, description, *_rule in USUAL for text in (t
 
 
 def make_usual() -> None:
-    """Makes them where the site has no badge. Safe to repeat, also at the same time: titles are unique."""
+    """Create them where the site has no badge. Safe to repeat, also at the same time: titles are unique."""
     if not Badge.objects.exists():
         badges = [
             Badge(title=title, text=text, kind=kind.value, subject=subject, threshold=threshold)

@@ -14,5 +14,5 @@ from portal.people.access import signed_in
 @require_safe
 @login_required
 def badges(request: HttpRequest) -> HttpResponse:
-    """What have I reached, and when?"""
+    """Which badges have I earned, and when?"""
     return render(request, "badges/badges.html", {"page": read_page(signed_in(request))})

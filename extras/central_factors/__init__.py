@@ -1,4 +1,4 @@
-"""Cross-project version normalisation: factors of projects, averaged; those of a central server.
+"""Cross-project version normalisation: projects' factors, averaged, or taken from a central server.
 
-docs/explanation/credit.md, "Factors from other projects", says how.
+See docs/explanation/credit.md, "Factors from other projects".
 """

@@ -1,4 +1,4 @@
-"""Operators' pages: what projects exported, and the factors that versions for GPUs may take from them."""
+"""Operators' pages: projects' exports, and the factors that versions for GPUs may take from them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MAY_SET = "credit.change_appversion"
 
 @admin.register(CollectedExport)
 class CollectedExportAdmin(ReadOnlyAdmin):
-    """The projects that this site asks as a central server, and what is wrong with them."""
+    """The projects that this site queries as a central server, and their problems."""
 
     shown_problem = column("problem", _("problem"), sentence)
     list_display = ("url", "asked_at", "read_at", "nversions", "ncounted", "shown_problem", "refused")
@@ -41,7 +41,7 @@ class CollectedExportAdmin(ReadOnlyAdmin):
         return [path("factors/", view, name="version_factors"), *super().get_urls()]
 
     def factors_view(self, request: HttpRequest) -> HttpResponse:
-        """Versions for GPUs without a counterpart for CPUs; POST leads to the step before a factor is set."""
+        """Show versions for GPUs without a counterpart for CPUs; POST leads to the step before a factor is set."""
         return _factors(request, self.admin_site.each_context(request), self.opts)
 
 

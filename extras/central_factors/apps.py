@@ -1,4 +1,4 @@
-"""Factors of versions over projects, as the site knows them."""
+"""Register factors of versions over projects with the site."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""App versions for GPUs without a counterpart for CPUs: what factor other projects give them, and what it changes."""
+"""App versions for GPUs without a counterpart for CPUs: the factor from other projects, and its effect."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ FIELD = "cross_project_scale"
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A version for GPUs whose factor other projects give, or which has one set that is not in force.
+    """A version for GPUs with a factor from other projects, or with one that is set but not in force.
 
-    ``found``: their average, None if they have none. ``scale_after``: what the feeder would make its factor with it.
-    ``is_in_force``: whether factors that are set are used; not beside a version for CPUs that counts.
+    ``found``: their average, None if they have none. ``scale_after``: the factor that the feeder would compute with it.
+    ``is_in_force``: whether set factors are used; not beside a version for CPUs that counts.
     """
 
     version: AppVersion
@@ -40,19 +40,21 @@ class Candidate:
 
     @property
     def credit_ratio(self) -> float | None:
-        """A job's credit with the factor over that without; None if it has no factor yet."""
+        """A job's credit with the factor divided by that without; None if it has no factor yet."""
         before, after = self.version.pfc_scale, self.scale_after
         return after / before if before and after else None
 
     def proposal(self) -> Proposal:
-        """To set the factor; only if it can be set."""
+        """Propose to set the factor; only if it can be set."""
         assert self.found is not None  # `can_be_set`
         pair = [self.version.cross_project_scale, self.found.scale]
         return Proposal(model=AppVersion._meta.label, pk=self.version.pk, changes={FIELD: pair})
 
 
 def candidates(now: dt.datetime) -> list[Candidate]:
-    """By app and version. A statement for all apps, one for their versions, one for each app that takes medians."""
+    """Return candidates by app and version. A statement for all apps, one for their versions, one for each app that
+    takes medians.
+    """
     factors_now = known_factors(now)
     factors = factors_now.factors if factors_now is not None else []
     apps = App.objects.filter(is_deprecated=False, credit_system=CreditSystem.CREDITNEW)

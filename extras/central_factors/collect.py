@@ -1,7 +1,7 @@
-"""Ask projects and the central server, and average: a daily task. Nothing is asked in a transaction.
+"""Query projects and the central server, and average: a daily task. Nothing is queried in a transaction.
 
-Of a server that does not answer, or not as it should, what it said last is kept; the trouble is noted and shown. Each
-has its turn whatever the others do.
+If a server does not answer, or not as it should, its last answer is kept; the problem is recorded and shown. Servers do
+not affect each other.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ log = structlog.get_logger(__name__)
 
 EVERY: Final = dt.timedelta(hours=23)
 KEPT: Final = dt.timedelta(days=30)
-"""What a server said last is used for this long. Recent credit, the weight, is down to a twentieth by then."""
+"""A server's last answer is used for this long. By then recent credit, the weight, is down to a twentieth."""
 MAX_RUN_SECS: Final = 300.0
-"""Of one run, so that other tasks get their turn; the next run goes on."""
+"""The most servers of one run, so that other tasks get their turn; the next run continues."""
 DOCUMENT: Final = "version_factors.xml"
 AVERAGED_HERE: Final = ""
 _USUAL_PORTS: Final = (80, 443)
@@ -41,14 +41,14 @@ _LIMITS: Final = FetchLimits(wire_bytes=MAX_BODY_BYTES, body_bytes=MAX_BODY_BYTE
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """How many servers were asked, and with how many of them something is wrong."""
+    """How many servers were queried, and how many have a problem."""
 
     nasked: int
     nproblems: int
 
 
 def collect(now: dt.datetime, *, is_due: bool = False) -> Collected:
-    """Ask whoever was not asked for a day, or all if ``is_due``; average again. Runs may overlap: each asks others."""
+    """Query servers not queried for a day, or all if ``is_due``; average again. Runs may overlap: each takes others."""
     ends = time.monotonic() + MAX_RUN_SECS
     before = now if is_due else now - EVERY
     _keep_rows()
@@ -67,7 +67,7 @@ def collect(now: dt.datetime, *, is_due: bool = False) -> Collected:
 
 
 def _keep_rows() -> None:
-    """A row for each server that the settings name, and no others."""
+    """Make a row for each server that the settings name, and for no others."""
     projects = _asked_projects()
     CollectedExport.objects.exclude(url__in=projects).delete()
     lists = {settings.CENTRAL_SERVER} if settings.CENTRAL_SERVER else set()
@@ -79,7 +79,7 @@ def _keep_rows() -> None:
 
 
 def _asked_projects() -> list[str]:
-    """Those of the settings but this site's own; one that is there under two spellings of its address once."""
+    """Return the projects in the settings without this site's own; two spellings of one address count once."""
     projects: dict[tuple[str, int | None, str], str] = {}
     for url in settings.CENTRAL_PROJECTS:
         projects.setdefault(_place(url), url)
@@ -88,14 +88,16 @@ def _asked_projects() -> list[str]:
 
 
 def _place(url: str) -> tuple[str, int | None, str]:
-    """What two spellings of an address have in common: with http or https, with or without www and the usual port."""
+    """Return what two spellings of an address have in common: with http or https, with or without www and the usual
+    port.
+    """
     parts = urlsplit(url)
     port = None if parts.port in _USUAL_PORTS else parts.port
     return (parts.hostname or "").removeprefix("www."), port, parts.path
 
 
 def _take(row: CollectedExport | FactorList, before: dt.datetime, now: dt.datetime) -> bool:
-    """Whether it is this run that asks. Its time is set first: one that stops the worker stops it once a day."""
+    """Whether this run queries the server. Its time is set first: one that stops the worker stops it once a day."""
     if row.asked_at is not None and row.asked_at > before:
         return False
     of_row = type(row)._default_manager.filter(pk=row.pk, asked_at=row.asked_at)
@@ -104,7 +106,7 @@ def _take(row: CollectedExport | FactorList, before: dt.datetime, now: dt.dateti
 
 
 def _ask(row: CollectedExport | FactorList, now: dt.datetime) -> bool:
-    """Whether it answered as it should."""
+    """Query a server; return whether it answered as it should."""
     take: Callable[[bytes], None]
     problem: Message | None
     if isinstance(row, CollectedExport):
@@ -140,7 +142,7 @@ def _take_factors(row: FactorList, body: bytes) -> None:
 
 
 def average(now: dt.datetime) -> list[Factor]:
-    """Average what projects said, this site's own project among them, and publish it."""
+    """Average projects' exports, including this site's own project, and publish the result."""
     rows = CollectedExport.objects.filter(read_at__gt=now - KEPT).order_by("url")
     projects = [own_export(), *([ExportedVersion(**version) for version in row.versions] for row in rows)]
     factors = average_factors(projects, now.timestamp())
@@ -151,7 +153,7 @@ def average(now: dt.datetime) -> list[Factor]:
 
 
 def own_export() -> list[ExportedVersion]:
-    """This site's own versions, as `app_versions.php` has them."""
+    """Return this site's own versions, as `app_versions.php` has them."""
     versions = AppVersion.objects.filter(is_deprecated=False).select_related("app", "platform").order_by("pk")
     return [
         ExportedVersion(
@@ -182,7 +184,9 @@ class KnownFactors:
 
 
 def known_factors(now: dt.datetime) -> KnownFactors | None:
-    """Those of the central server in the settings, else those averaged here; None: there are none, or old ones."""
+    """Return those of the central server in the settings, else those averaged here; None if there are none or only old
+    ones.
+    """
     if not (settings.CENTRAL_SERVER or settings.CENTRAL_PROJECTS):
         return None
     row = FactorList.objects.filter(url=settings.CENTRAL_SERVER, read_at__gt=now - KEPT).first()

@@ -1,4 +1,4 @@
-"""What was wrong with another server's factors (`portal.languages.messages`). Pure."""
+"""Messages about problems with another server's factors (`portal.languages.messages`). Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from portal.languages.messages import declare
 MESSAGES: Final = declare(
     {
         "factors_not_in_answer": _("It answers, but not with what was asked for (%(fault)s)."),
-        # What is wrong with it, after the field and a colon (wire.py)
+        # The fault, after the field and a colon (wire.py)
         "factors_no_element": _("no element %(name)s"),
         "factors_cut_off": _("cut off"),
         "factors_missing": _("missing"),

@@ -1,4 +1,4 @@
-"""What other servers say of versions' factors: projects' exports, and averages over projects."""
+"""Other servers' factors of versions: projects' exports, and averages over projects."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MAX_URL: Final = 255
 
 
 class AskedServer(models.Model):
-    """A server that is asked daily: when it was, when it last answered well, and what is wrong since then."""
+    """A server that is queried daily: the last query, the last good answer, and the problem since then."""
 
     url = models.CharField(_("address"), max_length=MAX_URL, unique=True)
     asked_at = models.DateTimeField(_("last asked"), null=True)
@@ -30,7 +30,7 @@ class AskedServer(models.Model):
 
 
 class CollectedExport(AskedServer):
-    """Versions of a project, as it exported them last (`credit.engine.cross_project.ExportedVersion`)."""
+    """A project's versions, as it exported them last (`credit.engine.cross_project.ExportedVersion`)."""
 
     versions: models.JSONField[list[dict[str, Any]], list[dict[str, Any]]] = models.JSONField(
         _("versions"), default=list
@@ -47,7 +47,7 @@ class CollectedExport(AskedServer):
 
 
 class FactorList(AskedServer):
-    """Average factors (`credit.engine.cross_project.Factor`): received from the central server at this address.
+    """Average factors (`credit.engine.cross_project.Factor`) from the central server at this address.
 
     The row with an empty address has those that were averaged here.
     """

@@ -16,6 +16,6 @@ log = structlog.get_logger("credit")
 
 @shared_task
 def collect_factors() -> None:
-    """Every hour: each project and central server is asked once a day."""
+    """Every hour: query projects and central servers, each once a day."""
     if settings.CENTRAL_PROJECTS or settings.CENTRAL_SERVER:
         log.info("factors_collected", **asdict(collect.collect(timezone.now())))

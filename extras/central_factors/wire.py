@@ -1,8 +1,8 @@
-"""What projects export of their versions, and the published averages, as bytes. Pure.
+"""Projects' exports of their versions, and the published averages, as bytes. Pure.
 
-Exports are the replies of `app_versions.php`: BOINC's own, or this site's (docs/reference/web-rpcs.md), which say more.
-Whatever a number is that cannot be, its version is left out. ProtocolError is for what is no such reply, is cut off, or
-is beyond the hard limits.
+Exports are the replies of `app_versions.php`: BOINC's own, or this site's (docs/reference/web-rpcs.md), which contain
+more. A version with an impossible number is left out. Raises ProtocolError for other documents, for truncated ones, and
+beyond the hard limits.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from portal.wire.scanner import Limits, ProtocolError, TagScanner, as_bool, as_f
 
 MAX_BODY_BYTES: Final = 4 << 20
 MAX_VERSIONS: Final = 2_000
-"""Of one project."""
+"""The most versions of one project."""
 MAX_RECENT_CREDIT: Final = 1e12
 """Credits a day of a version: more than all projects grant together."""
 MAX_NAME: Final = 64
@@ -30,7 +30,7 @@ _LIMITS: Final = Limits(body_bytes=MAX_BODY_BYTES, elements=60_000, text_bytes=1
 _DEFAULT_THRESHOLD: Final = 100
 _MAX_SAMPLES: Final = 1e12
 _MAX_COUNT: Final = 1_000_000
-# As BOINC's server tells them apart, whose factors follow from it
+# As BOINC's server distinguishes them, whose factors depend on it
 _TYPES_BY_NAME: Final = (
     ("cuda", ProcessorType.NVIDIA),
     ("nvidia", ProcessorType.NVIDIA),
@@ -50,7 +50,7 @@ class Export:
 
 
 def parse_export(data: bytes, now: float) -> Export:
-    """Read a project's reply; ``now``: Unix time. Raises ProtocolError."""
+    """Parse a project's reply; ``now``: Unix time. Raises ProtocolError."""
     versions: dict[tuple[str, str, str, int], ExportedVersion] = {}
     faults = []
     count = 0
@@ -70,7 +70,7 @@ def parse_export(data: bytes, now: float) -> Export:
 
 
 def parse_factors(data: bytes) -> list[Factor]:
-    """Read the averages of a central server, all or none. Raises ProtocolError."""
+    """Parse the averages of a central server, all or none. Raises ProtocolError."""
     factors: dict[tuple[str, str | None], Factor] = {}
     for fields in _rows(data, b"version_factors", b"factor", MAX_FACTORS):
         is_whole_type = flag(fields.get(b"all_plan_classes"))
@@ -87,7 +87,7 @@ def parse_factors(data: bytes) -> list[Factor]:
 
 
 def factors_document(factors: Iterable[Factor], computed_at: float) -> bytes:
-    """The averages as a central server publishes them; ``computed_at``: Unix time."""
+    """Render the averages as a central server publishes them; ``computed_at``: Unix time."""
     lines = ['<?xml version="1.0" encoding="UTF-8" ?>', "<version_factors>"]
     lines.append(f"    <computed_time>{computed_at:.0f}</computed_time>")
     for factor in factors:
@@ -111,7 +111,7 @@ Fields = dict[bytes, bytes]
 
 
 def _rows(data: bytes, root: bytes, row: bytes, most: int) -> Iterable[Fields]:
-    """The children of each row; of several of the same name, the first. A reply without its end was cut off."""
+    """Return the children of each row; of several of the same name, the first. A reply without its end was cut off."""
     scanner = TagScanner(data, _LIMITS)
     is_open = is_closed = False
     count = 0
@@ -177,7 +177,7 @@ def _number(fields: Fields, name: bytes, low: float, high: float) -> float:
 
 
 def _processor_type(fields: Fields, plan_class: str) -> str:
-    """The type that is named; BOINC's own exports name none, so it follows from the plan class as there."""
+    """Return the named type; BOINC's own exports name none, so it follows from the plan class as there."""
     if b"processor_type" in fields:
         name = _name(fields, b"processor_type")
         if name not in set(ProcessorType):

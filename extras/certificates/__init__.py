@@ -1,1 +1,1 @@
-"""Certificates: what a volunteer did, as far as they chose to show it, signed (docs/reference/certificates.md)."""
+"""Certificates: a volunteer's work, as far as they chose to show it, signed (docs/reference/certificates.md)."""

@@ -1,4 +1,4 @@
-"""Certificates, as the site knows them."""
+"""Register certificates with the site."""
 
 from __future__ import annotations
 

@@ -10,10 +10,10 @@ from portal.models import User
 
 
 def issue_one(volunteer: User, now: dt.datetime) -> None:
-    """Issues a certificate of the last thirty days."""
+    """Issue a certificate of the last thirty days."""
     today = now.astimezone(dt.UTC).date()
     shows = ("credit", "run_time", "tasks", "computers", "since", "badges")
-    wanted = CertificateRequest(
+    request = CertificateRequest(
         today - dt.timedelta(days=30), today - dt.timedelta(days=1), "all", shows, volunteer.name
     )
-    registry.issue(volunteer, wanted, read_scopes(volunteer), now)
+    registry.issue(volunteer, request, read_scopes(volunteer), now)

@@ -1,6 +1,6 @@
-"""What a certificate can be about, and what it says: from sums of months, and from days where they begin or end.
+"""The facts of a certificate: from sums of months, and from days where the range begins or ends.
 
-Everything is rounded down to whole credits and hours, so a certificate never says more than there was.
+Everything is rounded down to whole credits and hours, so a certificate never overstates.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ _HOUR: Final = 3600 * MICRO
 
 @dataclass(frozen=True, slots=True)
 class CertificateRequest:
-    """What a volunteer wants certified. ``about``: "all", "project:3" or "subject:9"; ``shows``: names in `SHOWN`."""
+    """The certificate that a volunteer wants. ``about``: "all", "project:3" or "subject:9"; ``shows``: names in
+    `SHOWN`.
+    """
 
     first: dt.date
     last: dt.date
@@ -40,16 +42,18 @@ class CertificateRequest:
 
 
 SHOWN: Final = ("credit", "run_time", "tasks", "computers", "since", "badges")
-"""What a certificate can say."""
+"""The facts that a certificate can show."""
 
 
 class NoWork(Exception):
-    """There was no work in these days, so there is nothing to certify."""
+    """There was no work on these days, so there is nothing to certify."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scopes:
-    """What a volunteer's certificates can be about: projects that they worked for, and their subjects; by key."""
+    """The possible subjects of a volunteer's certificates: projects that they worked for, and their keywords; by
+    key.
+    """
 
     projects: dict[str, Project]
     subjects: dict[str, str]
@@ -59,7 +63,7 @@ class Scopes:
 
 
 def read_scopes(user: User) -> Scopes:
-    """Two statements."""
+    """Read the scopes; two statements."""
     worked_for = UserProject.objects.filter(user=user, total_ec__gt=0).values("project")
     projects = {
         f"project:{project.pk}": project for project in Project.objects.filter(pk__in=worked_for).order_by("name")
@@ -69,34 +73,34 @@ def read_scopes(user: User) -> Scopes:
     return Scopes(projects, {f"subject:{id_}": name for name, id_ in named})
 
 
-def draft(user: User, wanted: CertificateRequest, scopes: Scopes, today: dt.date) -> Statement:
-    """The statement, but for its code: at most 16 statements of SQL, however long the range is. Raises NoWork.
+def draft(user: User, request: CertificateRequest, scopes: Scopes, today: dt.date) -> Statement:
+    """Build the statement except for its code: at most 16 SQL statements, however long the range is. Raises NoWork.
 
     It begins with the first day of work, so that a certificate never suggests more years than there were.
     """
-    projects = _projects_of(wanted.about, scopes)
+    projects = _projects_of(request.about, scopes)
     since = read_first_day(user, today, projects)
-    if since is None or since > wanted.last:
+    if since is None or since > request.last:
         raise NoWork
-    first = max(wanted.first, since)
-    sums = _sums(user, first, wanted.last, projects)
+    first = max(request.first, since)
+    sums = _sums(user, first, request.last, projects)
     if not any(sums):
         raise NoWork
-    facts = _facts(sums, wanted.shows)
-    if "since" in wanted.shows:
+    facts = _facts(sums, request.shows)
+    if "since" in request.shows:
         facts["since"] = since.isoformat()
-    if "badges" in wanted.shows:
-        facts["badges"] = list(titles_of(user, wanted.last))
+    if "badges" in request.shows:
+        facts["badges"] = list(titles_of(user, request.last))
     statement: Statement = {
         "format": FORMAT,
         "site": settings.SITE_URL,
         "made_on": today.isoformat(),
         "first": first.isoformat(),
-        "last": wanted.last.isoformat(),
-        "about": _about(wanted.about, scopes),
+        "last": request.last.isoformat(),
+        "about": _about(request.about, scopes),
         "facts": facts,
     }
-    return statement | ({"name": wanted.name} if wanted.name else {})
+    return statement | ({"name": request.name} if request.name else {})
 
 
 def _about(key: str, scopes: Scopes) -> Statement:
@@ -113,7 +117,7 @@ def _number(key: str) -> int:
 
 
 def _projects_of(key: str, scopes: Scopes) -> list[int] | None:
-    """The projects that count; None: all of them, also those that are gone from the list."""
+    """Return the projects that count; None: all of them, including deleted ones."""
     if key in scopes.projects:
         return [scopes.projects[key].pk]
     if key in scopes.subjects:
@@ -144,7 +148,7 @@ def _sums(user: User, first: dt.date, last: dt.date, projects: list[int] | None)
 
 
 def _facts(sums: _Sums, shows: Collection[str]) -> Statement:
-    """Nothing that is not to be shown is in it."""
+    """Return the facts, without anything that should not be shown."""
     facts: Statement = {}
     if "credit" in shows:
         facts["estimated_credits"] = _within(sums.estimated // MICRO)
@@ -160,5 +164,5 @@ def _facts(sums: _Sums, shows: Collection[str]) -> Statement:
 
 
 def _within(number: int) -> int:
-    """A number that a statement can have; only a project that lies grants more."""
+    """Cap a number at what a statement can contain; only a fraudulent project grants more."""
     return min(number, MAX_NUMBER)

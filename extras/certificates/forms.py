@@ -1,4 +1,4 @@
-"""The form of a certificate: the days, what it is about, and what it shows."""
+"""The form of a certificate: the days, its subject, and the facts that it shows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from portal.people.name_field import NameField
 
 
 class CertificateForm(forms.Form):
-    """``today``: the last day that can be certified, as far as it has come."""
+    """``today``: the last day that can be certified, up to now."""
 
     first = forms.DateField(
         label=gettext_lazy("First day"),
@@ -79,15 +79,15 @@ class CertificateForm(forms.Form):
         return cleaned
 
     @property
-    def wanted(self) -> CertificateRequest:
-        """What the valid form asks for."""
+    def request(self) -> CertificateRequest:
+        """Return the valid form's request."""
         return CertificateRequest(
             **{name: self.cleaned_data[name] for name in ("first", "last", "about", "shows", "name")}
         )
 
     @property
     def pairs(self) -> list[tuple[str, str]]:
-        """The valid form's values, as a further form sends them."""
-        wanted = self.wanted
-        single = {"first": wanted.first, "last": wanted.last, "about": wanted.about, "name": wanted.name}
-        return [(name, str(value)) for name, value in single.items()] + [("shows", part) for part in wanted.shows]
+        """Return the valid form's values, as a further form sends them."""
+        request = self.request
+        single = {"first": request.first, "last": request.last, "about": request.about, "name": request.name}
+        return [(name, str(value)) for name, value in single.items()] + [("shows", part) for part in request.shows]

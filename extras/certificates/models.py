@@ -1,4 +1,4 @@
-"""Signed certificates of what volunteers did."""
+"""Signed certificates of volunteers' work."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MAX_SHOWN_NAME: Final = 60
 
 
 class Certificate(models.Model):
-    """A signed statement of what a volunteer did in a range of days, with the facts that they chose to show.
+    """A signed statement of a volunteer's work in a range of days, with the facts that they chose to show.
 
     ``statement`` never changes: it is what ``signature`` signs, in the form of `portal.wire.statements`.
     """
@@ -25,7 +25,7 @@ class Certificate(models.Model):
     signature = models.CharField(max_length=88, editable=False)
     made_at = models.DateTimeField(default=timezone.now, editable=False)
     revoked_at = models.DateTimeField(null=True, blank=True)
-    # Of the form that it was made with, which makes one however often it is sent
+    # The key of the form that made it, so that repeating the form makes only one
     form_key = models.UUIDField(null=True, editable=False)
 
     class Meta:

@@ -21,20 +21,20 @@ from portal.models import User
 from portal.wire import statements
 
 MAX_CERTIFICATES: Final = 100
-"""Of one person, with those that were revoked."""
+"""The most of one person, including revoked ones."""
 
 
 def signing_key() -> Ed25519PrivateKey:
-    """The key that signs certificates."""
+    """Return the key that signs certificates."""
     return statements.signing_key(settings.CERTIFICATE_SECRET, "certificates")
 
 
 class TooMany(Exception):
-    """The person has as many certificates as may be."""
+    """The person has the maximum number of certificates."""
 
 
 class Verdict(StrEnum):
-    """What the check of a code says."""
+    """The result of checking a code."""
 
     VALID = "valid"
     REVOKED = "revoked"
@@ -44,8 +44,8 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
-    """``certificate``: only if it is valid, as nothing else of it is shown to others."""
+class CheckResult:
+    """``certificate``: only if it is valid, as others see nothing else of it."""
 
     verdict: Verdict
     certificate: Certificate | None = None
@@ -53,12 +53,12 @@ class Checked:
 
 
 def issue(
-    user: User, wanted: CertificateRequest, scopes: Scopes, now: dt.datetime, form_key: UUID | None = None
+    user: User, request: CertificateRequest, scopes: Scopes, now: dt.datetime, form_key: UUID | None = None
 ) -> Certificate:
-    """Make a certificate of what the ledger says now; raises TooMany, NoWork. One transaction; locks the user's row,
-    then the closing of months: what is closed must not be reopened between two reads.
+    """Make a certificate from the ledger's present state; raises TooMany, NoWork. One transaction; locks the user's
+    row, then the closing of months: a closed month must not be reopened between two reads.
 
-    ``form_key``: of the form. If it was sent before, the certificate is there already.
+    ``form_key``: of the form. If it was sent before, the certificate exists already.
     """
     code = "".join(secrets.choice(codes.ALPHABET) for _ in range(codes.CODE_LENGTH))
     with transaction.atomic():
@@ -70,7 +70,7 @@ def issue(
             raise TooMany
         with connection.cursor() as cursor:
             cursor.execute(LOCK_MONTHS)
-        statement = draft(user, wanted, scopes, now.astimezone(dt.UTC).date()) | {"code": code}
+        statement = draft(user, request, scopes, now.astimezone(dt.UTC).date()) | {"code": code}
         signature = statements.sign(statement, signing_key())
         return Certificate.objects.create(
             user=user, code=code, statement=statement, signature=signature, made_at=now, form_key=form_key
@@ -78,32 +78,32 @@ def issue(
 
 
 def revoke(certificate: Certificate, now: dt.datetime) -> None:
-    """From now on the check says that it was revoked, and shows nothing of it. Safe to repeat; cannot be undone."""
+    """Revoke it: from now on the check says so, and shows nothing else. Safe to repeat; cannot be undone."""
     Certificate.objects.filter(pk=certificate.pk, revoked_at=None).update(revoked_at=now)
 
 
 def delete(certificate: Certificate) -> None:
-    """Forget it: the check does not know its code any more."""
+    """Delete it: the check no longer knows its code."""
     Certificate.objects.filter(pk=certificate.pk).delete()
 
 
-def check(code: str) -> Checked:
-    """What a stranger is told of a code, in its plain form. One statement.
+def check(code: str) -> CheckResult:
+    """Check a code, in its plain form, for a stranger. One statement.
 
     The certificates of an account that is being deleted, or that is blocked, are unknown.
     """
     certificate = Certificate.objects.filter(code=code, user__is_active=True, user__deletion_asked_at=None).first()
     if certificate is None:
-        return Checked(Verdict.UNKNOWN)
+        return CheckResult(Verdict.UNKNOWN)
     if certificate.revoked_at is not None:
-        return Checked(Verdict.REVOKED, revoked_on=certificate.revoked_at.astimezone(dt.UTC).date())
+        return CheckResult(Verdict.REVOKED, revoked_on=certificate.revoked_at.astimezone(dt.UTC).date())
     key = signing_key().public_key()
     is_ours = certificate.statement.get("code") == code and statements.is_signed(
         certificate.statement, certificate.signature, key
     )
-    return Checked(Verdict.VALID, certificate) if is_ours else Checked(Verdict.BROKEN)
+    return CheckResult(Verdict.VALID, certificate) if is_ours else CheckResult(Verdict.BROKEN)
 
 
 def check_address(code: str) -> str:
-    """Where anybody can check a code: as it is printed, and in the QR code."""
+    """Return the address where anybody can check a code: as it is printed, and in the QR code."""
     return f"{settings.SITE_URL.rstrip('/')}/certificates/{code}/"

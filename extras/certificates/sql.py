@@ -1,4 +1,4 @@
-"""SQL of certificates. Locks nothing."""
+"""SQL for certificates. Locks nothing."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ _WORK: Final = ", ".join(KINDS)
 
 
 def sums(nranges: int) -> str:
-    """The sums of some months and ranges of days, of all projects or some: estimated and granted credit, run time,
-    tasks, and computers with any of it. ``first0``, ``last0`` and so on are the ends of the ranges.
+    """Return the statement for the sums of some months and ranges of days, of all projects or some: estimated and
+    granted credit, run time, tasks, and computers with any of it. ``first0``, ``last0`` and so on are the ends of the
+    ranges.
 
     The ranges are written out, so that PostgreSQL opens only the partitions of their months.
     """
@@ -34,7 +35,7 @@ SELECT coalesce(sum(cpu_ec + gpu_ec), 0)::numeric, coalesce(sum(granted), 0)::nu
 
 
 def range_params(ranges: Sequence[tuple[object, object]]) -> dict[str, object]:
-    """The ends of the ranges, by the names in `sums`."""
+    """Return the ends of the ranges, by the names in `sums`."""
     ends: dict[str, object] = {}
     for number, (first, last) in enumerate(ranges):
         ends |= {f"first{number}": first, f"last{number}": last}

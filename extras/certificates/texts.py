@@ -29,7 +29,7 @@ SHOWN_LABELS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class CertificateText:
-    """What is written on a certificate. ``lines``: label and value. ``code``: empty for a preview."""
+    """The text of a certificate. ``lines``: label and value. ``code``: empty for a preview."""
 
     title: str
     name: str
@@ -45,8 +45,8 @@ class CertificateText:
         return grouped_code(self.code)
 
 
-def shown(statement: Statement) -> CertificateText:
-    """The words of a statement; of a draft, which has no code, those of its preview."""
+def certificate_text(statement: Statement) -> CertificateText:
+    """Return the words of a statement; of a draft, which has no code, those of its preview."""
     code = str(statement.get("code", ""))
     values = {"site": settings.SITE_NAME, "day": _day(statement["made_on"])}
     return CertificateText(
@@ -81,7 +81,7 @@ def _sentence(statement: Statement) -> str:
 
 
 def _lines(facts: Statement) -> list[tuple[str, str]]:
-    """In the order in which they can be chosen; what is not in the statement is left out."""
+    """Return the lines in the order of the choices; facts missing from the statement are left out."""
     hours = gettext("%(number)s h")
     lines = [
         (label, text % {"number": _grouped(facts[name])})
@@ -103,7 +103,7 @@ def _lines(facts: Statement) -> list[tuple[str, str]]:
 
 
 def _badges(titles: list[str]) -> str:
-    """The first ones reached, as many as the sheet has room for; the signed statement has all."""
+    """Return the first badges earned, as many as the sheet has room for; the signed statement has all."""
     nmore = len(titles) - MOST_BADGES
     text = " · ".join(supplied.shown(title) for title in titles[:MOST_BADGES])
     if nmore <= 0:

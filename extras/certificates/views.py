@@ -18,8 +18,8 @@ from extras.certificates import facts, registry
 from extras.certificates.codes import MAX_CODE_CHARS, read_code
 from extras.certificates.forms import CertificateForm
 from extras.certificates.models import Certificate
-from extras.certificates.registry import MAX_CERTIFICATES, Checked, Verdict
-from extras.certificates.texts import shown
+from extras.certificates.registry import MAX_CERTIFICATES, CheckResult, Verdict
+from extras.certificates.texts import certificate_text
 from portal.people.access import signed_in
 from portal.people.pages.form_keys import FORM_KEY, read_form_key
 from portal.wire import statements
@@ -28,9 +28,9 @@ from portal.wire import statements
 @require_safe
 @login_required
 def certificates(request: HttpRequest) -> HttpResponse:
-    """Which ones did I make, and which of them are valid?"""
+    """Which certificates did I make, and which of them are valid?"""
     certificates = [
-        (certificate, shown(certificate.statement))
+        (certificate, certificate_text(certificate.statement))
         for certificate in Certificate.objects.filter(user=signed_in(request))
     ]
     return render(request, "certificates/list.html", {"certificates": certificates, "most": MAX_CERTIFICATES})
@@ -39,7 +39,7 @@ def certificates(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 @login_required
 def new(request: HttpRequest) -> HttpResponse:
-    """Choose what it says, see it, make it."""
+    """Choose what it shows, preview it, make it."""
     user, now = signed_in(request), timezone.now()
     today = now.astimezone(dt.UTC).date()
     first = read_first_day(user, today)
@@ -53,9 +53,9 @@ def new(request: HttpRequest) -> HttpResponse:
         try:
             if request.method == "POST":
                 return redirect(
-                    "certificate", registry.issue(user, form.wanted, scopes, now, read_form_key(request.POST)).pk
+                    "certificate", registry.issue(user, form.request, scopes, now, read_form_key(request.POST)).pk
                 )
-            context["shown"] = shown(facts.draft(user, form.wanted, scopes, today))
+            context["shown"] = certificate_text(facts.draft(user, form.request, scopes, today))
         except registry.TooMany:
             form.add_error(
                 None,
@@ -72,7 +72,7 @@ def new(request: HttpRequest) -> HttpResponse:
 def certificate(request: HttpRequest, pk: int) -> HttpResponse:
     """One of my certificates: to print, to revoke."""
     own = _own(request, pk)
-    context = {"certificate": own, "shown": shown(own.statement)}
+    context = {"certificate": own, "shown": certificate_text(own.statement)}
     return render(request, "certificates/own.html", context)
 
 
@@ -110,10 +110,10 @@ def check_form(request: HttpRequest) -> HttpResponse:
 def check(request: HttpRequest, text: str) -> HttpResponse:
     """Is this certificate valid, and what does it say?"""
     code = read_code(text)
-    checked = registry.check(code) if code is not None else Checked(Verdict.UNKNOWN)
+    checked = registry.check(code) if code is not None else CheckResult(Verdict.UNKNOWN)
     context: dict[str, object] = {"found": checked, "code": code}
     if checked.certificate is not None:
-        context["shown"] = shown(checked.certificate.statement)
+        context["shown"] = certificate_text(checked.certificate.statement)
     status = 404 if checked.verdict is Verdict.UNKNOWN else 200
     answer = render(request, "certificates/check.html", context, status=status)
     answer.headers["X-Robots-Tag"] = "noindex"
@@ -123,9 +123,9 @@ def check(request: HttpRequest, text: str) -> HttpResponse:
 
 @require_safe
 def statement(request: HttpRequest, text: str) -> HttpResponse:
-    """What was signed, its signature and the public key, for anyone who checks them with programs of their own."""
+    """The signed text, its signature and the public key, for checks by other programs."""
     code = read_code(text)
-    checked = registry.check(code) if code is not None else Checked(Verdict.UNKNOWN)
+    checked = registry.check(code) if code is not None else CheckResult(Verdict.UNKNOWN)
     headers = {"X-Robots-Tag": "noindex", "Cache-Control": "private, no-store"}
     if checked.certificate is None:
         status = 404 if checked.verdict is Verdict.UNKNOWN else 410
@@ -141,7 +141,7 @@ def statement(request: HttpRequest, text: str) -> HttpResponse:
 
 @require_safe
 def public_key(request: HttpRequest) -> HttpResponse:
-    """The key that all certificates of this site are checked with."""
+    """The key by which all certificates of this site are checked."""
     return HttpResponse(_public_key(), content_type="application/x-pem-file")
 
 

@@ -1,1 +1,1 @@
-"""Validators and assimilators as scripts in any language, in a sandbox, without a restart of the site."""
+"""Container images: run any program on many inputs, as jobs in Docker on volunteers' computers."""

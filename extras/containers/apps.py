@@ -1,4 +1,4 @@
-"""Container images, as the site knows them."""
+"""Register container images with the site."""
 
 from __future__ import annotations
 

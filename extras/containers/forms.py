@@ -1,4 +1,4 @@
-"""Forms: run an image on many inputs, and give an image a variant."""
+"""Forms to run an image on many inputs, and to give an image a variant."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from scheduler.submission.forms import JobsForm
 from scheduler.wire.container_jobs import command_fault
 
 TYPICAL_FLOPS: Final = 4.3e9
-"""Of one processor of a usual computer, as BOINC's own pages assume: hours become FLOPs by it."""
+"""The speed of one processor of a usual computer, as BOINC's own pages assume: it converts hours into FLOPs."""
 MAX_HOURS: Final = 24 * 100
 SHOWN_FIRST: Final = (
     *("app", "image", "image_name", "base", "command", "dockerfile", "file", "open_name", "output_files", "hours"),
@@ -48,7 +48,7 @@ def _dockerfile_field(help_text: Any, *, required: bool) -> forms.CharField:
 
 
 class RunForm(JobsForm):
-    """An image, new or of before, and the inputs that it is run on."""
+    """An image, new or existing, and the inputs that it is run on."""
 
     image = forms.ModelChoiceField(
         Image.objects.none(), label=_("Image"), required=False, empty_label=_("a new one, described here")
@@ -132,7 +132,7 @@ class RunForm(JobsForm):
         return cleaned
 
     def variant(self) -> Variant:
-        """The variant with which a new image begins. Raises ImageError."""
+        """Return the first variant of a new image. Raises ImageError."""
         given = self.cleaned_data
         text = given["dockerfile"] if given["dockerfile"].strip() else ""
         return Variant(text or images.dockerfile_of(given["base"], given["command"]), given["settings"])
@@ -164,7 +164,7 @@ class _FilesField(forms.FileField):
 
 
 class VariantForm(forms.Form):
-    """A variant of an image, for which computers it is, and its files."""
+    """A variant of an image: its computers and its files."""
 
     plan_class = forms.ChoiceField(label=_("Plan class"), required=False)
     cpu = forms.ChoiceField(label=_("Kind of CPU"), required=False, choices=[("", _("any")), *ImageFile.Cpu.choices])

@@ -1,4 +1,4 @@
-"""Make images, and change their variants. Files never change: a variant that is stored again has other ones."""
+"""Make images, and change their variants. Files never change: a variant that is stored again gets new ones."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ DOCKERFILE: Final = "Dockerfile"
 MAX_DOCKERFILE_CHARS: Final = 64 * 1024
 MAX_FILE_NBYTES: Final = 60 * 1024 * 1024
 MAX_FILES: Final = 20
-"""Of a variant, beside the Dockerfile and its settings."""
+"""The most files of a variant, besides the Dockerfile and its settings."""
 MAX_VARIANTS: Final = 20
 MAX_IMAGES: Final = 200
-"""Of one person."""
+"""The most images of one person."""
 MAX_IMAGES_NBYTES: Final = 10 * 1024**3
 """The total size of the files of one person's images."""
 _BEGINS: Final = re.compile(r"^\s*+FROM\s", re.IGNORECASE | re.MULTILINE)
@@ -40,12 +40,12 @@ _BASE: Final = re.compile(r"[a-z0-9][A-Za-z0-9._/:@-]{0,254}")
 
 
 class ImageError(MessageError):
-    """Something that no image can be made of."""
+    """No image can be made of this."""
 
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """What a variant is made of; ``settings``: the text of a job.toml, empty: none. ``files``: by their names."""
+    """The content of a variant; ``settings``: the text of a job.toml, empty: none. ``files``: by their names."""
 
     dockerfile: str
     settings: str = ""
@@ -55,30 +55,32 @@ class Variant:
 
 
 def container_apps() -> QuerySet[App]:
-    """Apps with a version that needs Docker."""
+    """Return apps with a version that needs Docker."""
     classes = PlanClass.objects.filter(needs_docker=True).values("name")
     versions = AppVersion.objects.filter(plan_class__in=classes, is_deprecated=False)
     return App.objects.filter(is_deprecated=False, pk__in=versions.values("app")).order_by("name")
 
 
 def plan_classes_of(app: App) -> list[str]:
-    """Those that its versions for containers have: a variant for another one would go nowhere."""
+    """Return the plan classes of the app's container versions: a variant for another one would never be sent."""
     classes = PlanClass.objects.filter(needs_docker=True).values("name")
     versions = AppVersion.objects.filter(app=app, plan_class__in=classes, is_deprecated=False)
     return sorted(set(versions.values_list("plan_class", flat=True)))
 
 
 def changeable(user: User) -> QuerySet[Image]:
-    """Images that the person may change: their own; those who may change plan classes, all."""
+    """Return the images that the person may change: their own; everybody's for those who may change plan classes."""
     images = Image.objects.all()
     return images if user.has_perm("scheduler.change_planclass") else images.filter(owner=user)
 
 
 def dockerfile_of(base: str, command: str) -> str:
-    """A Dockerfile that runs a command in the job's folder, with the job's own arguments in ``$ARGS``. ImageError."""
+    """Return a Dockerfile that runs a command in the job's folder, with the job's own arguments in ``$ARGS``. Raises
+    ImageError.
+    """
     if _BASE.fullmatch(base) is None:
         raise ImageError(Message("image_base"))
-    # A line break would begin another instruction, and a backslash at the end would swallow what follows.
+    # A line break would begin another instruction, and a backslash at the end would swallow the next line.
     if not command.strip() or not command.isprintable() or command.rstrip().endswith("\\"):
         raise ImageError(Message("image_command"))
     return f"FROM {base}\nWORKDIR /app\nCMD {command.strip()}\n"
@@ -86,9 +88,9 @@ def dockerfile_of(base: str, command: str) -> str:
 
 @transaction.atomic
 def make(owner: User, app: App, name: str, variant: Variant) -> Image:
-    """A new image with its first variant. Raises ImageError, and stores nothing then.
+    """Make an image with its first variant. Raises ImageError, storing nothing.
 
-    Locks the owner's row, so that nobody makes more than there may be.
+    Locks the owner's row, so that nobody exceeds the limit.
     """
     User.objects.select_for_update(no_key=True).get(pk=owner.pk)
     if Image.objects.filter(owner=owner).count() >= MAX_IMAGES:
@@ -102,9 +104,9 @@ def make(owner: User, app: App, name: str, variant: Variant) -> Image:
 
 @transaction.atomic
 def put_variant(image: Image, variant: Variant) -> None:
-    """Give an image a variant, instead of one for the same computers. Raises ImageError. Safe to repeat.
+    """Give an image a variant, replacing one for the same computers. Raises ImageError. Safe to repeat.
 
-    Locks the owner's row, then the image. Jobs already submitted keep the files that they have.
+    Locks the owner's row, then the image. Jobs already submitted keep their files.
     """
     contents = _contents(variant)
     if image.owner_id is not None:
@@ -134,7 +136,7 @@ def put_variant(image: Image, variant: Variant) -> None:
 
 
 def remove_variant(image: Image, plan_class: str, cpu: str) -> None:
-    """Forget a variant, and the image with its last one. Safe to repeat. Locks the image."""
+    """Delete a variant, and the image with its last one. Safe to repeat. Locks the image."""
     with transaction.atomic():
         for locked in Image.objects.select_for_update(of=("self",)).filter(pk=image.pk):
             # Compared here, as the names come from a form that anybody can change.
@@ -145,14 +147,14 @@ def remove_variant(image: Image, plan_class: str, cpu: str) -> None:
 
 
 def _forget(files: QuerySet[ImageFile]) -> None:
-    """Take files from an image; once this is committed, those that nobody needs any more are deleted."""
+    """Remove files from an image; once this is committed, unused files are deleted."""
     ids = list(files.values_list("file", flat=True))
     files.delete()
     transaction.on_commit(lambda: unused.delete(StoredFile.objects.filter(pk__in=ids), timezone.now()))
 
 
 def _check_quota(image: Image, contents: Mapping[str, File[bytes]]) -> None:
-    """Raises ImageError if the owner would have too many bytes. The caller has the owner's row locked.
+    """Raise ImageError if the owner would exceed the size limit. The caller holds the lock on the owner's row.
 
     A file that several variants share counts once for each.
     """
@@ -163,7 +165,7 @@ def _check_quota(image: Image, contents: Mapping[str, File[bytes]]) -> None:
 
 
 def _contents(variant: Variant) -> Mapping[str, File[bytes]]:
-    """By the names in the job's folder."""
+    """Return the files by their names in the job's folder."""
     text = variant.dockerfile.replace("\r\n", "\n")
     if len(text) > MAX_DOCKERFILE_CHARS or "\0" in text or not _BEGINS.search(text):
         raise ImageError(Message("image_dockerfile", number=MAX_DOCKERFILE_CHARS))

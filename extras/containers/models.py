@@ -1,4 +1,4 @@
-"""Container images of those who submit jobs: the files that docker_wrapper builds them of."""
+"""Submitters' container images: the files that docker_wrapper builds them from."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MAX_NAME_CHARS: Final = 40
 
 
 class Image(models.Model):
-    """An image that jobs of an app run in. Its files are those of its variants."""
+    """An image that jobs of an app run in. Its files belong to its variants."""
 
     name = models.CharField(
         _("name"),
@@ -41,13 +41,13 @@ class Image(models.Model):
         return self.name
 
     def program_files(self) -> list[dict[str, Any]]:
-        """The files as a job's field lists them (docs/how-to/jobs.md)."""
+        """Return the files in the format of a job's field (docs/how-to/jobs.md)."""
         files = self.files.select_related("file").order_by("plan_class", "cpu", "open_name")
         return [file.described() for file in files]
 
 
 class ImageFile(models.Model):
-    """A file of one variant of an image. Both empty: for all computers that have no closer variant."""
+    """A file of one variant of an image. Both empty: for all computers that have no more specific variant."""
 
     class Cpu(models.TextChoices):
         INTEL = INTEL, _("Intel and AMD (x86_64)")
@@ -72,6 +72,6 @@ class ImageFile(models.Model):
         return f"{self.image}/{self.open_name}"
 
     def described(self) -> dict[str, Any]:
-        """The file as one of a job's files."""
+        """Return the file as one of a job's files."""
         properties = {"executable": self.is_executable, "plan_class": self.plan_class, "cpu": self.cpu or ANY}
         return {"open_name": self.open_name, "name": self.file.name, **{name: v for name, v in properties.items() if v}}

@@ -1,4 +1,4 @@
-"""Deletes the files of images that no image has any more, once no unfinished job needs them.
+"""Delete files that no image has any more, once no unfinished job needs them.
 
 Locks stored files by id, SKIP LOCKED: a file that somebody is storing again or submitting jobs with is kept.
 """
@@ -37,7 +37,7 @@ def delete(files: QuerySet[StoredFile], now: dt.datetime) -> int:
             with connection.cursor() as cursor:
                 cursor.execute(sql.USED_NAMES, [[row.name for row in rows]])
                 used = {name for (name,) in cursor.fetchall()}
-            # Checked again: an image may have come to name the file before it was locked.
+            # Checked again: an image may have started to use the file before it was locked.
             count += sum(_delete(row, now) for row in rows if row.name not in used and not is_referred_to(row))
 
 

@@ -25,7 +25,7 @@ SHOWN_IMAGES = 500
 @require_http_methods(["GET", "HEAD", "POST"])
 @login_required
 def run_image(request: HttpRequest) -> HttpResponse:
-    """Which image do you want to run, and on what? Nothing is submitted before the preview."""
+    """Choose an image and its inputs. Nothing is submitted before the preview."""
     user = submitter(request)
     initial = {"image": request.GET.get("image", "")[:20]}
     form = RunForm(request.POST or None, request.FILES or None, initial=initial)
@@ -61,31 +61,31 @@ def images(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 @login_required
 def image(request: HttpRequest, pk: int) -> HttpResponse:
-    """What is in this image, for which computers? Its owner can give it a variant."""
+    """What is in this image, and for which computers? Its owner can give it a variant."""
     user = submitter(request)
-    shown = get_object_or_404(Image.objects.select_related("app"), pk=pk)
+    stored = get_object_or_404(Image.objects.select_related("app"), pk=pk)
     may_change = changeable(user).filter(pk=pk).exists()
     if request.method == "POST" and not may_change:
         return redirect("image", pk)
-    form = VariantForm(shown, request.POST or None, request.FILES or None)
+    form = VariantForm(stored, request.POST or None, request.FILES or None)
     if request.method == "POST" and form.is_valid():
         try:
-            put_variant(shown, form.variant())
+            put_variant(stored, form.variant())
         except ImageError as error:
             form.add_error(None, sentence(error.message))
         else:
             messages.success(request, gettext("The variant is stored. Jobs that you submit from now on have it."))
             return redirect("image", pk)
-    files = shown.files.select_related("file").order_by("plan_class", "cpu", "open_name")
+    files = stored.files.select_related("file").order_by("plan_class", "cpu", "open_name")
     variants = [list(group) for _, group in groupby(files, lambda file: (file.plan_class, file.cpu))]
-    context = {"image": shown, "variants": variants, "form": form, "may_change": may_change}
+    context = {"image": stored, "variants": variants, "form": form, "may_change": may_change}
     return render(request, "containers/image.html", context)
 
 
 @require_POST
 @login_required
 def remove_variant(request: HttpRequest, pk: int) -> HttpResponse:
-    """Forget a variant, and the image with its last one. Jobs that were submitted keep their files."""
+    """Delete a variant, and the image with its last one. Submitted jobs keep their files."""
     own = get_object_or_404(changeable(submitter(request)), pk=pk)
     remove(own, request.POST.get("plan_class", "")[:64], request.POST.get("cpu", "")[:8])
     if not Image.objects.filter(pk=pk).exists():

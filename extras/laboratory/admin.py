@@ -1,4 +1,4 @@
-"""Operators' pages of the laboratory: experiments of all people, a new one, and an app's own results."""
+"""Operators' pages of the laboratory: everybody's experiments, a new one, and an app's own results."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from portal.templatetags.display import count
 
 @admin.register(CreditExperiment)
 class CreditExperimentAdmin(SecretLookups):
-    """The credit laboratory. An experiment is asked for once; a change of it is another one."""
+    """The credit laboratory. An experiment never changes; a changed copy is a new one."""
 
     list_display = ("title", "owner", "asked_at", "progress_text", "is_shared")
     list_select_related = ("owner",)
@@ -74,7 +74,7 @@ class CreditExperimentAdmin(SecretLookups):
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
-        """What was measured, or how far it is; here it is shared, too."""
+        """Show the results or the progress; an experiment is shared here, too."""
         experiment = self._kept(request, object_id)
         if request.method == "POST":
             if not self.has_change_permission(request, experiment):
@@ -109,7 +109,9 @@ class CreditExperimentAdmin(SecretLookups):
         return JsonResponse(download(self._kept(request, str(pk))))
 
     def _kept(self, request: HttpRequest, object_id: str) -> CreditExperiment:
-        """Who may view experiments sees all of them, who may only ask for them their own."""
+        """Return the visible experiments: all for those who may view them, their own for those who may only start
+        them.
+        """
         pk = int(object_id) if object_id.isascii() and object_id.isdigit() else 0
         rows = CreditExperiment.objects.select_related("owner").filter(pk=pk)
         if not self.has_view_permission(request):
@@ -126,7 +128,7 @@ class CreditExperimentAdmin(SecretLookups):
             requests.delete(experiment)
 
     def own_results_view(self, request: HttpRequest) -> HttpResponse:
-        """The goals, measured on an app's last workunits."""
+        """Show the goals, measured on an app's last workunits."""
         if not request.user.has_perm("credit.view_app"):
             raise PermissionDenied
         return require_safe(self._own_results)(request)

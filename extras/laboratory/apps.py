@@ -1,4 +1,4 @@
-"""The credit laboratory, as the site knows it."""
+"""Register the credit laboratory with the site."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
 
 FACTORS: Final = frozenset({"goal_one_time", "goal_one_time_way"})
-"""Goals that are factors; the others are parts of a whole."""
+"""Goals that are factors; the others are fractions."""
 _NEUTRAL: Final = frozenset({"goal_versions", "goal_versions_pairs", "goal_hosts", "goal_drift", "goal_replicas"})
 _PROJECT: Final = frozenset({"goal_cpu_time", "goal_gpu_time"})
 _HONEST: Final = frozenset({"goal_honest", "goal_honest_failing"})
@@ -31,11 +31,11 @@ _SHORT: Final = {
     "goal_one_time": "goal_one_time_short",
     "goal_one_time_way": "goal_one_time_way_short",
 }
-"""Where the title of a chart says the rest."""
+"""For goals where the title of a chart supplies the rest."""
 
 
 def goal_charts(results: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Bars of each goal, a series for each variant, with the bounds; those of nothing are left out."""
+    """Build bars for each goal, a series for each variant, with the bounds; empty charts are left out."""
     messages = list(dict.fromkeys(Message.from_json(goal) for variant in results for goal in variant["goals"]))
 
     def of(codes: Collection[str]) -> list[Message]:
@@ -43,7 +43,7 @@ def goal_charts(results: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
     neutral, project, factors, honest = of(_NEUTRAL), of(_PROJECT), of(FACTORS), of(_HONEST)
     rest = [message for message in messages if message not in {*neutral, *project, *factors, *honest}]
-    # The document's goals, which are many, say how often a job is computed.
+    # Names of the document's many goals state how often a job is computed.
     ways = {
         gettext("Cheat resistance, %(way)s") % {"way": sentence(way)}: [
             message for message in rest if way in message.args.get("way", ())
@@ -103,7 +103,7 @@ def _short(message: Message) -> str:
 
 
 def version_chart(versions: Sequence[VersionRow]) -> list[dict[str, Any]]:
-    """The mean grant of each version of an app."""
+    """Build the mean grant of each version of an app."""
     chart = {
         "id": "versions",
         "x": gettext("version"),

@@ -85,7 +85,7 @@ def _number(
 
 
 class ExperimentForm(forms.Form):
-    """Every combination of the rule sets, ways and checks that are chosen is a variant."""
+    """Every combination of the chosen rule sets, ways and checks is a variant."""
 
     title = forms.CharField(label=_("Title"), max_length=100, initial=_("Experiment"))
     rule_sets = _several(_("Rule sets"), list(RULE_SETS.items()), [RuleSet.PUBLISHED, RuleSet.DEPLOYED])
@@ -138,7 +138,7 @@ class ExperimentForm(forms.Form):
 
     @property
     def groups(self) -> list[tuple[str, str, list[forms.BoundField], bool]]:
-        """Each group's title, what is said of it, its fields, and whether one has an error."""
+        """The groups: title, introduction, fields, and whether one has an error."""
         groups = {gettext_noop("Limits of the rules"): tuple(_LIMIT + name for name in LIMITS), **GROUPS}
         return [
             (
@@ -151,7 +151,7 @@ class ExperimentForm(forms.Form):
         ]
 
     def clean(self) -> dict[str, Any]:
-        """``experiment``, if the fields are right."""
+        """Set ``experiment``, if the fields are valid."""
         data: dict[str, Any] = super().clean() or {}
         if self.errors:
             return data
@@ -170,7 +170,7 @@ class ExperimentForm(forms.Form):
         if limits and data["compares_limits"]:
             choices.insert(0, {})
         is_document = bool(data.get("is_document"))
-        # Those goals are measured for each way and with the check and without.
+        # Those goals are measured for each way, with and without the check.
         ways = [SINGLE] if is_document else data["replications"]
         checks = ["off"] if is_document else data["checks"]
         variants = tuple(
@@ -186,7 +186,7 @@ class ExperimentForm(forms.Form):
 
 
 def initial_of(data: Mapping[str, Any]) -> dict[str, Any]:
-    """What the form shows for a change of an experiment that was kept (`Experiment.as_json`)."""
+    """Return the form's initial values for a changed copy of a stored experiment (`Experiment.as_json`)."""
     experiment = Experiment.from_json(data)
     variants = experiment.variants
     limits: dict[str, float | None] = {}

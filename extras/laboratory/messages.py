@@ -1,4 +1,4 @@
-"""The sentences of the laboratory that are stored by code (`portal.languages.messages`). Pure."""
+"""The laboratory's sentences that are stored by code (`portal.languages.messages`). Pure."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ MESSAGES: Final = declare(
             "populations or rules."
         ),
         "experiment_memory_limit": _("It needs more than %(mib)s MiB of memory. Try fewer jobs."),
-        # What an experiment cannot be (trials/experiment.py)
+        # Why an experiment is impossible (trials/experiment.py)
         "experiment_range": _("%(name)s: must be from %(low)s to %(high)s, not %(value)s"),
         "experiment_choice": _("%(name)s: must be one of %(choices)s"),
         "experiment_no_parameter": _("%(name)s: there is no such parameter"),
-        "experiment_cheats": _("cheats: %(number)s of %(hosts)s computers would cheat, and there may be %(most)s"),
-        "experiment_variants": _("variants: the choices make %(number)s, and there may be %(most)s. Choose fewer."),
-        # The rules that are compared, and how often they have a job computed (trials/goals.py)
+        "experiment_cheats": _("cheats: %(number)s of %(hosts)s computers would cheat; the limit is %(most)s"),
+        "experiment_variants": _("variants: the choices make %(number)s; the limit is %(most)s. Choose fewer."),
+        # The compared rules, and how often they have a job computed (trials/goals.py)
         "experiment_variant": "%(parts)s",
         "way_single": _("single results"),
         "way_adaptive": _("adaptive replication"),
         "way_pairs": _("two replicas"),
         # Goals (trials/goals.py, trials/collusion.py)
-        "goal_versions": _("device neutrality: versions' mean grants apart"),
+        "goal_versions": _("device neutrality: difference between versions' mean grants"),
         "goal_hosts": _("equal jobs on different hosts: mean deviation"),
         "goal_drift": _("drift of the mean grant per 1,000 jobs"),
         "goal_versions_pairs": _("device neutrality, two replicas"),
-        "goal_replicas": _("replicas' claims for one job apart"),
-        "goal_cpu_time": _("project neutrality: credit of CPU time here and at another project apart"),
-        "goal_gpu_time": _("project neutrality: credit of GPU time off the efficiency of its programs"),
+        "goal_replicas": _("difference between replicas' claims for one job"),
+        "goal_cpu_time": _("project neutrality: difference between credit for CPU time here and at another project"),
+        "goal_gpu_time": _("project neutrality: deviation of credit for GPU time from the efficiency of its programs"),
         "goal_gain": _("gain of those who %(cheat)s, per FLOP"),
-        "goal_exaggerating": _("exaggerating tenfold, after %(number)s jobs, off honest (%(way)s)"),
+        "goal_exaggerating": _("exaggerating tenfold: deviation from honest hosts after %(number)s jobs (%(way)s)"),
         "goal_exaggerating_first": _("exaggerating tenfold, gain in the first %(number)s jobs (%(way)s)"),
         "goal_one_time": _("one-time cheat: greatest grant over the default"),
         "goal_one_time_way": _("one-time cheat: greatest grant over the default (%(way)s)"),
@@ -54,9 +54,9 @@ MESSAGES: Final = declare(
             "%(group)s who collude among %(hosts)s and compute nothing: part of an honest computer's credit"
         ),
         "goal_honest_pairs": _("honest pairs among %(hosts)s that a third has to confirm, a day"),
-        # Where the title of a chart says the rest
-        "goal_cpu_time_short": _("credit of CPU time here and at another project apart"),
-        "goal_gpu_time_short": _("credit of GPU time off the efficiency of its programs"),
+        # For goals where the title of a chart supplies the rest
+        "goal_cpu_time_short": _("difference between credit for CPU time here and at another project"),
+        "goal_gpu_time_short": _("deviation of credit for GPU time from the efficiency of its programs"),
         "goal_one_time_short": _("greatest grant over the default"),
         "goal_one_time_way_short": _("greatest grant over the default (%(way)s)"),
         # Sizes of jobs
@@ -80,7 +80,7 @@ MESSAGES: Final = declare(
         "cheat_pick_by_upload": _("upload nothing for long jobs"),
         "cheat_pick_by_loss": _("leave long jobs out of their reports"),
         "cheat_pick_by_output": _("make up the outputs of long jobs"),
-        "cheat_pick_few": _("let few long jobs fail"),
+        "cheat_pick_few": _("let a few long jobs fail"),
         "cheat_pick_in_turns": _("let long jobs fail in turns"),
         "cheat_pick_and_exaggerate": _("let long jobs fail, and exaggerate"),
         "cheat_hold_back": _("hold long jobs back until they time out"),
@@ -104,7 +104,7 @@ MESSAGES: Final = declare(
         "picking_hold_back": _("holding them back, then compute errors"),
         "picking_hold_in_turns": _("holding them back, in turns"),
         "picking_fail_first": _("compute errors first, then waiting"),
-        "picking_few": _("compute errors of few"),
+        "picking_few": _("a few compute errors"),
         "picking_and_exaggerate": _("compute errors, exaggerating"),
     }
 )

@@ -1,4 +1,4 @@
-"""Experiments of the credit laboratory: what was asked for, how far it is, and what was measured."""
+"""Experiments of the credit laboratory: their settings, progress and results."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from portal.models import User
 
 
 class CreditExperiment(models.Model):
-    """Rules side by side on simulated populations. Only its owner and operators see it, unless it is shared.
+    """Rules compared on simulated populations. Only its owner and operators see it, unless it is shared.
 
     ``settings``: ``Experiment.as_json`` of `trials.experiment`. ``results``: a list of ``VariantGoals.as_json``.
     """

@@ -1,4 +1,4 @@
-"""The goals, measured on an app's own last results, from what is stored; with the figures of the laboratory."""
+"""Measure the goals on an app's own last results, from stored data; with the figures of the laboratory."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from extras.laboratory.trials.trial import Outcome
 from portal.languages.messages import Message
 
 NUMBERS: Final = (1000, 5000, 20_000)
-"""Of workunits that one may look at."""
+"""The most workunits to measure."""
 LEAST_RESULTS: Final = 100
 LEAST_HOST_RESULTS: Final = 20
 LEAST_FOR_DRIFT: Final = 1000
@@ -28,7 +28,9 @@ LEAST_FOR_DRIFT: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class VersionRow:
-    """A version's results: how many, of how many computers, and their mean grant over the credit of the estimate."""
+    """A version's results: their number, the number of computers, and the mean grant divided by the estimate's
+    credit.
+    """
 
     name: str
     nresults: int
@@ -45,13 +47,13 @@ class Measured:
 
 
 def measure_app(app: App, nworkunits: int) -> Measured:
-    """Measures the latest workunits with a canonical result. Two statements, and one for the versions' names."""
+    """Measure the latest workunits with a canonical result. Two statements, and one for the versions' names."""
     outcomes = _outcomes(app, nworkunits)
     return Measured(len({outcome.number for outcome in outcomes}), _goals(outcomes), _versions(app, outcomes))
 
 
 def _outcomes(app: App, nworkunits: int) -> list[Outcome]:
-    """Grants and claims are relative to the estimate, as those of simulated jobs."""
+    """Return outcomes with grants and claims relative to the estimate, like those of simulated jobs."""
     last = Workunit.objects.filter(app=app, canonical_result__isnull=False).order_by("-id").values("pk")[:nworkunits]
     rows = Result.objects.filter(
         workunit__in=last, validate_state=ValidateState.VALID, granted_credit__isnull=False
@@ -89,8 +91,8 @@ def _outcomes(app: App, nworkunits: int) -> list[Outcome]:
 
 
 def _goals(outcomes: Sequence[Outcome]) -> list[Goal]:
-    """Those that enough results tell of."""
-    on_hosts = [outcome for outcome in outcomes if outcome.host]  # not of computers that are gone
+    """Return the goals with enough results."""
+    on_hosts = [outcome for outcome in outcomes if outcome.host]  # not of deleted computers
     goals: list[tuple[Message, float, float | None]] = []
     if sum(number >= LEAST_RESULTS for number in _count(outcomes, "kind_index").values()) > 1:
         goals.append((VERSIONS, device_neutrality(outcomes, LEAST_RESULTS), 0.03))

@@ -1,4 +1,4 @@
-"""What the page of an experiment shows: where it stands, the figures side by side, and the numbers of its charts."""
+"""Read the page of an experiment: its progress, its figures, and the numbers of its charts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from portal.templatetags.display import localised, significant
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A figure of a variant, in words: the mean of the populations, the worst of them, and the verdict on it."""
+    """A figure of a variant, in words: the mean of the populations, the worst of them, and the verdict."""
 
     mean: str
     worst: str
@@ -29,7 +29,7 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class GoalRow:
     """A goal: its name, its bound, and the figure of each variant (None: not measured)."""
 
     name: str
@@ -38,12 +38,12 @@ class Row:
 
 
 def page_of(row: CreditExperiment, now: dt.datetime) -> dict[str, Any]:
-    """The results, or where the experiment stands."""
+    """Read the results, or the progress of the experiment."""
     standing = None
     if row.finished_at is None:
         standing = queue.standings(KIND, [row.pk], now).get(row.pk)
         if standing is None:
-            row.refresh_from_db()  # it may have been finished meanwhile
+            row.refresh_from_db()  # it may have finished meanwhile
     experiment = Experiment.from_json(row.settings)
     results: list[Mapping[str, Any]] = row.results or []
     messages = dict.fromkeys(Message.from_json(goal) for variant in results for goal in variant["goals"])
@@ -64,12 +64,12 @@ def page_of(row: CreditExperiment, now: dt.datetime) -> dict[str, Any]:
     }
 
 
-def _row(message: Message, results: Sequence[Mapping[str, Any]]) -> Row:
+def _row(message: Message, results: Sequence[Mapping[str, Any]]) -> GoalRow:
     goals = [
         next((goal for goal in variant["goals"] if Message.from_json(goal) == message), None) for variant in results
     ]
     bounds = {goal["bound"] for goal in goals if goal is not None and goal["bound"] is not None}
-    return Row(
+    return GoalRow(
         sentence(message),
         _in_words(message.code, bounds.pop()) if bounds else "",
         [
@@ -88,7 +88,7 @@ def _in_words(code: str, value: float) -> str:
 
 
 def download(experiment: CreditExperiment) -> dict[str, Any]:
-    """The experiment as JSON: its settings can be given to `Experiment.from_json`."""
+    """Return the experiment as JSON: its settings can be given to `Experiment.from_json`."""
     return {
         "title": experiment.title,
         "asked_at": experiment.asked_at.isoformat(),

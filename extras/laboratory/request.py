@@ -1,4 +1,4 @@
-"""Ask for experiments, share and delete them. What counts against a limit locks the owner's row first."""
+"""Start experiments, share and delete them. Anything that counts against a limit locks the owner's row first."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ DOCUMENT_SECS: Final = 300
 
 
 class ExperimentRefusedError(Exception):
-    """The request is not possible; the message says why and what to do."""
+    """The request is not possible; the message says why, and what to do."""
 
 
 @transaction.atomic
 def ask(owner: User, title: str, experiment: Experiment, *, is_operator: bool) -> CreditExperiment:
-    """Keep the experiment and queue it. Raises ExperimentRefusedError where a limit is reached.
+    """Store the experiment and queue it. Raises ExperimentRefusedError where a limit is reached.
 
     Only operators may measure the document's goals, which takes minutes of processor time for each rule set.
     """
@@ -52,8 +52,7 @@ def ask(owner: User, title: str, experiment: Experiment, *, is_operator: bool) -
     if not experiment.is_document and experiment.total_jobs > most:
         raise ExperimentRefusedError(
             gettext(
-                "That makes %(number)s simulated jobs, and there may be %(most)s. Choose fewer jobs, populations or "
-                "rules."
+                "That makes %(number)s simulated jobs; the limit is %(most)s. Choose fewer jobs, populations or rules."
             )
             % {"number": localised(f"{experiment.total_jobs:,}"), "most": localised(f"{most:,}")}
         )
@@ -75,14 +74,14 @@ def _check_document(experiment: Experiment, *, is_operator: bool) -> None:
         raise ExperimentRefusedError(
             gettext(
                 "The document’s goals take about %(minutes)s minutes for each rule set and population. You chose "
-                "%(number)s of these, and there may be %(most)s. Choose fewer, or use manage.py credit_report."
+                "%(number)s of these; the limit is %(most)s. Choose fewer, or use manage.py credit_report."
             )
             % {"minutes": DOCUMENT_SECS // 60, "number": number, "most": most}
         )
 
 
 def share(experiment: CreditExperiment) -> None:
-    """Make the link that gives read access; it cannot be guessed."""
+    """Create the link that gives read access; it cannot be guessed."""
     with transaction.atomic():
         fresh = CreditExperiment.objects.select_for_update().get(pk=experiment.pk)
         if fresh.share_token is None:
@@ -96,19 +95,19 @@ def unshare(experiment: CreditExperiment) -> None:
 
 
 def delete(experiment: CreditExperiment) -> None:
-    """Delete it; a worker that computes it stops when it next reports."""
+    """Delete it; a worker that computes it stops at its next progress report."""
     with transaction.atomic():
         queue.withdraw(KIND, [experiment.pk])
         experiment.delete()
 
 
 def may_be_shared(experiment: CreditExperiment) -> bool:
-    """Operators' experiments always; volunteers' while the laboratory is public. Else links lead nowhere."""
+    """Whether its link works: operators' experiments always; volunteers' while the laboratory is public."""
     return settings.CREDIT_LABORATORY_PUBLIC or experiment.owner.has_perm("laboratory.change_creditexperiment")
 
 
 def share_url(experiment: CreditExperiment) -> str:
-    """The link by which it is shared; empty if it is not, or if the link leads nowhere."""
+    """Return the link by which it is shared; empty if it is not, or if the link does not work."""
     if experiment.share_token is None or not may_be_shared(experiment):
         return ""
     return f"{settings.SITE_URL.rstrip('/')}/laboratory/shared/{experiment.share_token}/"

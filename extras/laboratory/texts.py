@@ -1,4 +1,4 @@
-"""The words of an experiment's parameters, which are marked only."""
+"""The words of an experiment's parameters, which are only marked for translation there."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def label(parameter: Parameter) -> str:
 
 
 def help_text(parameter: Parameter) -> str:
-    """What is said of the parameter, with its range."""
+    """Return the parameter's explanation, with its range."""
     limits = {name: localised(f"{getattr(parameter, name):g}") for name in ("low", "high", "usual")}
     text = gettext("%(low)s to %(high)s; usually %(usual)s.") % limits
     return f"{_filled(parameter.help, parameter)} {text}".strip()

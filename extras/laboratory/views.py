@@ -1,4 +1,4 @@
-"""The public laboratory, where the operator opens it: small experiments of volunteers, shared by a link."""
+"""The public laboratory, where operators open it: small experiments of volunteers, shared by a link."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from portal.people.access import signed_in
 
 
 def _where_public(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
-    """There is no such page unless the operator opens the laboratory."""
+    """Raise 404 unless the operator has opened the laboratory."""
 
     @wraps(view)
     def checked(request: HttpRequest, *args: object, **kwargs: object) -> HttpResponse:
@@ -52,7 +52,7 @@ def overview(request: HttpRequest) -> HttpResponse:
 @_where_public
 @login_required
 def new(request: HttpRequest) -> HttpResponse:
-    """Describe an experiment, or a change of one (``?from=``), and ask for it."""
+    """Describe an experiment, or a changed copy of one (``?from=``), and start it."""
     user = signed_in(request)
     form = experiment_form(request, CreditExperiment.objects.filter(owner=user), is_operator=False)
     experiment = ask(form, request, is_operator=False)
@@ -62,7 +62,7 @@ def new(request: HttpRequest) -> HttpResponse:
 
 
 def experiment_form(request: HttpRequest, readable: QuerySet[CreditExperiment], *, is_operator: bool) -> ExperimentForm:
-    """The form as it was sent, empty, or with the settings of an experiment among the ``readable`` ones."""
+    """Return the form as it was sent, empty, or with the settings of an experiment among the ``readable`` ones."""
     if request.method == "POST":
         return ExperimentForm(request.POST, is_operator=is_operator)
     template_pk = request.GET.get("from", "")
@@ -77,7 +77,7 @@ def experiment_form(request: HttpRequest, readable: QuerySet[CreditExperiment], 
 
 
 def ask(form: ExperimentForm, request: HttpRequest, *, is_operator: bool) -> CreditExperiment | None:
-    """Ask for what was sent; None if there are errors, which the form has then."""
+    """Start the submitted experiment; None if there are errors, which the form then has."""
     if not form.is_bound or not form.is_valid():
         return None
     data = form.cleaned_data
@@ -92,13 +92,13 @@ def ask(form: ExperimentForm, request: HttpRequest, *, is_operator: bool) -> Cre
 @_where_public
 @login_required
 def experiment(request: HttpRequest, pk: int) -> HttpResponse:
-    """One's own experiment."""
+    """One of the visitor's experiments."""
     return _page(request, _own(request, pk), is_owner=True)
 
 
 @require_safe
 def shared(request: HttpRequest, key: str) -> HttpResponse:
-    """An experiment as everybody who has the link sees it."""
+    """An experiment as everybody with the link sees it."""
     return _page(request, _shared(key), is_owner=False)
 
 
@@ -134,7 +134,7 @@ def shared_json(request: HttpRequest, key: str) -> HttpResponse:
 @_where_public
 @login_required
 def share(request: HttpRequest, pk: int) -> HttpResponse:
-    """Share it by a link, or end that."""
+    """Share it by a link, or stop sharing."""
     (requests.unshare if "end" in request.POST else requests.share)(_own(request, pk))
     return redirect("credit_experiment", pk)
 

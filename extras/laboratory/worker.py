@@ -1,4 +1,4 @@
-"""Carries out an experiment in a process of its own, stores how far it is, and keeps what it found."""
+"""Run an experiment in a separate process, store its progress, and store its results."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class GoneError(Exception):
 
 
 class FailedError(MessageError):
-    """It cannot be measured, and why."""
+    """It cannot be measured; says why."""
 
 
 def carry_out(experiment_id: int) -> None:
@@ -54,7 +54,7 @@ def _store(experiment_id: int, **columns: Any) -> None:
 
 
 def measure_in_process(experiment: dict[str, Any], report: Callable[[float], None]) -> list[dict[str, Any]]:
-    """What the process found. Raises FailedError, and what ``report`` raises."""
+    """Return the process's results. Raises FailedError, and whatever ``report`` raises."""
     secs_max = settings.CREDIT_LABORATORY_SECS_MAX
     order = {"experiment": experiment, "secs_max": secs_max, "bytes_max": BYTES_MAX}
     command = [sys.executable, "-m", "extras.laboratory.trials.process"]

@@ -1,1 +1,3 @@
-"""BOINC's remote job submission: what projects' scripts and programs send, over the project server's use cases."""
+"""BOINC's remote job submission: requests from projects' scripts and programs, on top of the project server's use
+cases.
+"""

@@ -14,7 +14,7 @@ from portal.audit.admin import AuditedAdmin, AuditedForm
 
 
 class JobTemplateForm(AuditedForm):
-    """A template that can be read; else the element and the line are named."""
+    """A template that parses; otherwise the element and the line are named."""
 
     class Meta:
         model = JobTemplate

@@ -1,4 +1,4 @@
-"""Remote job submission, as the site knows it."""
+"""Register remote job submission with the site."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keys of programs that submit jobs: make one, find its owner, check what was made with it."""
+"""Keys of programs that submit jobs: create one, find its owner, check what was made with it."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from scheduler.submission.batches import may_submit
 
 
 class KeyRefused(Exception):
-    """A key that opens nothing; the message is BOINC's."""
+    """A key without access; the message is BOINC's."""
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The owner of a key, and the ids of the apps that it may submit jobs of."""
+    """The owner of a key, and the ids of the apps that it may submit jobs for."""
 
     user: User
     app_ids: frozenset[int]
@@ -38,7 +38,7 @@ class Caller:
 def issue(
     user: User, *, name: str, apps: Iterable[App], lifetime: dt.timedelta | None, source: Source = NOWHERE
 ) -> str:
-    """A fresh key in clear, for jobs of these apps. Raises TooManyTokens and PasswordChanged."""
+    """Create a key in clear, for jobs of these apps. Raises TooManyTokens and PasswordChanged."""
     key = issue_token(user, name=name, scopes=[], lifetime=lifetime, source=source)
     token = ApiToken.objects.get(token_hash=credentials.key_hash(key))
     row = JobsKey.objects.create(token=token, sealed_key=sealing.seal(settings.ACCOUNT_KEY_SECRET, _place(token), key))
@@ -47,7 +47,7 @@ def issue(
 
 
 def find_caller(key: str, address: str, *, names_app: bool) -> Caller:
-    """Finds out whose key this is. Raises KeyRefused, and counts wrong keys by address.
+    """Find the owner of this key. Raises KeyRefused, and counts wrong keys by address.
 
     Requests with a valid key are not counted: programs take a refusal for the failure of a job.
     """
@@ -70,7 +70,7 @@ def find_caller(key: str, address: str, *, names_app: bool) -> Caller:
 
 
 def _may_submit(user: User) -> bool:
-    """Whether the person has the right, and it is not withheld."""
+    """Whether the person has the right, and it is not suspended."""
     return may_submit(user) and not are_rights_held(user) and not lacks_second_factor(user)
 
 
@@ -85,7 +85,7 @@ def _is_made_with(row: JobsKey, text: str, digest: str) -> bool:
     try:
         key = sealing.unseal(settings.ACCOUNT_KEY_SECRET, _place(row.token), bytes(row.sealed_key))
     except sealing.UnsealableError:
-        return False  # sealed with an earlier secret: it still opens what is asked with the key itself
+        return False  # sealed with an earlier secret: the key itself still works
     made = hashlib.md5(f"{key}{text}".encode(), usedforsecurity=False).hexdigest()
     return hmac.compare_digest(made.encode(), digest.lower().encode())
 

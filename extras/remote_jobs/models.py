@@ -1,4 +1,4 @@
-"""Keys of programs that submit jobs, templates of apps, and the files that they staged."""
+"""Keys of programs that submit jobs, templates of apps, and staged files."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from scheduler.models import StoredFile
 
 
 class JobsKey(models.Model):
-    """What makes a token an authenticator of remote job submission; such a token has no scope of the REST API.
+    """Turns a token into an authenticator of remote job submission; such a token has no scope of the REST API.
 
-    The key is kept encrypted beside its hash, bound to its row: programs show that they have it by MD5s that are made
-    with it.
+    The key is stored encrypted beside its hash, bound to its row: programs prove that they have it by MD5s computed
+    from it.
     """
 
     token = models.OneToOneField(ApiToken, models.CASCADE, primary_key=True, related_name="jobs_key")
     sealed_key = models.BinaryField(editable=False)
-    # It may submit jobs of these
+    # The apps that it may submit jobs for
     apps = models.ManyToManyField(App, related_name="+", verbose_name=_("apps"))
 
     class Meta:
@@ -33,7 +33,7 @@ class JobsKey(models.Model):
 
 
 class JobTemplate(models.Model):
-    """A template file of an app, as it is below BOINC's ``templates/``."""
+    """A template file of an app, like those below BOINC's ``templates/``."""
 
     class Kind(models.TextChoices):
         INPUT = "in", _("input template")
@@ -41,7 +41,7 @@ class JobTemplate(models.Model):
 
     app = models.ForeignKey(App, models.CASCADE, related_name="+", db_index=False, verbose_name=_("app"))
     kind = models.CharField(_("kind"), max_length=3, choices=Kind)
-    # As in input_template_filename of a submission; that of the app's name and _in or _out is meant where none is named
+    # As in input_template_filename of a submission; without one, the app's name and _in or _out is meant
     name = models.CharField(_("file name"), max_length=100, validators=[JOB_NAME])
     text = models.TextField(_("template"), max_length=MAX_TEMPLATE_NBYTES)
 
@@ -56,11 +56,11 @@ class JobTemplate(models.Model):
 
 
 class StagedFile(models.Model):
-    """An input file that a program uploaded, by itself or with others; it goes when no open batch needs it."""
+    """An input file that a program uploaded, alone or with others; it is deleted when no open batch needs it."""
 
     file = models.OneToOneField(StoredFile, models.CASCADE, primary_key=True, related_name="staged")
     owner = models.ForeignKey(User, models.SET_NULL, null=True, related_name="+")
-    # When somebody last sent it, or was told that it is here
+    # When somebody last sent it, or was told that it is present
     asked_at = models.DateTimeField(default=timezone.now)
     # NULL: with the last of its batches
     delete_at = models.DateTimeField(null=True)

@@ -1,7 +1,7 @@
-"""Output files by the addresses that BOINC's programs make: who may have which.
+"""Output files by the addresses that BOINC's programs construct, with access checks.
 
-Files are counted as the output template has them, so that a missing optional one shifts no other. Only outputs of
-canonical results are kept.
+Files are counted as in the output template, so that a missing optional one shifts no other. Only outputs of canonical
+results are stored.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _NUMBER: Final = re.compile(r"[0-9]{1,18}")
 
 
 class OutputRefused(Exception):
-    """A file that is not given. ``status``: 403 for a wrong key, 404 for what is not here."""
+    """An unavailable file. ``status``: 403 for a wrong key, 404 for a missing file."""
 
     def __init__(self, message: str, status: int = 404) -> None:
         super().__init__(message)
@@ -28,14 +28,14 @@ class OutputRefused(Exception):
 
 
 class WrongProof(OutputRefused):
-    """An MD5 that no valid key of the owner makes."""
+    """An MD5 that no valid key of the owner produces."""
 
     def __init__(self) -> None:
         super().__init__("bad auth str", 403)
 
 
 def of_instance(name: str, number: str, digest: str) -> KeptOutput:
-    """A file of a result. ``digest``: MD5 of key and result's name."""
+    """Return a file of a result. ``digest``: MD5 of key and result's name."""
     match = _INSTANCE.fullmatch(name)
     job = job_named(match[1]) if match else None
     if job is None or job.batch is None or not _has_instance(job, name):
@@ -47,7 +47,7 @@ def of_instance(name: str, number: str, digest: str) -> KeptOutput:
 
 
 def of_job(name: str, number: str, key: str, address: str) -> KeptOutput:
-    """A file of the canonical result of a job. ``key``: in clear, as programs send it here."""
+    """Return a file of the canonical result of a job. ``key``: in clear, as programs send it here."""
     try:
         caller = find_caller(key, address, names_app=False)
         job = job_named(name)
@@ -60,7 +60,7 @@ def of_job(name: str, number: str, key: str, address: str) -> KeptOutput:
 
 
 def all_of_batch(number: str, digest: str) -> Batch:
-    """A batch whose outputs are all wanted. ``digest``: MD5 of key and batch number."""
+    """Return a batch for downloading all its outputs. ``digest``: MD5 of key and batch number."""
     batch = numbered_batch(_int(number)) if _int(number) else None
     if batch is None:
         raise OutputRefused(f"no batch {number[:20]}")
@@ -69,7 +69,7 @@ def all_of_batch(number: str, digest: str) -> Batch:
 
 
 def all_of_job(number: str, digest: str) -> list[KeptOutput]:
-    """All outputs of a job. ``digest``: MD5 of key and job number."""
+    """Return all outputs of a job. ``digest``: MD5 of key and job number."""
     job = job_numbered(_int(number)) if _int(number) else None
     if job is None or job.batch is None:
         raise OutputRefused(f"no workunit {number[:20]}")
@@ -78,7 +78,7 @@ def all_of_job(number: str, digest: str) -> list[KeptOutput]:
 
 
 def physical_name(output: KeptOutput) -> str:
-    """The name that the file was uploaded under; its path has a random end besides."""
+    """Return the name that the file was uploaded under; its path also has a random end."""
     return PurePosixPath(output.path).name.rpartition(".")[0]
 
 

@@ -1,4 +1,4 @@
-"""The statements that read batches and their jobs, also those that are archived. They lock nothing."""
+"""The statements that read batches and their jobs, including archived ones. They lock nothing."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SELECT a.batch_id, coalesce(sum((t.facts->>'cpu_secs')::float8), 0)
   JOIN scheduler_archivedtask t ON t.id = (a.facts->>'canonical_result_id')::bigint
  WHERE a.batch_id = ANY(%(ids)s) GROUP BY a.batch_id
 """
-# ``since``: only jobs whose status may have changed after it. One that is decided may change until it is assimilated.
+# ``since``: only jobs whose status may have changed after it. A decided one may change until it is assimilated.
 JOBS: Final = f"""
 SELECT w.id, w.name, coalesce(w.canonical_result_id, 0), w.error_mask, w.assimilate_state = {AssimilateState.DONE},
        r.is_out, r.was_sent, r.exit_statuses, c.cpu_secs

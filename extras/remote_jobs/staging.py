@@ -1,7 +1,7 @@
 """Input files that programs stage: stored under the names that they give, for as long as an open batch needs them.
 
-Locks: rows of staged files by number. A submission locks the stored files that its jobs name, and the reaper looks
-again once it has the locks of both: so no file goes that a batch has just come to need.
+Locks: rows of staged files by number. A submission locks the stored files that its jobs name, and the reaper checks
+again once it has the locks of both: so no file is deleted that a batch has just come to need.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from scheduler.models import StoredFile
 log = structlog.get_logger(__name__)
 MAX_NAMES: Final = 10_000
 MAX_STAGED_FILES: Final = 100_000
-"""Of one person."""
+"""The most staged files of one person."""
 UNUSED_FOR: Final = dt.timedelta(days=7)
 """A file that no batch has named yet may still be on its way into one."""
 ASKED_FOR: Final = dt.timedelta(hours=1)
-"""Who was told that a file is here may submit jobs of it for this long, in whatever batch."""
+"""A program that was told that a file is present may submit jobs with it for this long, in any batch."""
 _MD5_NAME: Final = re.compile(r"(?:jf_)?([0-9a-f]{32})(?![0-9A-Za-z])")
 _AT_ONCE: Final = 1000
 
@@ -53,7 +53,7 @@ def check_names(names: Sequence[str]) -> None:
 
 @transaction.atomic
 def absent(names: Sequence[str], owner: User, batch: Batch | None, delete_at: dt.datetime | None) -> list[int]:
-    """The places of those that are not here; the others stay for this batch, and until ``delete_at`` at least."""
+    """Return the positions of the missing files; the others stay for this batch, and until ``delete_at`` at least."""
     check_names(names)
     rows = _locked(names)
     here = _inputs(names, owner)
@@ -63,12 +63,12 @@ def absent(names: Sequence[str], owner: User, batch: Batch | None, delete_at: dt
 
 
 def stage(name: str, content: File[bytes], owner: User, batch: Batch | None, delete_at: dt.datetime | None) -> None:
-    """Store a file; nothing happens if it is here with the same content. Raises StagingError."""
+    """Store a file; does nothing if it is present with the same content. Raises StagingError."""
     if StagedFile.objects.filter(owner=owner)[:MAX_STAGED_FILES].count() == MAX_STAGED_FILES:
         raise StagingError(f"{name}: you have {MAX_STAGED_FILES} files here, which is the limit; retire batches")
     try:
         with transaction.atomic():
-            staged = _locked([name])  # or the reaper has it, and is done then
+            staged = _locked([name])  # or the reaper has it, and is then done
             before = StoredFile.objects.filter(name=name).first()
             if before is not None and before.batch_id is not None:
                 raise StagingError(f"file immutability violation for {name}")
@@ -82,7 +82,7 @@ def stage(name: str, content: File[bytes], owner: User, batch: Batch | None, del
 
 
 def need(names: Iterable[str], batch: Batch) -> None:
-    """Have these files stay for as long as the batch is open."""
+    """Keep these files for as long as the batch is open."""
     through = StagedFile.batches.through
     rows = StagedFile.objects.filter(file__name__in=names).values_list("pk", flat=True)
     through.objects.bulk_create(
@@ -91,7 +91,7 @@ def need(names: Iterable[str], batch: Batch) -> None:
 
 
 def reap(now: dt.datetime) -> int:
-    """Delete the files that no open batch needs; how many."""
+    """Delete the files that no open batch needs; return how many."""
     after = count = 0
     while True:
         with transaction.atomic():
@@ -101,7 +101,7 @@ def reap(now: dt.datetime) -> int:
             if not ids:
                 return count
             after = ids[-1]
-            # A batch may have come to need one between the first look and the lock.
+            # A batch may have come to need one between the first check and the lock.
             rows = list(_unneeded(now).filter(pk__in=ids).select_related("file"))
             used = _used_names([row.file.name for row in rows])
             unused = [row for row in rows if row.file.name not in used and not is_referred_to(row.file)]
@@ -117,7 +117,9 @@ def _unneeded(now: dt.datetime) -> QuerySet[StagedFile]:
 
 
 def _used_names(names: Sequence[str]) -> set[str]:
-    """Those that unfinished jobs have, however these were submitted: also over REST, or as failed jobs again."""
+    """Return the names that unfinished jobs use, however these were submitted: also over REST, or as retried
+    failures.
+    """
     with connection.cursor() as cursor:
         cursor.execute(sql.USED_NAMES, [list(names)])
         return {name for (name,) in cursor.fetchall()}
@@ -140,10 +142,10 @@ def _locked(names: Iterable[str]) -> list[StagedFile]:
 
 
 def _inputs(names: Sequence[str], owner: User) -> set[str]:
-    """Those of these names that are here and stay until somebody deletes them.
+    """Return those of these names that are present and stay until somebody deletes them.
 
-    Programs name files by MD5s of what is in them. Where somebody else staged another content under such a name, it is
-    not the file that is asked for: uploading it then fails, instead of jobs that compute something else.
+    Programs name files by MD5s of their content. If somebody else staged different content under such a name, it is not
+    the requested file: then uploading it fails, instead of jobs computing something else.
     """
     files = StoredFile.objects.filter(name__in=names, batch=None, deleted_at=None)
     return {

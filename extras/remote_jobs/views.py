@@ -39,7 +39,7 @@ from scheduler.submission.batches import may_submit
 from scheduler.web_rpcs import documents
 
 MAX_BODY_NBYTES: Final = 4 * MAX_NBYTES
-"""A form has up to three characters for one of the request; the request itself is limited when it is read."""
+"""A form has up to three characters for one of the request; the request itself is limited when it is parsed."""
 STRANGERS_NBYTES: Final = 64 * 1024
 """Read before a key is looked for. All programs send it first."""
 _ILL_FORMED: Final = (XmlError, MultiPartParserError, SuspiciousOperation)
@@ -57,7 +57,7 @@ def submit_rpc(request: HttpRequest) -> HttpResponse:
 
 
 class _Body:
-    """The body of a request: a long one only if a valid key is in its beginning. Raises XmlError and KeyRefused."""
+    """The body of a request: a long one only if its beginning contains a valid key. Raises XmlError and KeyRefused."""
 
     def __init__(self, request: HttpRequest) -> None:
         length = request.META.get("CONTENT_LENGTH") or "0"
@@ -70,7 +70,7 @@ class _Body:
             check_key(text, request.META["REMOTE_ADDR"])
 
     def read(self, nbytes: int, /) -> bytes:
-        """The next bytes, of which there may be fewer; none at the end."""
+        """Read the next bytes, of which there may be fewer; none at the end."""
         part, self._beginning = self._beginning[:nbytes], self._beginning[nbytes:]
         return part or self._request.read(nbytes)
 
@@ -83,7 +83,7 @@ class _Body:
 @csrf_exempt
 @require_POST
 def job_file(request: HttpRequest) -> HttpResponse:
-    """job_file.php: input files. They are written to files while they come."""
+    """job_file.php: input files. They are written to files as they arrive."""
     try:
         body: Any = _Body(request)  # the parser only reads from it
         if request.content_type == "multipart/form-data":
@@ -115,7 +115,7 @@ def get_output(request: HttpRequest) -> HttpResponseBase:
 
     def value(name: str) -> str:
         text = request.GET.get(name, "")
-        return text if text.isprintable() else ""  # the database cannot even be asked for a NUL
+        return text if text.isprintable() else ""  # the database cannot be queried for a NUL
 
     address = request.META["REMOTE_ADDR"]
     try:
@@ -130,8 +130,8 @@ def get_output(request: HttpRequest) -> HttpResponseBase:
                 batch = outputs.all_of_batch(value("batch_id"), value("auth_str"))
                 return _archive(f"batch_{batch.pk}", output_archive.of_batch(batch))
             case "workunit_files":
-                found = outputs.all_of_job(value("wu_id"), value("auth_str"))
-                return _archive(f"workunit_{value('wu_id')}", found)
+                outputs_of_job = outputs.all_of_job(value("wu_id"), value("auth_str"))
+                return _archive(f"workunit_{value('wu_id')}", outputs_of_job)
             case _:
                 raise outputs.OutputRefused("bad command")
     except throttle.Throttled as fault:
@@ -166,7 +166,7 @@ def _archive(name: str, kept_outputs: output_archive.Outputs) -> StreamingHttpRe
 
 
 class KeyForm(forms.Form):
-    """A key to be made."""
+    """A new key."""
 
     name = forms.CharField(label=_("What is it for?"), max_length=100, help_text=_("For example “HTCondor, node 3”."))
     apps = forms.ModelMultipleChoiceField(
@@ -188,7 +188,7 @@ def _submitter(request: HttpRequest) -> User:
 @require_http_methods(["GET", "HEAD", "POST"])
 @login_required
 def jobs_keys(request: HttpRequest) -> HttpResponse:
-    """The keys of programs that submit jobs, and the form that makes one; a new key is shown this once."""
+    """The keys of programs that submit jobs, and the form that creates one; a new key is shown only once."""
     user = _submitter(request)
     form = KeyForm(request.POST if request.method == "POST" else None)
     key = None

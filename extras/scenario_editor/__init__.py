@@ -1,1 +1,1 @@
-"""The scenario editor: everything of a scenario in one form, which is kept as it was typed until it is saved."""
+"""The scenario editor: a whole scenario in one form, stored as it was typed until it is saved."""

@@ -1,4 +1,4 @@
-"""The scenario editor, as the site knows it."""
+"""Register the scenario editor with the site."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The time axis of a scenario's events as a drawing: a line for the computer, and one for each project that has any."""
+"""The time axis of a scenario's events as a drawing: a line for the computer, and one for each project with events."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NAME_CHARS: Final = 14
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """An event on its line. `about` is its day and what happens."""
+    """An event on its line. `about` is its day and a description."""
 
     x: int
     number: int
@@ -56,7 +56,7 @@ class Axis:
 
 
 def axis_of(scenario: Scenario, days: float, computer: str) -> Axis | None:
-    """The drawing of a run of this many days; None if nothing is planned."""
+    """Draw the axis for a run of this many days; None if nothing is planned."""
     events = [event for event in scenario.events if event.at_secs <= days * DAY_SECS]
     down = {project.name: project.downtimes for project in scenario.projects if project.downtimes}
     if not scenario.events and not down:
@@ -103,7 +103,7 @@ def _shortened(name: str) -> str:
 
 
 def _down_days(downtimes: tuple[Downtime, ...], days: float) -> list[tuple[float, float]]:
-    """First and last day of each downtime within the run."""
+    """Return the first and last day of each downtime within the run."""
     spans: list[tuple[float, float]] = []
     for downtime in downtimes:
         start = downtime.from_secs / DAY_SECS
@@ -116,7 +116,7 @@ def _down_days(downtimes: tuple[Downtime, ...], days: float) -> list[tuple[float
 
 
 def _ticks(days: float, scale: float) -> list[tuple[int, float]]:
-    """Four to nine round days."""
+    """Return four to nine round days."""
     steps = (base * 10.0**power for power in range(-3, 6) for base in (1, 2, 5))
     step = next(step for step in steps if days / step <= 8)
     return [(round(LEFT + place * step * scale), round(place * step, 6)) for place in range(int(days / step) + 1)]

@@ -1,4 +1,4 @@
-"""The editor's fields: what of a scenario each one shows, in which unit, and within which limits."""
+"""The editor's fields: the part of a scenario that each shows, its unit, and its limits."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ WHEN: Final = _("Day")
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One field: where its value is in the row's JSON, and how many of the JSON's units one of its own is."""
+    """One field: the path of its value in the row's JSON, and how many of the JSON's units one of its own is."""
 
     name: str
     path: tuple[str, ...]
@@ -49,11 +49,11 @@ class Entry:
     scale: float = 1.0
 
     def value_of(self, data: Mapping[str, Any]) -> Any:
-        """The value in the JSON."""
+        """Return the value in the JSON."""
         return part_of(data, self.path)
 
     def text_of(self, data: Mapping[str, Any]) -> str:
-        """The value as it is shown."""
+        """Return the value as text for the field."""
         return as_text(self.value_of(data), self.scale)
 
     def put(self, data: dict[str, Any], value: Any) -> None:
@@ -65,14 +65,14 @@ class Entry:
 
 
 def part_of(data: Any, path: Sequence[str]) -> Any:
-    """What is at that place in the JSON."""
+    """Return the JSON at that path."""
     for key in path:
         data = data[key]
     return data
 
 
 def as_text(value: Any, scale: float = 1.0) -> str:
-    """A value as it is typed: at most twelve digits, nothing for None."""
+    """Format a value as it is typed: at most twelve digits, nothing for None."""
     if isinstance(value, bool):
         return "on" if value else ""
     if value is None:
@@ -85,7 +85,7 @@ def as_text(value: Any, scale: float = 1.0) -> str:
 def number(
     part: type, field: str, label: Text, scale: float = 1.0, *, required: bool = True, about: Text = ""
 ) -> Callable[[], forms.Field]:
-    """A number with the limits of a scenario's field."""
+    """Return a number field with the limits of a scenario's field."""
     limit = next(limit for name, limit in limits_of(part) if name == field)
     if not isinstance(limit, Between):
         raise TypeError(field)
@@ -94,7 +94,7 @@ def number(
 
 
 def whole(part: type, field: str, label: Text, *, required: bool = True, about: Text = "") -> Callable[[], forms.Field]:
-    """A whole number with the limits of a scenario's field."""
+    """Return a whole-number field with the limits of a scenario's field."""
     limit = next(limit for name, limit in limits_of(part) if name == field)
     if not isinstance(limit, Between):
         raise TypeError(field)
@@ -125,13 +125,13 @@ def unset_yes_no(label: Text) -> Callable[[], forms.Field]:
 
 
 def kinds_of(names: Sequence[str]) -> list[tuple[str, Text]]:
-    """Types of processor to choose from: the CPU, known GPUs, and those that the scenario names besides."""
+    """Return the types of processor to choose from: the CPU, known GPUs, and others that the scenario names."""
     kinds: dict[str, Text] = {CPU: CPU, **dict(GPU_KINDS)}
     return [*kinds.items(), *((kind, kind) for kind in names if kind not in kinds)]
 
 
 def choice(label: Text) -> Callable[[], forms.Field]:
-    """A choice whose options the row knows: a type of processor, or a project."""
+    """Return a choice whose options the row knows: a type of processor, or a project."""
     return lambda: forms.ChoiceField(label=label)
 
 
@@ -186,7 +186,7 @@ USES: Final[dict[str, tuple[Text, list[Entry]]]] = {
         ),
     ),
 }
-"""What the owner does with the computer: its title, and its fields beside those of its hours."""
+"""What the owner does with the computer: its title, and its fields besides those of its hours."""
 PROCESSOR: Final = [
     Entry("kind", ("kind",), choice(_("Type"))),
     Entry("instances", ("instances",), whole(Processor, "instances", _("How many"))),
@@ -316,4 +316,4 @@ EVENTS: Final[dict[str, tuple[Text, list[Entry]]]] = {
 }
 """The events by their class's name: their title, and their fields."""
 OFFERED: Final = [(kind, title) for kind, (title, _shown) in EVENTS.items() if kind != "ChangeBuffer"]
-"""The events that can be added; a change of preferences does what a change of the buffer does."""
+"""The events that can be added; a change of preferences includes a change of the buffer."""

@@ -1,4 +1,4 @@
-"""What of a scenario the editor has no fields for. It is kept as it is, and the page says so."""
+"""Parts of a scenario without fields in the editor. They are preserved, and the page says so."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _USUAL_APP: Final = part_to_json(new_app())
 
 
 def hidden_of(state: Mapping[str, Any]) -> list[tuple[Text, str]]:
-    """What there is of it, each with the projects or apps that have it; of the computer, with nothing."""
+    """Return those that the scenario has, each with its projects or apps; for the computer, with nothing."""
     projects = [(project["base"]["name"], project["base"]) for project in state["projects"]]
     apps = [
         (f"{project['base']['name']}, {app['base']['name']}", app["base"])

@@ -1,5 +1,6 @@
 """Hours of the day in which something is allowed, or happens, as fields: from, until, and a line for each day that
-differs."""
+differs.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class HourFields:
-    """Three fields: what their names begin with, the path of the hours in the row's JSON, and their labels."""
+    """Three fields: the prefix of their names, the path of the hours in the row's JSON, and their labels."""
 
     name: str
     path: tuple[str, ...]
@@ -121,7 +122,7 @@ def add_fields(form: forms.Form, parts: Sequence[HourFields], *, is_change: bool
 
 
 def texts(base: Mapping[str, Any], parts: Sequence[HourFields]) -> dict[str, str]:
-    """What the fields show of a row's JSON."""
+    """Return the fields' texts for a row's JSON."""
     values = {}
     for part in parts:
         start, end, days = part.names
@@ -137,7 +138,7 @@ def texts(base: Mapping[str, Any], parts: Sequence[HourFields]) -> dict[str, str
 
 
 def clean(form: forms.Form, parts: Sequence[HourFields], *, is_change: bool) -> None:
-    """Find what fits together only in the form as a whole, and the days."""
+    """Check what can only be checked in the form as a whole, and the days."""
     given = form.cleaned_data
     for part in parts:
         start, end, days = part.names
@@ -155,7 +156,7 @@ def clean(form: forms.Form, parts: Sequence[HourFields], *, is_change: bool) -> 
 
 
 def put(data: dict[str, Any], form: forms.Form, parts: Sequence[HourFields], touched: set[str]) -> None:
-    """Put the hours whose fields were touched into the JSON; the form must be valid."""
+    """Put the hours whose fields were edited into the JSON; the form must be valid."""
     given = form.cleaned_data
     for part in parts:
         start, end, days = part.names
@@ -169,7 +170,7 @@ def put(data: dict[str, Any], form: forms.Form, parts: Sequence[HourFields], tou
 
 
 def _read_days(text: str) -> list[dict[str, Any]]:
-    """The days that differ: each line has a day's name and two hours."""
+    """Parse the days that differ: each line has a day's name and two hours."""
     days: dict[int, dict[str, Any]] = {}
     for place, line in enumerate(filter(None, map(str.strip, text.splitlines())), 1):
         read = _day_of(line.split())
@@ -185,7 +186,7 @@ def _read_days(text: str) -> list[dict[str, Any]]:
 
 
 def _day_of(words: list[str]) -> dict[str, Any] | None:
-    """A day with its hours; None if the words are something else."""
+    """Parse a day with its hours; None if the words are something else."""
     try:
         name, *hours = words
         start, end = (float(hour.replace(",", ".")) for hour in hours)
@@ -199,7 +200,9 @@ def _day_of(words: list[str]) -> dict[str, Any] | None:
 
 @lru_cache(maxsize=1)
 def _days_by_name() -> dict[str, int]:
-    """Days from 0, Sunday, by full and short name in all languages: a draft may have been typed in another one."""
+    """Return days from 0, Sunday, by full and short name in all languages: a draft may have been typed in another
+    one.
+    """
     days: dict[str, int] = {}
     for language, _title in settings.LANGUAGES:
         with translation.override(language):

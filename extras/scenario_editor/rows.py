@@ -1,6 +1,6 @@
 """The rows of the editor as forms, and back into a scenario's JSON.
 
-A field that was not touched keeps the JSON's own value, so that looking at a scenario changes no digit of it.
+An unedited field keeps the JSON's own value, so that viewing a scenario changes no digit of it.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ MAX_LINES_CHARS: Final = 20_000
 
 
 class Row(PlainForm):
-    """A row: ``base`` is its JSON, ``typed`` what was typed, None if nothing was yet."""
+    """A row: ``base`` is its JSON, ``typed`` its input, None if there was none yet."""
 
-    shown: Sequence[Entry] = ()
+    entries: Sequence[Entry] = ()
 
     def __init__(
         self,
@@ -54,10 +54,10 @@ class Row(PlainForm):
     ) -> None:
         self.base = base
         self.was = self.texts(base)
-        self.typed = {**self.was, **(typed or {})}  # an older release's draft lacks the fields that came since
+        self.typed = {**self.was, **(typed or {})}  # an older release's draft lacks fields added since
         super().__init__({f"{prefix}-{key}": text for key, text in self.typed.items() if text}, prefix=prefix)
-        for shown in self.shown:
-            self.fields[shown.name] = shown.field()
+        for entries in self.entries:
+            self.fields[entries.name] = entries.field()
         self.add_fields()
         for key, field in self.fields.items():
             if isinstance(field, forms.ChoiceField) and not field.choices:
@@ -66,16 +66,16 @@ class Row(PlainForm):
                 field.widget.attrs["step"] = "any"
 
     def add_fields(self) -> None:
-        """Fields that are not simply a value of the JSON."""
+        """Add fields that are not simply a value of the JSON."""
 
     def texts(self, base: Mapping[str, Any]) -> dict[str, str]:
-        """What the fields show of the JSON."""
+        """Return the fields' texts for the JSON."""
         values = {}
-        for shown in self.shown:
-            text = shown.text_of(base)
-            value = shown.value_of(base)
-            is_check = isinstance(shown.field(), forms.BooleanField)
-            values[shown.name] = str(value) if isinstance(value, bool) and not is_check else text
+        for entries in self.entries:
+            text = entries.text_of(base)
+            value = entries.value_of(base)
+            is_check = isinstance(entries.field(), forms.BooleanField)
+            values[entries.name] = str(value) if isinstance(value, bool) and not is_check else text
         return values
 
     def is_touched(self, *names: str) -> bool:
@@ -83,24 +83,24 @@ class Row(PlainForm):
         return any(self.typed.get(key, "") != self.was.get(key, "") for key in names)
 
     def merged(self) -> dict[str, Any]:
-        """The JSON with what was typed; the row must be valid."""
+        """Return the JSON merged with the input; the row must be valid."""
         data: dict[str, Any] = copy.deepcopy(dict(self.base))
-        for shown in self.shown:
-            if self.is_touched(shown.name):
-                shown.put(data, self.cleaned_data[shown.name])
+        for entries in self.entries:
+            if self.is_touched(entries.name):
+                entries.put(data, self.cleaned_data[entries.name])
         return data
 
 
 class ProcessorRow(Row):
-    shown = PROCESSOR
+    entries = PROCESSOR
 
 
 class HoursRow(Row):
-    """Preferences, or a change of them; a row of anything else has no hours."""
+    """Preferences, or a change of them; other rows have no hours."""
 
     @property
     def parts(self) -> Sequence[hour_fields.HourFields]:
-        """The hours that it has."""
+        """Return its groups of hours."""
         return hour_fields.PREFERENCES if "compute_hours" in self.base else ()
 
     @property
@@ -124,7 +124,7 @@ class HoursRow(Row):
         return data
 
     def main(self) -> list[forms.BoundField]:
-        """All fields but the hours."""
+        """All fields except the hours."""
         of_hours = {bound.name for bound in self.hours()}
         return [bound for bound in self if bound.name not in of_hours]
 
@@ -132,18 +132,18 @@ class HoursRow(Row):
         return [self[key] for part in self.parts for key in part.names]
 
     def are_hours_open(self) -> bool:
-        """Whether they say something, or are wrong."""
+        """Whether they have values or errors."""
         return any(bound.errors or self.typed.get(bound.name) for bound in self.hours())
 
 
 class PreferencesRow(HoursRow):
-    shown = PREFERENCES
+    entries = PREFERENCES
 
 
 class HostRow(HoursRow):
-    """The computer: its memory, when it is there, and what its owner does with it."""
+    """The computer: its memory, its availability, and its owner's use of it."""
 
-    shown = (*HOST, *(shown for _title, use in USES.values() for shown in use))
+    entries = (*HOST, *(entries for _title, use in USES.values() for entries in use))
     first_fields = ("name", "ram_gib")
     parts = hour_fields.USES
 
@@ -151,30 +151,30 @@ class HostRow(HoursRow):
         return [self[key] for key in self.first_fields]
 
     def availability(self) -> list[forms.BoundField]:
-        return [self[shown.name] for shown in HOST if shown.name not in self.first_fields]
+        return [self[entries.name] for entries in HOST if entries.name not in self.first_fields]
 
     def is_availability_open(self) -> bool:
         return any(bound.errors for bound in self.availability())
 
     def uses(self) -> list[tuple[Any, list[forms.BoundField]]]:
-        """What the owner does: its title, and its fields."""
+        """The owner's uses: title and fields."""
         parts = []
         for part in self.parts:
-            title, shown = USES[part.name]
-            parts.append((title, [self[key] for key in (*(field.name for field in shown), *part.names)]))
+            title, entries = USES[part.name]
+            parts.append((title, [self[key] for key in (*(field.name for field in entries), *part.names)]))
         return parts
 
     def are_uses_open(self) -> bool:
-        """Whether the owner ever does something, or it is wrong."""
+        """Whether the owner uses it at all, or there is an error."""
         return any(bound.errors for _title, bounds in self.uses() for bound in bounds) or any(
             self.typed.get(f"{part.name}_percent") not in ("", "0") for part in self.parts
         )
 
 
 class StartRow(Row):
-    """When the run begins, which hours count from. Its JSON is what of a scenario has no rows."""
+    """The start of the run, from which hours count. Its JSON is the part of a scenario without rows."""
 
-    shown = (
+    entries = (
         Entry(
             "week_hours",
             ("week_secs",),
@@ -185,9 +185,11 @@ class StartRow(Row):
 
 
 class ProjectRow(Row):
-    """A project, with its downtimes as text: one a line, start, length and repetition; and so its excluded GPUs."""
+    """A project, with its downtimes as text: one per line, start, length and repetition; and likewise its excluded
+    GPUs.
+    """
 
-    shown = PROJECT
+    entries = PROJECT
 
     def add_fields(self) -> None:
         self.fields["downtimes"] = forms.CharField(
@@ -274,7 +276,7 @@ _FLOP_FIELDS: Final = {"size": ("hours", "spread_percent"), "estimate": ("estima
 class AppRow(Row):
     """An application: its first version's device and speed, and its jobs by their run time there."""
 
-    shown = (
+    entries = (
         Entry("name", ("name",), name(gettext_lazy("App"))),
         Entry(
             "deadline_days",
@@ -372,7 +374,7 @@ class AppRow(Row):
         return [self[key] for key in self.main_fields]
 
     def more(self) -> list[forms.BoundField]:
-        """The others."""
+        """The remaining fields."""
         return [bound for bound in self if bound.name not in self.main_fields]
 
     def has_more_errors(self) -> bool:
@@ -387,16 +389,16 @@ class EventRow(HoursRow):
     """An event; its type does not change."""
 
     def __init__(self, base: Mapping[str, Any], *args: Any, **kwargs: Any) -> None:
-        self.title, self.shown = EVENTS[base["event"]]
+        self.title, self.entries = EVENTS[base["event"]]
         super().__init__(base, *args, **kwargs)
 
 
 def choices_for(kinds: Sequence[str], projects: Sequence[str]) -> dict[str, Sequence[tuple[str, Any]]]:
-    """The options of fields that name a type of processor or a project."""
+    """Return the options of fields that name a type of processor or a project."""
     return {"kind": kinds_of(kinds), "project": [(name, name) for name in projects if name]}
 
 
 def new_app() -> App:
-    """An application to begin with: jobs of an hour at 4 GFLOPS, due after a week."""
+    """Return a default application: jobs of an hour at 4 GFLOPS, due after a week."""
     hour = Normal(HOUR_SECS * 4 * GIGA)
     return App("app", (Version(4 * GIGA),), hour, hour, 7 * DAY_SECS)

@@ -1,7 +1,7 @@
-"""The editor's state: a scenario's JSON in rows, each with what was typed over it, kept as JSON until it is saved.
+"""The editor's state: a scenario's JSON in rows, each with its input on top, stored as JSON until it is saved.
 
-Rows are numbered by their place, in the names of their fields: ``projects-1-apps-0-hours``. So the form that a
-visitor sends must have been made of the same rows, which ``revision`` tells: it grows when a row comes or goes.
+Rows are numbered by position, in the names of their fields: ``projects-1-apps-0-hours``. So a submitted form must have
+been made from the same rows; ``revision`` ensures this: it increases when a row is added or removed.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ from extras.scenario_editor.rows import (
 from portal.languages.sentences import sentence
 
 FIELDS_MAX: Final = 900
-"""Of a form with more fields the site reads none (DATA_UPLOAD_MAX_NUMBER_FIELDS)."""
+"""The site reads no form with more fields (DATA_UPLOAD_MAX_NUMBER_FIELDS)."""
 TEXT_CHARS_MAX: Final = 20_000
 _ROW_FIELDS: Final = {"projects": 16, "apps": 14, "processors": 4}
 _OTHER_FIELDS: Final = 62
@@ -82,7 +82,7 @@ class ProjectRows:
 
 @dataclass(slots=True)
 class EventRows:
-    """An event's row; `app` for an event that brings an application."""
+    """An event's row; `app` for an event that adds an application."""
 
     row: EventRow
     app: AppRow | None
@@ -102,7 +102,7 @@ class Rows:
     faults: list[str] = field(default_factory=list)  # of the whole scenario, in no single field
 
     def named_forms(self) -> Iterator[tuple[str, PlainForm]]:
-        """All forms, each with what it is about: nothing for those that there is one of."""
+        """Return all forms, each with a name for its subject: empty for those that exist once."""
         for row in (self.whole, self.host, self.preferences, self.start):
             yield "", row
         for processor in self.processors:
@@ -122,7 +122,7 @@ class Rows:
             yield form
 
     def errors(self) -> list[tuple[str, str, str]]:
-        """The id of each field with an error, what it is of and its label, and the error."""
+        """Return the id of each field with an error, its subject and label, and the error."""
         return [
             (
                 form[name].id_for_label,
@@ -135,7 +135,7 @@ class Rows:
 
 
 def begin(scenario: Scenario, title: str, days: float) -> dict[str, Any]:
-    """The state for a scenario that nothing was typed over yet."""
+    """Return the state for a scenario without any input yet."""
     rest = to_json(scenario)
     host = rest.pop("host")
     processors = host.pop("processors")
@@ -162,7 +162,7 @@ def _event(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def rows_of(state: Mapping[str, Any]) -> Rows:
-    """The rows as forms."""
+    """Return the rows as forms."""
     kinds = [_text(processor, "kind") for processor in state["processors"]]
     kinds += [_text(event, "kind") for event in state["events"] if event["base"]["event"] == "ChangeProcessor"]
     kinds += [version["gpu"] for app in _apps(state) for version in app["base"]["versions"] if version["gpu"]]
@@ -209,7 +209,7 @@ def _text(row: Mapping[str, Any], name: str) -> str:
 
 
 def type_in(state: dict[str, Any], data: Mapping[str, str]) -> None:
-    """Take what was typed into every row. Events follow a project that has a new name."""
+    """Put the input into every row. Events follow a project that has a new name."""
     before = [_text(project, "name") for project in state["projects"]]
     rows = rows_of(state)
     state["typed"] = {name: data.get(name, "")[:TEXT_CHARS_MAX] for name in ("title", "days")}
@@ -223,8 +223,8 @@ def type_in(state: dict[str, Any], data: Mapping[str, str]) -> None:
         if event.app is not None:
             pairs.append((stored["app"], event.app))
     for stored, form in pairs:
-        # A page of an older release lacks the fields that came since; a box that is not ticked is not sent either.
-        # Browsers end lines with two characters, which are no change.
+        # A page of an older release lacks fields added since; an unticked box is not sent either. Browsers end lines
+        # with two characters, which are no change.
         stored["typed"] = {
             name: data.get(
                 f"{form.prefix}-{name}", "" if isinstance(field, forms.BooleanField) else form.typed.get(name, "")
@@ -242,7 +242,7 @@ def _rename(state: dict[str, Any], before: list[str], after: list[str]) -> None:
 
 
 def scenario_from(rows: Rows) -> Scenario | None:
-    """The scenario, if all rows are valid and fit together; else the rows have the errors."""
+    """Return the scenario, if all rows are valid and consistent; else the rows have the errors."""
     if not all([form.is_valid() for form in rows.forms()]):
         return None
     data = rows.start.merged()
@@ -268,7 +268,7 @@ def _merged_event(event: EventRows) -> dict[str, Any]:
 
 
 def _moved_job(job: dict[str, Any], rows: Rows) -> dict[str, Any] | None:
-    """A task at the start, under its project's and application's new names; None if one of them is gone."""
+    """Return a task at the start, under its project's and application's new names; None if one of them is gone."""
     for project in rows.projects:
         if project.row.base["name"] == job["project"]:
             for app in project.apps:
@@ -278,11 +278,11 @@ def _moved_job(job: dict[str, Any], rows: Rows) -> dict[str, Any] | None:
     return None
 
 
-# Rows that come and go.
+# Adding and removing rows.
 
 
 def count_fields(state: Mapping[str, Any]) -> int:
-    """About how many fields the form has."""
+    """Return approximately how many fields the form has."""
     kinds = [event["base"]["event"] for event in state["events"]]
     return _OTHER_FIELDS + sum(
         (
@@ -296,9 +296,9 @@ def count_fields(state: Mapping[str, Any]) -> int:
 
 
 def act(state: dict[str, Any], what: str, kind: str = "") -> str:
-    """Add or remove a row: ``add-project``, ``remove-app-1-0``, ``add-event`` of a kind. Returns the new row's prefix.
+    """Add or remove a row: ``add-project``, ``remove-app-1-0``, ``add-event`` of a kind. Return the new row's prefix.
 
-    Raises EditorRefusedError; the state is then of no more use.
+    Raises EditorRefusedError; the state must then be discarded.
     """
     verb, _dash, rest = what.partition("-")
     row, *numbers = rest.split("-")

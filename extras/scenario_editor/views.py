@@ -41,7 +41,7 @@ BLANK_DAYS: Final = 30.0
 @require_http_methods(["GET", "HEAD", "POST"])
 @login_required
 def edit(request: HttpRequest, pk: int) -> HttpResponse:
-    """The editor of an experiment that was not started."""
+    """Show the editor of an experiment that has not been started."""
     experiment = own_experiment(request, pk)
     if experiment.started_at is not None or experiment.scenario is None:
         return redirect("experiment", pk)
@@ -57,7 +57,7 @@ def _state(experiment: Experiment) -> dict[str, Any]:
 
 @transaction.atomic
 def _post(request: HttpRequest, pk: int) -> HttpResponse:
-    """Keep what was typed, then do what was asked for."""
+    """Store the input, then perform the action."""
     experiment = Experiment.objects.select_for_update().get(pk=pk)
     what = request.POST.get("do", "draft")
     if experiment.started_at is not None:
@@ -120,7 +120,7 @@ def _page(
         "focus": focus,
     }
     template = {"editor": "_editor", "saved": "_editor_saved"}.get(target or "", "edit")
-    # htmx shows no answer that says it failed, and this one has the form with its errors.
+    # htmx does not display error responses, and this one has the form with its errors.
     status = status if template == "edit" else 200
     response = render(request, f"scenario_editor/{template}.html", context, status=status)
     response.headers["Vary"] = "HX-Target"
@@ -131,7 +131,7 @@ def _page(
 @require_POST
 @login_required
 def blank(request: HttpRequest) -> HttpResponse:
-    """Start from the least that can run: a computer and a project with one application."""
+    """Start from the smallest scenario that runs: a computer and a project with one application."""
     scenario = Scenario(Host((Processor(CPU, 4, 4 * GIGA),)), (Project("A", 100.0, (new_app(),)),))
     try:
         experiment = experiments.create(signed_in(request), _("My experiment"), "blank", scenario, BLANK_DAYS)

@@ -1,1 +1,1 @@
-"""Validators and assimilators as scripts in any language, in a sandbox, without a restart of the site."""
+"""Validators and assimilators as scripts in any language, in a sandbox, without restarting the site."""

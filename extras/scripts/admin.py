@@ -37,7 +37,7 @@ class ScriptAdmin(AuditedAdmin):
     """Scripts; an app names one under “Outputs”."""
 
     form = ScriptForm
-    # A program of one's own runs on the server from then on.
+    # It allows running any program on the server.
     fresh_login = FreshLogin(keeps_form=True)
     list_display = ("name", "kind", "protocol", "last_fault", "failed_at", "rests_until")
     list_filter = ("kind",)
@@ -53,11 +53,11 @@ class ScriptAdmin(AuditedAdmin):
     )
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
-        """What has not been called has no failure."""
+        """Omit failures of a script that was never called."""
         return self.fieldsets[:-1] if obj is None else self.fieldsets
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
-        """Apps name it by its name, in the field for its kind."""
+        """Lock the name: apps refer to it, in the field for its kind."""
         state = ("last_fault", "failed_at", "rests_until")
         return state if obj is None else ("name", "kind", *state)
 
@@ -69,11 +69,11 @@ class ScriptAdmin(AuditedAdmin):
         else:
             if not is_stored:
                 text = _(
-                    "Another operator has to confirm what it runs, at “Steps to confirm”. Until then that stays as it "
-                    "was; limits hold at once."
+                    "Another operator has to confirm its program, at “Steps to confirm”. Until then the previous one "
+                    "is used; limits take effect at once."
                 )
                 messages.warning(request, text)
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Not while an app names it."""
+        """Refuse while an app names it."""
         return super().has_delete_permission(request, obj) and (obj is None or not storing.is_used(obj))

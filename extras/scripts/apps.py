@@ -1,4 +1,4 @@
-"""Scripts, as the site knows them."""
+"""Register scripts with the site."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls of scripts, as the validator and the assimilator make them: in sessions, with what a script is asked about."""
+"""Calls of scripts, as the validator and the assimilator make them: in sessions, with the data for the script."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from scheduler.lifecycle.assimilator import Finished
 log = structlog.get_logger(__name__)
 
 MAX_FAILURES: Final = 3
-"""In a row; then the script is not called for a while, as it would only keep a worker busy."""
+"""Consecutive failures; then the script is not called for a while, as it would only occupy a worker."""
 REST: Final = dt.timedelta(minutes=10)
 MAX_RESULT_NBYTES: Final = 1024**3
 MAX_HELD_NBYTES: Final = 2 * 1024**3
-"""Outputs of earlier results are removed from a sandbox beyond this."""
+"""Outputs of earlier results beyond this are removed from a sandbox."""
 
 
 class ScriptFunction:
@@ -41,7 +41,9 @@ class ScriptFunction:
 
     @contextmanager
     def session(self) -> Iterator[ScriptSession]:
-        """Calls of it, until it failed too often in a row; why is kept with the script, for operators."""
+        """Open a session of calls, until it fails too often in a row; the reason is stored with the script, for
+        operators.
+        """
         session = (ComparingSession if self.script.kind == Script.Kind.COMPARE else AssimilatingSession)(self.script)
         with session.running():
             yield session
@@ -56,7 +58,7 @@ class ScriptFunction:
 
 
 class ScriptSession:
-    """What both kinds share: the sandbox, the outputs in it, failures in a row."""
+    """The common part of both kinds: the sandbox, the outputs in it, failures in a row."""
 
     def __init__(self, script: Script) -> None:
         self.script = script
@@ -68,7 +70,7 @@ class ScriptSession:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Has a sandbox for the block; nothing runs in it yet. Without one the session is over."""
+        """Provide a sandbox for the block; nothing runs in it yet. Without one the session is over."""
         script = self.script
         with ExitStack() as stack:
             try:
@@ -84,7 +86,9 @@ class ScriptSession:
             yield
 
     def call(self, ask: str, subjects: Sequence[Result], **facts: Any) -> Reply:
-        """Ask it about results whose outputs are in its sandbox. Raises ComparisonError, which is no result's fault."""
+        """Ask it about results whose outputs are in its sandbox. Raises ComparisonError, which is not any result's
+        fault.
+        """
         name = self.script.name
         try:
             if self.script.protocol == Script.Protocol.LINES:
@@ -122,7 +126,7 @@ class ScriptSession:
         return wire.read_exit(*self.sandbox.run(name, words))
 
     def facts_of(self, result: Result, outputs: Sequence[Output]) -> dict[str, Any]:
-        """What a script is told of a result, with its outputs in the sandbox. Raises UnfitOutputError."""
+        """Return what a script receives about a result, with its outputs in the sandbox. Raises UnfitOutputError."""
         names = [file.get("open_name", "") for file in result.workunit.output_files]
         self._hold(result, outputs)
         return {
@@ -162,7 +166,7 @@ class ScriptSession:
 
 
 class ComparingSession(ScriptSession):
-    """Whether results are fit, and which agree."""
+    """Decides whether results are fit, and which agree."""
 
     def __init__(self, script: Script) -> None:
         super().__init__(script)
@@ -186,7 +190,7 @@ class ComparingSession(ScriptSession):
 
 
 class AssimilatingSession(ScriptSession):
-    """Hands over finished workunits, and says whether their outputs are kept for download."""
+    """Hands over finished workunits, and decides whether their outputs are kept for download."""
 
     def __call__(self, finished: Finished) -> bool:
         workunit, result = finished.workunit, finished.canonical
@@ -215,7 +219,7 @@ def _workunit_facts(workunit: Workunit) -> dict[str, Any]:
 
 
 def _values(ask: str, subjects: Sequence[Result], facts: dict[str, Any]) -> dict[str, list[str]]:
-    """What the words stand for."""
+    """Return the values of the placeholders."""
     described = [facts[name] for name in ("result", "first", "second") if facts.get(name)]
     values: dict[str, list[str]] = {}
     for number, (result, of) in enumerate(zip(subjects, described, strict=True)):
@@ -239,7 +243,7 @@ def _numbers(workunit_id: int, batch_id: int | None) -> list[str]:
 
 
 def _file_name(result: Result, output: Output) -> str:
-    """The name that BOINC gives the n-th output of a result."""
+    """Return the name that BOINC gives the n-th output of a result."""
     return f"{result.name}_{output.number}"
 
 
@@ -253,7 +257,7 @@ def _copy(output: Output, path: Path) -> None:
 
 
 def _data_dir(script: Script) -> Path | None:
-    """Where the script's own files are, if this server has a place for them."""
+    """Return where the script's own files are, if this server has a place for them."""
     if not settings.SCRIPT_DATA_DIR:
         return None
     folder = Path(settings.SCRIPT_DATA_DIR) / script.name
@@ -262,7 +266,7 @@ def _data_dir(script: Script) -> Path | None:
 
 
 def function_named(kind: str, name: str) -> ScriptFunction | None:
-    """The script that an app names so in the field of this kind, if there is one."""
+    """Return the script that an app names in the field of this kind, if there is one."""
     if not name.startswith(PREFIX):
         return None
     script = Script.of_kind(kind).filter(name=name.removeprefix(PREFIX)).first()

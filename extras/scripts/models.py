@@ -1,4 +1,4 @@
-"""Programs of the project's scientists that compare outputs, or take those of finished workunits."""
+"""Programs of the project's scientists that compare outputs, or receive those of finished workunits."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ MAX_SOURCE_CHARS: Final = 256 * 1024
 MAX_SECS: Final = 120
 MIN_MEMORY_MIB, MAX_MEMORY_MIB = 16, 4096
 PREFIX: Final = "script:"
-"""Before the name of a script where an app names a function."""
+"""The prefix of a script's name where an app names a function."""
 
 
 class Script(models.Model):
-    """A program in any language that begins with ``#!``, its way to be asked, and its limits.
+    """A program in any language that begins with ``#!``, its protocol, and its limits.
 
     Without a source nothing is run: another operator has not confirmed it yet.
     """
@@ -100,7 +100,7 @@ class Script(models.Model):
         return self.name
 
     def clean(self) -> None:
-        """Its programs and words fit to how it is asked. Raises ValidationError, by field."""
+        """Check that its programs and words fit its protocol. Raises ValidationError, by field."""
         errors = self._faults_of_programs()
         if self.protocol != self.Protocol.WORDS:
             for name in ("words", "check_source", "check_words"):
@@ -124,12 +124,12 @@ class Script(models.Model):
             try:
                 wire.words_of(ask, getattr(self, name))
             except ValueError as error:
-                errors[name] = gettext("There is no such word. Known are: %(words)s.") % {"words": str(error)}
+                errors[name] = gettext("There is no such word. Available: %(words)s.") % {"words": str(error)}
         return errors
 
     @classmethod
     def of_kind(cls, kind: str) -> QuerySet[Script]:
-        """Those that apps may name in this field (`FunctionKind`)."""
+        """Return those that apps may name in this field (`FunctionKind`)."""
         does = cls.Kind.COMPARE if kind == FunctionKind.COMPARISON else cls.Kind.ASSIMILATE
         is_known = kind in (FunctionKind.COMPARISON, FunctionKind.ASSIMILATION)
         return cls.objects.filter(kind=does).exclude(source="") if is_known else cls.objects.none()

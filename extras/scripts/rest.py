@@ -22,7 +22,7 @@ from portal.audit.who import changes_by
 from portal.models import ApiToken
 from portal.rest.views import ListQuery, OperatorView, page_of
 
-# Of a script, by what they are called here: a serializer has a "source" of its own.
+# Names of fields here: a serializer has a "source" of its own.
 _FIELDS: Final = {
     **{name: name for name in ("kind", "protocol", "words", "check_words", "max_secs", "max_memory_mib")},
     **{"program": "source", "check_program": "check_source"},
@@ -30,7 +30,7 @@ _FIELDS: Final = {
 
 
 class ScriptResult(serializers.Serializer[Any]):
-    """A script, and how it went lately."""
+    """A script, and its latest failure."""
 
     name = serializers.CharField()
     kind = serializers.ChoiceField(Script.Kind.choices)
@@ -49,7 +49,7 @@ class ScriptResult(serializers.Serializer[Any]):
 
 
 class StoredScript(serializers.Serializer[Any]):
-    """A script as it is to be. What is left out has its default."""
+    """The new version of a script. Fields left out get their defaults."""
 
     kind = serializers.ChoiceField(Script.Kind.choices)
     protocol = serializers.ChoiceField(Script.Protocol.choices, default=Script.Protocol.LINES.value)
@@ -65,7 +65,7 @@ class StoredScript(serializers.Serializer[Any]):
 
 
 class UsedBy(serializers.Serializer[Any]):
-    """The app that is to use it."""
+    """The app that will use it."""
 
     app = serializers.CharField(max_length=64, help_text="The app's short name.")
     reason = serializers.CharField(max_length=500, default="", allow_blank=True, help_text="Kept with the change.")
@@ -75,12 +75,12 @@ class ScriptApiView(OperatorView):
     """The base of the views of scripts."""
 
     scope = ApiToken.Scope.SCRIPTS
-    # Two programs, each character of which may be six in JSON
+    # Two programs; in JSON each character may take six
     max_body_nbytes = 16 * MAX_SOURCE_CHARS
 
 
 class ScriptsView(ScriptApiView):
-    """All scripts, in the order of their making."""
+    """All scripts, in the order of their creation."""
 
     query_class = ListQuery
 

@@ -1,8 +1,8 @@
-"""Runs scripts in bubblewrap: without network, without files but the system's programs and what they are to read.
+"""Run scripts in bubblewrap: without network, without files except the system's programs and their input.
 
-A script sees ``/work`` (itself, its check and the outputs, read-only), ``/data`` (of assimilators, theirs to write),
-``/tmp`` in memory, and no other process. It is killed with the worker, or when its time is over. A worker that runs as
-root runs scripts as nobody, as root's processes have no limit of their number.
+A script sees ``/work`` (itself, its check and the outputs, read-only), ``/data`` (for assimilators, writable), ``/tmp``
+in memory, and no other process. It is killed with the worker, or when its time is over. A worker that runs as root runs
+scripts as nobody, as root's processes have no limit on their number.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Limits:
 
 
 class Sandbox:
-    """A folder with programs, by their names in it, and what they read. ``data_dir``: seen as ``/data``, if any."""
+    """A folder with programs, by their names in it, and their input. ``data_dir``: seen as ``/data``, if any."""
 
     def __init__(
         self, sources: Mapping[str, str], limits: Limits, data_dir: Path | None = None, *, may_write: bool = False
@@ -77,7 +77,7 @@ class Sandbox:
         self._holder.cleanup()
 
     def run(self, name: str, words: Sequence[str]) -> tuple[int, bytes]:
-        """Run one with these words: its exit code, and the end of what it wrote as errors. Raises ScriptFailure."""
+        """Run one with these words; return its exit code, and the end of its error output. Raises ScriptFailure."""
         self._errors.truncate(0)
         self._errors.seek(0)
         reading, writing = os.pipe()
@@ -94,12 +94,12 @@ class Sandbox:
                 _end(process)
             code = _EXIT_CODE.search(status.read())
         if code is None:
-            # Its own exit code would say something about the outputs.
+            # Its own exit code would be taken for a statement about the outputs.
             raise ScriptFailure(self._text("bubblewrap could not make a sandbox"))
         return int(code[1]), self.errors()
 
     def ask(self, name: str, line: bytes) -> bytes:
-        """The next line of one after this; it is started if it does not run. Raises ScriptFailure."""
+        """Return the next line of one after this; it is started if it does not run. Raises ScriptFailure."""
         if self._process is None:
             self._errors.truncate(0)
             self._errors.seek(0)
@@ -144,7 +144,7 @@ class Sandbox:
         return answer
 
     def _write(self, process: subprocess.Popen[bytes], line: bytes, until: float) -> None:
-        """A script that does not read has its time, too: the pipe is full then."""
+        """Write a question. The time limit applies to a script that does not read, too: the pipe is full then."""
         assert process.stdin is not None
         while line:
             if not select.select([], [process.stdin], [], max(0.0, until - time.monotonic()))[1]:
@@ -162,7 +162,7 @@ class Sandbox:
         return failure_text(what, self.errors())
 
     def _start(self, command: Sequence[str], status: int | None, stdin: int, stdout: int) -> subprocess.Popen[bytes]:
-        """``status``: where bubblewrap writes what the script's exit code was."""
+        """Start it; ``status``: where bubblewrap writes the script's exit code."""
         status_options = [] if status is None else ["--json-status-fd", str(status)]
         try:
             return subprocess.Popen(
@@ -194,7 +194,7 @@ class Sandbox:
                 bwrap,
                 "--unshare-all",
                 "--unshare-user",
-                # In one of its own it would be root, and could mount file systems without a limit.
+                # In its own user namespace it would be root, and could mount file systems without a limit.
                 "--disable-userns",
                 "--uid",
                 str(_NOBODY),
@@ -209,7 +209,7 @@ class Sandbox:
             *("--ro-bind-try", "/etc/alternatives", "/etc/alternatives"),
             *("--proc", "/proc", "--dev", "/dev", *_in_memory(_SHARED), "--remount-ro", "/dev", *_in_memory(_TMP)),
             *("--ro-bind", str(self.work), "/work", *data, "--remount-ro", "/", "--chdir", "/work", "--"),
-            # Where the server's memory is short, it ends before the worker.
+            # When the server runs out of memory, it is killed before the worker.
             *(
                 "choom",
                 "-n",
@@ -233,7 +233,7 @@ def _in_memory(path: str) -> list[str]:
 
 
 def _system(name: str) -> list[str]:
-    """How the sandbox gets a folder of the system that may be a link into /usr."""
+    """Return how the sandbox gets a folder of the system that may be a link into /usr."""
     path = Path("/", name)
     if path.is_symlink():
         return ["--symlink", str(path.readlink()), str(path)]
@@ -247,7 +247,7 @@ def _code(process: subprocess.Popen[bytes]) -> int | str:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Kill it, and with bubblewrap all that it began."""
+    """Kill it, and with bubblewrap everything that it started."""
     process.kill()
     process.wait()
     for stream in (process.stdin, process.stdout):

@@ -1,4 +1,4 @@
-"""Store a script. Where TWO_PERSONS is on, another operator has to confirm what would be run."""
+"""Store a script. Where TWO_PERSONS is on, another operator has to confirm the program."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from portal.models import User
 
 STEP: Final = "script"
 CODE: Final = ("kind", "protocol", "source", "words", "check_source", "check_words")
-"""What says what is run; the others are limits."""
+"""The fields that decide what is run; the others are limits."""
 
 
 def save(script: Script, person: User, now: dt.datetime) -> bool:
-    """Store a checked script, as it is now; False: what it runs stays, until another operator has confirmed it.
+    """Save a checked script; return False if its program stays as it was until another operator has confirmed it.
 
     Raises StepRefused if too many steps wait.
     """
     stored = Script.objects.filter(pk=script.pk).first() if script.pk else None
-    wanted, before = _code(script), _code(stored) if stored is not None else {}
-    if not two_persons.is_on() or wanted == before:
+    code, before = _code(script), _code(stored) if stored is not None else {}
+    if not two_persons.is_on() or code == before:
         script.save()
         return True
     if stored is None:
@@ -40,13 +40,13 @@ def save(script: Script, person: User, now: dt.datetime) -> bool:
         for name in CODE:
             setattr(script, name, getattr(stored, name))
     script.save()
-    payload = {"script": script.pk, "before": _digest(_code(script)), "code": wanted}
+    payload = {"script": script.pk, "before": _digest(_code(script)), "code": code}
     two_persons.ask(STEP, script.name, payload, person, now)
     return False
 
 
 def use(script: Script, app: App) -> None:
-    """Have an app compare outputs, or hand over finished workunits, by this script."""
+    """Set the script by which an app compares outputs, or hands over finished workunits."""
     if script.kind == Script.Kind.COMPARE:
         app.comparison, app.comparison_function = Comparison.CUSTOM, script.function_name
         app.save(update_fields=["comparison", "comparison_function"])
@@ -73,7 +73,7 @@ def _digest(code: dict[str, str]) -> str:
 
 
 def _carry_out(payload: Payload, asked_by: User) -> None:
-    """Locks the script."""
+    """Carry the step out. Locks the script."""
     script = Script.objects.select_for_update(no_key=True).filter(pk=payload["script"]).first()
     if script is None or _digest(_code(script)) != payload["before"]:
         raise StepRefused(gettext("The script was changed since this was asked for. Ask again."))
@@ -87,7 +87,7 @@ def _carry_out(payload: Payload, asked_by: User) -> None:
 
 
 def _lines(payload: Payload) -> list[tuple[str, str]]:
-    """All that would be run, to be read."""
+    """Return everything that would be run, for reading."""
     code = payload["code"]
     fields = {field.name: field for field in Script._meta.concrete_fields}
     words = {name: dict(fields[name].flatchoices).get(code[name], code[name]) for name in CODE}

@@ -1,4 +1,6 @@
-"""What scripts are asked and what they answer: lines of JSON, or words and exit codes as of BOINC's scripts. Pure."""
+"""The questions to scripts and their answers: lines of JSON, or words and exit codes like those of BOINC's scripts.
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +12,10 @@ from typing import Any, Final
 from credit.engine.rules import MAX_CREDIT
 
 MAX_LINE_NBYTES: Final = 60_000
-"""Of a question, and of an answer."""
+"""The length of a question, and of an answer."""
 MAX_REASON_CHARS: Final = 200
 TRANSIENT_CODE: Final = 3
-"""The exit code of BOINC's scripts for what may succeed later (VAL_RESULT_TRANSIENT_ERROR)."""
+"""The exit code of BOINC's scripts for a temporary failure (VAL_RESULT_TRANSIENT_ERROR)."""
 FIRST_CODE_OF_FAILURE: Final = 126
 """Shells and the sandbox end with these if a program cannot be run, or was killed by a signal."""
 _TRACEBACK: Final = b"Traceback (most recent call last)"
@@ -27,7 +29,7 @@ DEFAULT_WORDS: Final[Mapping[str, str]] = {"check": "files", "compare": "files f
 
 
 class ScriptFailure(Exception):
-    """The script did not do its part; the results are not at fault. ``str`` says what it did, for operators."""
+    """The script failed; the results are not at fault. ``str`` describes the failure, for operators."""
 
 
 class TryLater(Exception):
@@ -52,7 +54,7 @@ _FIELDS: Final[Mapping[str, frozenset[str]]] = {
 
 
 def question(ask: str, **facts: Any) -> bytes:
-    """A line for the script. Raises ScriptFailure if it is too long."""
+    """Return a line for the script. Raises ScriptFailure if it is too long."""
     line = json.dumps({"ask": ask, **facts}, separators=(",", ":")).encode() + b"\n"
     if len(line) > MAX_LINE_NBYTES:
         raise ScriptFailure(f"the question has {len(line)} bytes, more than {MAX_LINE_NBYTES}")
@@ -60,7 +62,7 @@ def question(ask: str, **facts: Any) -> bytes:
 
 
 def read_answer(ask: str, line: bytes) -> Reply:
-    """The answer to such a question. Raises TryLater, and ScriptFailure if the line is no answer."""
+    """Parse the answer to such a question. Raises TryLater, and ScriptFailure if the line is no answer."""
     try:
         answer = json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -90,7 +92,7 @@ def _credit(credit: Any) -> float | None:
 
 
 def read_exit(code: int, errors: bytes) -> Reply:
-    """What an exit code says: 0 yes, 3 later, others no; but that it could not be run is its failure."""
+    """Interpret an exit code: 0 yes, 3 later, others no; codes for "cannot be run" raise ScriptFailure."""
     if code == TRANSIENT_CODE:
         raise TryLater(f"exit code {code}")
     if code < 0 or code >= FIRST_CODE_OF_FAILURE or (code and _TRACEBACK in errors):
@@ -99,7 +101,7 @@ def read_exit(code: int, errors: bytes) -> Reply:
 
 
 def words_of(ask: str, text: str) -> list[str]:
-    """The words that a script is given. Raises ValueError for one that is not known."""
+    """Parse a script's placeholders. Raises ValueError for an unknown one."""
     words = (text or DEFAULT_WORDS[ask]).split()
     if unknown := [word for word in words if word not in WORDS[ask]]:
         raise ValueError(f"{unknown[0][:40]}: {', '.join(sorted(WORDS[ask]))}")
@@ -107,7 +109,7 @@ def words_of(ask: str, text: str) -> list[str]:
 
 
 def arguments(words: Sequence[str], values: Mapping[str, Sequence[str]]) -> list[str]:
-    """What stands on the command line for these words: of files, one argument for each path."""
+    """Return the command line for these words: for files, one argument per path."""
     return [argument for word in words for argument in values[word]]
 
 
@@ -117,12 +119,12 @@ def _said(errors: bytes) -> str:
 
 
 def failure_text(what: str, errors: bytes) -> str:
-    """A failure with the end of what the script wrote as errors."""
+    """Describe a failure with the end of the script's error output."""
     return what + _said(errors)
 
 
 def _storable(text: str) -> str:
-    """Without what neither a column of the database nor the log can hold."""
+    """Remove characters that a database column or the log cannot hold."""
     return text.encode(errors="replace").decode().replace("\0", "")
 
 

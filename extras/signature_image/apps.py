@@ -1,4 +1,4 @@
-"""Signature images, as the site knows them."""
+"""Register signature images with the site."""
 
 from __future__ import annotations
 

@@ -27,9 +27,9 @@ def _points() -> frozenset[int]:
 
 
 def unwritable(text: str) -> str:
-    """The characters that the font lacks, each once; empty if all can be written.
+    """Return the characters that the font lacks, each once; empty if all can be written.
 
-    Devanagari is in Noto Sans, and refused too: without shaping its vowels stand in wrong places.
+    Devanagari is in Noto Sans, but refused too: without shaping, its vowels end up in wrong positions.
     """
     return "".join(char for char in dict.fromkeys(text) if ord(char) not in _points() or _needs_shaping(char))
 
@@ -41,7 +41,7 @@ def _needs_shaping(char: str) -> bool:
 # Opening a font takes longer than writing a line with it.
 @lru_cache(maxsize=32)
 def picture_font(size: int, weight: int = 400) -> FreeTypeFont:
-    """The font for a line of a picture, ``size`` pixels high; ``weight`` 100 to 900."""
+    """Return the font for a line of a picture, ``size`` pixels high; ``weight`` 100 to 900."""
     font = ImageFont.truetype(str(SANS), size)
     font.set_variation_by_axes([weight, 100])
     return font

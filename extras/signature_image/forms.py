@@ -16,7 +16,7 @@ from portal.people.name_field import NameField
 
 
 class SignatureImageForm(forms.ModelForm):
-    """What the image shows."""
+    """The facts that the image shows."""
 
     class Meta:
         model = SignatureImage

@@ -1,4 +1,4 @@
-"""A volunteer's signature image: made, changed, given a new link, revoked; and the picture behind a link."""
+"""A volunteer's signature image: creation, changes, a new link, revocation; and the picture behind a link."""
 
 from __future__ import annotations
 
@@ -31,23 +31,23 @@ class Picture:
     etag: str
 
 
-def save(user: User, shown: dict[str, Any], now: dt.datetime) -> SignatureImage:
-    """Keep what the image shows; the first time, with a link. One transaction; locks the user's row."""
+def save(user: User, content: dict[str, Any], now: dt.datetime) -> SignatureImage:
+    """Save what the image shows; the first time, with a link. One transaction; locks the user's row."""
     with transaction.atomic():
         User.objects.select_for_update(no_key=True).only("pk").get(pk=user.pk)
         image, _made = SignatureImage.objects.update_or_create(
-            user=user, defaults={**shown, "changed_at": now}, create_defaults={**shown, "token": _token()}
+            user=user, defaults={**content, "changed_at": now}, create_defaults={**content, "token": _token()}
         )
         return image
 
 
 def renew(user: User, now: dt.datetime) -> None:
-    """A new link; the old one shows nothing from now on. Without an image, nothing."""
+    """Create a new link; the old one shows nothing from now on. Without an image, does nothing."""
     SignatureImage.objects.filter(user=user).update(token=_token(), changed_at=now)
 
 
 def revoke(user: User) -> None:
-    """No link shows anything any more. Safe to repeat."""
+    """Revoke all links. Safe to repeat."""
     SignatureImage.objects.filter(user=user).delete()
 
 
@@ -56,7 +56,7 @@ def _token() -> str:
 
 
 def find(token: str) -> SignatureImage | None:
-    """The image behind a link; None for what was revoked, and for accounts that are closed or blocked."""
+    """Return the image behind a link; None if it was revoked, and for accounts that are closed or blocked."""
     if "\0" in token or len(token) > 32:
         return None
     images = SignatureImage.objects.filter(token=token, user__is_active=True, user__deletion_asked_at=None)
@@ -64,11 +64,11 @@ def find(token: str) -> SignatureImage | None:
 
 
 def picture_of(image: SignatureImage, now: dt.datetime) -> Picture:
-    """The picture, drawn at most once an hour: between, it comes from the cache."""
+    """Return the picture, drawn at most once an hour; otherwise it comes from the cache."""
     key = f"signature-image:{image.token}:{image.changed_at.timestamp()}"
     encoded = cache.get(key)
     if not isinstance(encoded, str):
-        # In its owner's language: all see the same picture, and so do caches on the way.
+        # In its owner's language: everybody sees the same picture, including caches on the way.
         with written_for(image.user):
             encoded = b64encode(draw(read_facts(image, now))).decode()
         cache.set(key, encoded, DRAWN_EVERY_SECS)
@@ -77,5 +77,5 @@ def picture_of(image: SignatureImage, now: dt.datetime) -> Picture:
 
 
 def address(image: SignatureImage) -> str:
-    """The link of the picture."""
+    """Return the link of the picture."""
     return f"{settings.SITE_URL.rstrip('/')}/signature/{image.token}.png"

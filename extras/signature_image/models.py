@@ -1,4 +1,4 @@
-"""Signature images, and what each shows."""
+"""Signature images, and the facts that each shows."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from portal.models import User
 
 
 class SignatureImage(models.Model):
-    """A volunteer's signature image, and what it shows. Without a row there is none.
+    """A volunteer's signature image, and the facts that it shows. Without a row there is none.
 
     Anyone who has the link sees the image; a new link replaces the old one at once.
     """

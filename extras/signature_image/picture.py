@@ -1,4 +1,4 @@
-"""Draws signature images."""
+"""Draw signature images."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PAPER, _FRAME, _INK, _GREY, _ACCENT = (250, 249, 246), (214, 210, 202), (38, 36
 
 
 def draw(facts: ImageFacts) -> bytes:
-    """The PNG. Its height depends on how many lines were chosen; text that is too long is cut off with "…"."""
+    """Draw the PNG. Its height depends on how many lines were chosen; text that is too long is cut off with "…"."""
     lines = texts.lines(facts)
     nrows = (len(lines) + 1) // 2
     height = 2 * _EDGE + _TITLE + 8 + nrows * _LINE + _SMALL + 4

@@ -1,4 +1,4 @@
-"""What a signature image says: from the sums that the roll-up keeps, so a long history costs no more."""
+"""Read the facts of a signature image: from the roll-up's sums, so a long history costs no more."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST_PROJECTS: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class ImageFacts:
-    """None, or nothing, for what its owner did not choose. Credit in whole credits; ``average``: a day."""
+    """None, or nothing, for facts that its owner did not choose. Credit in whole credits; ``average``: per day."""
 
     name: str
     total: int | None
@@ -27,7 +27,7 @@ class ImageFacts:
 
 
 def read_facts(image: SignatureImage, now: dt.datetime) -> ImageFacts:
-    """Two statements at most, and those of the apps that award badges."""
+    """Read the facts; two statements at most, and those of the apps that award badges."""
     rows = list(
         UserProject.objects.filter(user=image.user_id, total_ec__gt=0).select_related("project").order_by("-total_ec")
     )

@@ -1,4 +1,4 @@
-"""The words of signature images, on the picture and for those who cannot see it."""
+"""The words of signature images, on the picture and for people who cannot see it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from portal.templatetags.display import localised
 
 
 def lines(facts: ImageFacts) -> list[str]:
-    """The lines below the name."""
+    """Return the lines below the name."""
     texts = []
     if facts.total is not None:
         texts.append(gettext("Estimated credit %(number)s") % {"number": grouped(facts.total)})
@@ -27,15 +27,15 @@ def lines(facts: ImageFacts) -> list[str]:
 
 
 def title(facts: ImageFacts) -> str:
-    """The first line: the name or, without one, what the picture is about."""
+    """Return the first line: the name or, without one, the picture's subject."""
     return facts.name or gettext("Computing for science")
 
 
 def alternative(facts: ImageFacts) -> str:
-    """The text that stands for the picture."""
+    """Return the alternative text of the picture."""
     return "; ".join([title(facts), *lines(facts), settings.SITE_NAME])
 
 
 def grouped(number: int) -> str:
-    """1234567 as "1 234 567", with thin spaces, or as the page's language writes it."""
+    """Format 1234567 as "1 234 567", with thin spaces, or as the page's language writes it."""
     return localised(f"{number:,}")

@@ -1,4 +1,4 @@
-"""The page of one's signature image, and the picture that anybody with the link sees."""
+"""The page of the visitor's signature image, and the picture that anybody with the link sees."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from extras.signature_image.reads import read_facts
 from portal.people.access import signed_in
 
 CACHED_SECS: Final = 600
-"""For this long browsers and other sites may show a picture without asking again."""
+"""How long browsers and other sites may show a picture without asking again."""
 
 
 def message(action: str) -> str:
-    """What was done, and for how long others may not notice: their copies cannot be taken away."""
+    """Confirm the action, and say for how long others may not notice: their copies cannot be recalled."""
     minutes = CACHED_SECS // 60
     later = ngettext(
         "Pages that have shown the picture may show it for up to %(count)d minute more.",
@@ -56,7 +56,7 @@ def signature_image(request: HttpRequest) -> HttpResponse:
         return redirect("signature_image")
     context: dict[str, object] = {"form": form, "image": None, "cached_minutes": CACHED_SECS // 60}
     if image is not None:
-        # What is saved, not what was just typed
+        # The saved values, not the latest input
         image.refresh_from_db()
         facts = read_facts(image, now)
         context |= {"image": image, "address": links.address(image), "alternative": texts.alternative(facts)}

@@ -1,4 +1,4 @@
-"""Top lists and the pages of teams, as the site knows them."""
+"""Register top lists and the pages of teams with the site."""
 
 from __future__ import annotations
 

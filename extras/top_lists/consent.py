@@ -1,4 +1,4 @@
-"""Whether a volunteer is shown in top lists: off until they agree, and off at once when they withdraw it."""
+"""A volunteer's consent to be shown in top lists: off until they agree, and off at once when they withdraw it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ TOP_LISTS: Final = ConsentKind(
 
 
 def read(user: User) -> ListedVolunteer | None:
-    """The volunteer's listing; None if they are in no list."""
+    """Return the volunteer's listing; None if they are in no list."""
     return ListedVolunteer.objects.filter(user=user).first()
 
 
@@ -55,7 +55,7 @@ def give(user: User, shown_name: str, now: dt.datetime) -> None:
 
 
 def withdraw(user: User, now: dt.datetime) -> None:
-    """Take the volunteer out of all lists. Safe to repeat. One transaction; locks as `give`."""
+    """Take the volunteer out of all lists. Safe to repeat. One transaction; locks like `give`."""
     with transaction.atomic():
         User.objects.select_for_update(no_key=True).only("pk").get(pk=user.pk)
         # Before the rows of apps are deleted: the daily count may be adding some, and would leave them without their

@@ -1,4 +1,4 @@
-"""Counts the credit of who is in top lists: a few statements, however many there are. Safe to repeat."""
+"""Count the credit of listed volunteers: a few statements, however many there are. Safe to repeat."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from extras.top_lists import sql
 
 
 class AppCredit(NamedTuple):
-    """What a volunteer's tasks of an app were granted."""
+    """The credit granted for a volunteer's tasks of an app."""
 
     user_id: int
     app_id: int
@@ -18,15 +18,15 @@ class AppCredit(NamedTuple):
 
 
 def count() -> None:
-    """Total credit and recent average of listed volunteers and of teams."""
-    # Apart, so that neither waits for the other's locks.
+    """Count total credit and recent average of listed volunteers and of teams."""
+    # Separately, so that neither waits for the other's locks.
     for statement in (sql.COUNT_VOLUNTEERS, sql.COUNT_TEAMS):
         with transaction.atomic(), connection.cursor() as cursor:
             cursor.execute(statement, {"user": None})
 
 
 def count_apps() -> None:
-    """Credit of listed volunteers for each app. One statement reads, a transaction writes."""
+    """Count the credit of listed volunteers for each app. One statement reads, a transaction writes."""
     with connection.cursor() as cursor:
         cursor.execute(sql.GRANTED_FOR_APPS)
         sums = [AppCredit(*row) for row in cursor.fetchall()]

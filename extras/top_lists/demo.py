@@ -1,4 +1,4 @@
-"""Top lists of the demo: its volunteers who have a name there."""
+"""Top lists of the demo: its volunteers with a name there."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NAMES: Final = ("Ilse", "Tariq", "Noor")
 
 
 def list_some(now: dt.datetime) -> None:
-    """They agree to be shown, and the lists are counted. Safe to repeat."""
+    """Have them agree to be shown, and count the lists. Safe to repeat."""
     for user in User.objects.filter(name__in=NAMES).order_by("pk"):
         consent.give(user, "", now)
     count.count()

@@ -1,4 +1,4 @@
-"""Checks what volunteers enter: about being shown, and about a new team."""
+"""Check volunteers' input: about being shown, and about a new team."""
 
 from __future__ import annotations
 

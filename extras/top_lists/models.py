@@ -17,7 +17,7 @@ from portal.models import MAX_NAME_CHARS, User
 
 
 class CountedCredit(models.Model):
-    """Credit in all, and its recent average (credits a day), as of ``counted_at``."""
+    """Total credit, and its recent average (credits a day), as of ``counted_at``."""
 
     total_credit = models.FloatField(default=0)
     recent_credit = models.FloatField(default=0)
@@ -56,7 +56,9 @@ class ListedVolunteer(CountedCredit):
 
 
 class ListedAppCredit(models.Model):
-    """What was granted to a listed volunteer for an app's tasks, as it was last counted. It goes with their consent."""
+    """The credit granted to a listed volunteer for an app's tasks, as last counted. It is deleted with their
+    consent.
+    """
 
     volunteer = models.ForeignKey(ListedVolunteer, models.CASCADE, related_name="of_apps", db_index=False)
     app = models.ForeignKey(App, models.CASCADE, related_name="+", db_index=False)

@@ -1,4 +1,4 @@
-"""Reads pages of top lists, a fixed number of statements each."""
+"""Read pages of top lists, a fixed number of statements each."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from extras.top_lists import sql
 
 PAGE_ROWS: Final = 50
 MAX_PAGES: Final = 200
-"""So nobody has the database pass over more than ten thousand rows."""
+"""So nobody makes the database skip more than ten thousand rows."""
 ORDERS: Final = {"total": "total_credit", "recent": "recent_credit"}
 _SHOWN_CHARS: Final = 20
 
 
 @dataclass(slots=True)
 class Choice:
-    """What an address asks for. What it asks wrongly is left out, and told in a sentence."""
+    """The choices of an address. Invalid ones are left out, and a sentence says so."""
 
     by: str = "total"
     app: App | None = None
@@ -31,8 +31,8 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """A place in a list: a volunteer, with their team if they are in one, or a team. No name: none was chosen."""
+class ListRow:
+    """A row of a list: a volunteer, with their team if they are in one, or a team. No name: none was chosen."""
 
     place: int
     id: int
@@ -40,7 +40,7 @@ class Row:
     team_id: int | None
     team: str | None
     total_credit: float
-    # None: not known of a single app, or of a team's member
+    # None: unknown for a single app, or for a team's member
     recent_credit: float | None
     counted_at: dt.datetime
     nmembers: int = 0
@@ -50,7 +50,7 @@ class Row:
 class Page:
     """A page of a list. ``more``: another one follows."""
 
-    rows: list[Row]
+    rows: list[ListRow]
     number: int
     more: bool
 
@@ -64,13 +64,13 @@ class Page:
 
 
 def read_choice(params: Mapping[str, str], *, has_apps: bool = False) -> Choice:
-    """The choices of an address; a statement for an app."""
+    """Read the choices of an address; a statement for an app."""
     choice = Choice()
     if (by := params.get("by", "total")) in ORDERS:
         choice.by = by
     else:
         choice.problems.append(
-            _("“%(text)s” is no order of this list. Orders are: %(known)s. The list is sorted by total credit.")
+            _("“%(text)s” is not an order of this list. Available: %(known)s. The list is sorted by total credit.")
             % {"text": by[:_SHOWN_CHARS], "known": ", ".join(ORDERS)}
         )
     if has_apps and (name := params.get("app", "")):
@@ -94,7 +94,7 @@ def read_choice(params: Mapping[str, str], *, has_apps: bool = False) -> Choice:
 
 
 def volunteers(choice: Choice) -> Page:
-    """A page of the volunteers who agreed to be shown."""
+    """Read a page of the volunteers who agreed to be shown."""
     if choice.app is not None:
         return _read(sql.VOLUNTEERS_OF_APP, choice, app=choice.app.pk)
     return _read(sql.VOLUNTEERS.format(by=ORDERS[choice.by]), choice)
@@ -105,12 +105,12 @@ def teams(choice: Choice) -> Page:
 
 
 def members(team: Team, choice: Choice) -> Page:
-    """A page of a team's members who agreed to be shown, with what they were granted since they joined."""
+    """Read a page of a team's members who agreed to be shown, with the credit granted since they joined."""
     return _read(sql.MEMBERS, choice, team=team.pk)
 
 
 def founder(team: Team) -> tuple[str | None] | None:
-    """The name of a founder who agreed to be shown, as a tuple, as they may have none; None for any other."""
+    """Return the name of a founder who agreed to be shown, as a tuple, as they may have none; None for any other."""
     if team.founder_id is None:
         return None
     with connection.cursor() as cursor:
@@ -124,5 +124,5 @@ def _read(statement: str, choice: Choice, **params: Any) -> Page:
     with connection.cursor() as cursor:
         cursor.execute(statement, {"limit": PAGE_ROWS + 1, "offset": offset, **params})
         entries = cursor.fetchall()
-    rows = [Row(offset + place, *row) for place, row in enumerate(entries[:PAGE_ROWS], 1)]
+    rows = [ListRow(offset + place, *row) for place, row in enumerate(entries[:PAGE_ROWS], 1)]
     return Page(rows, choice.page, len(entries) > PAGE_ROWS and choice.page < MAX_PAGES)

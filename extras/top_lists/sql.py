@@ -1,4 +1,4 @@
-"""SQL of top lists. now() is the time of the transaction."""
+"""SQL for top lists. now() is the time of the transaction."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Final
 from credit.teams.sql import RECENT
 from credit.teams.sql import SUMS as SUMS_OF_TEAMS
 
-# Nobody is shown who asked for their account to be deleted, or who is blocked.
+# Excludes volunteers who asked for their account to be deleted, or who are blocked.
 _SHOWN: Final = "u.deletion_asked_at IS NULL AND u.is_active"
 # Never the address: an account without a display name has none here either.
 _NAME: Final = "coalesce(nullif(l.shown_name, ''), nullif(u.name, ''))"
 
-# Counts everybody who is listed, or, where ``user`` is no NULL, that volunteer. Locks listings by volunteer.
+# Counts everybody who is listed, or, where ``user`` is not NULL, that volunteer. Locks listings by volunteer.
 COUNT_VOLUNTEERS: Final = f"""
 WITH locked AS (
     SELECT user_id FROM top_lists_listedvolunteer
@@ -24,7 +24,8 @@ UPDATE top_lists_listedvolunteer l
   FROM locked k LEFT JOIN credit_usercredit c ON c.user_id = k.user_id
  WHERE l.user_id = k.user_id"""
 
-# Locks nothing. What listed volunteers were granted for each app, also for archived results, and before a move.
+# Locks nothing. The credit granted to listed volunteers for each app, including archived results, and from before a
+# move.
 GRANTED_FOR_APPS: Final = """
 SELECT user_id, app_id, sum(credit) FROM (
     SELECT r.user_id, r.app_id, sum(greatest(coalesce(r.granted_credit, 0), r.partial_credit)) AS credit
@@ -43,7 +44,7 @@ SELECT user_id, app_id, sum(credit) FROM (
       JOIN scheduler_archivedworkunit w ON w.id = t.workunit_id) granted
  GROUP BY 1, 2 HAVING sum(credit) > 0"""
 
-# Locks listings by volunteer: who withdrew meanwhile has none, and gets no row.
+# Locks listings by volunteer: one who withdrew meanwhile has none, and gets no row.
 KEEP_APP_CREDIT: Final = """
 WITH kept AS (SELECT user_id FROM top_lists_listedvolunteer ORDER BY user_id FOR KEY SHARE)
 INSERT INTO top_lists_listedappcredit (volunteer_id, app_id, total_credit)
@@ -53,7 +54,7 @@ SELECT s.user_id, s.app_id, s.credit
  ORDER BY 1, 2
 ON CONFLICT (volunteer_id, app_id) DO UPDATE SET total_credit = excluded.total_credit"""
 
-# Locks as the one before. What is no longer granted, after an invalidation for instance, has no row any more.
+# Locks as the one before. Credit that is no longer granted, for example after an invalidation, loses its row.
 DROP_APP_CREDIT: Final = """
 WITH kept AS (SELECT user_id FROM top_lists_listedvolunteer ORDER BY user_id FOR KEY SHARE)
 DELETE FROM top_lists_listedappcredit a USING kept
@@ -96,7 +97,7 @@ SELECT t.id, t.name, NULL, '', l.total_credit, l.recent_credit, l.counted_at, l.
  WHERE l.total_credit > 0
  ORDER BY l.{by} DESC, l.team_id LIMIT %(limit)s OFFSET %(offset)s"""
 
-# Members of a team who agreed to be shown, by what they were granted since they joined; and the founder among them.
+# Members of a team who agreed to be shown, by the credit granted since they joined; and the founder among them.
 MEMBERS: Final = f"""
 SELECT l.user_id, {_NAME}, NULL, '', greatest(coalesce(c.total_credit, 0) - m.credit_before, 0) AS in_team, NULL,
        m.joined_at

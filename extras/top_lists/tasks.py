@@ -9,7 +9,7 @@ from extras.top_lists import count
 
 @shared_task
 def count_top_lists() -> None:
-    """Every ten minutes."""
+    """Every ten minutes: count the top lists."""
     count.count()
 
 

@@ -1,4 +1,4 @@
-"""The project's pages of teams. Of members only those are shown who agreed to it; joining is for who is signed in."""
+"""The project's pages of teams. Only members who agreed to it are shown; joining requires signing in."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def teams(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def team(request: HttpRequest, pk: int) -> HttpResponse:
-    """What is this team, who founded it, and who of its members agreed to be shown?"""
+    """What is this team, who founded it, and which of its members agreed to be shown?"""
     team_shown = get_object_or_404(Team, pk=pk)
     choice = top_lists.read_choice(request.GET.dict())
     context: dict[str, Any] = {
@@ -64,7 +64,7 @@ def new(request: HttpRequest) -> HttpResponse:
 @require_POST
 @login_required
 def change(request: HttpRequest, pk: int) -> HttpResponse:
-    """Join, leave, or hand on."""
+    """Join, leave, or hand on a team."""
     user = signed_in(request)
     try:
         if "join" in request.POST:

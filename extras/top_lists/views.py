@@ -49,7 +49,7 @@ def choose(request: HttpRequest) -> HttpResponse:
     initial = {"is_shown": listed is not None, "shown_name": listed.shown_name if listed else ""}
     form = ListingForm(request.POST if request.method == "POST" else None, initial=initial)
     if request.method == "POST" and "is_shown" not in request.POST:
-        # Whatever else was entered: nothing may keep anybody from withdrawing.
+        # Whatever else was entered: nothing may prevent anybody from withdrawing.
         consent.withdraw(user, timezone.now())
         messages.success(request, gettext("Saved. You are in no top list."))
         return redirect("top_lists_consent")

@@ -1,1 +1,1 @@
-"""Mails that win volunteers back whose computers have gone."""
+"""Win-back mails to volunteers whose computers no longer report."""

@@ -1,4 +1,4 @@
-"""Operators write mails to lapsed volunteers: saved, looked at, sent to themselves, and then sent."""
+"""Operators write mails to lapsed volunteers: saved, previewed, sent to themselves, and then sent."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NUMBERS = ("state", "ndue", "nsent", "nfailed", "released_at", "stopped_at", "fi
 
 @admin.register(MailCampaign)
 class CampaignAdmin(ModelAdmin):
-    """A mail that is being sent is not changed any more; it is not deleted either, so that nobody gets it twice."""
+    """A mail that is being sent can no longer be changed, nor deleted, so that nobody gets it twice."""
 
     list_display = ("title", "state", "lapsed_days", "nsent", "nfailed", "released_at", "finished_at")
     readonly_fields = (*NUMBERS, "preview")
@@ -51,7 +51,7 @@ class CampaignAdmin(ModelAdmin):
         return False
 
     def save_model(self, request: HttpRequest, obj: MailCampaign, form: Any, change: bool) -> None:
-        """Only what was written, and only into a draft: workers count in this row, and others begin and stop it.
+        """Save only what was written, and only into a draft: workers count in this row, and others start and stop it.
 
         Locks the row, as workers do.
         """
@@ -115,7 +115,7 @@ class CampaignAdmin(ModelAdmin):
             request, gettext("Stopped. E-mails already sent cannot be recalled. You can resume sending later.")
         )
 
-    # Without a number they are asked once more before the button's work is done.
+    # Without a number, the question is repeated before the button takes effect.
     def has_begin_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
         return self.has_change_permission(request) and not _is_running(object_id) and not _is_finished(object_id)
 

@@ -1,4 +1,4 @@
-"""Mails to lapsed volunteers, as the site knows them."""
+"""Register mails to lapsed volunteers with the site."""
 
 from __future__ import annotations
 

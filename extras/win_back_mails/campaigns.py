@@ -1,11 +1,11 @@
-"""Mails to volunteers who agreed to them and whose computers have not reported for long; operators write them.
+"""Win-back mails, which operators write, to volunteers who agreed and whose computers have not reported for long.
 
 A person gets each such mail once, and at most LAPSED_MAILS_PER_YEAR of them within a year; all people together get
-LAPSED_MAILS_PER_DAY within a day. A mail that a mail server refuses for good counts as told, and is not tried again.
-One that it refuses for now is tried again after RETRY_AFTER, and does not hold up others meanwhile. If there is no mail
-server, the run ends, and the next one goes on with others: it may hang on this recipient alone.
+LAPSED_MAILS_PER_DAY within a day. A mail that a mail server refuses permanently counts as sent, and is not retried. A
+temporary refusal is retried after RETRY_AFTER, and does not hold up others meanwhile. If the mail server is
+unreachable, the run ends, and the next one continues with other recipients: this one may be the cause.
 
-A mail is sent for a year at most: who was told is remembered little longer (`mail_choices.SENT_KEPT`).
+A mail is sent for a year at most: recipients are remembered only slightly longer (`mail_choices.SENT_KEPT`).
 """
 
 from __future__ import annotations
@@ -31,18 +31,20 @@ log = structlog.get_logger("mails")
 
 MAILS_PER_RUN: Final = 100
 RETRY_AFTER: Final = tuple(dt.timedelta(hours=hours) for hours in (1, 4, 12, 24))
-"""After each refusal for now; one more is for good."""
+"""Waits after temporary refusals; one more is permanent."""
 _TEMPLATE: Final = "win_back_mails/mail"
 _DAY: Final = dt.timedelta(days=1)
 _YEAR: Final = dt.timedelta(days=365)
 
 
 class NotReleased(Exception):
-    """The mail is being sent, or was sent, already; or it was begun a year ago."""
+    """The mail is already being sent, or was sent; or it was started a year ago."""
 
 
 def due(campaign: MailCampaign, now: dt.datetime) -> QuerySet[User]:
-    """Who would get it now: who agreed, has computers, and none that reported lately; within the limits of a year."""
+    """Return who would get it now: volunteers who agreed, have computers, and none that reported recently; within the
+    yearly limits.
+    """
     hosts = Host.objects.filter(owner=OuterRef("pk"))
     recent = hosts.filter(last_contact_at__gt=now - dt.timedelta(days=campaign.lapsed_days))
     others = Q(sent_mails__kind=Mail.LAPSED, sent_mails__sent_at__gt=now - _YEAR) & ~Q(sent_mails__key=_key(campaign))
@@ -53,7 +55,7 @@ def due(campaign: MailCampaign, now: dt.datetime) -> QuerySet[User]:
 
 
 def begin(campaign: MailCampaign, now: dt.datetime) -> None:
-    """Begin to send it, or go on after a stop. Raises NotReleased."""
+    """Start to send it, or resume after a stop. Raises NotReleased."""
     ready = Q(released_at=None) | Q(stopped_at__isnull=False, released_at__gt=now - _YEAR)
     campaigns = MailCampaign.objects.filter(ready, pk=campaign.pk, finished_at=None)
     if not campaigns.update(released_at=Coalesce("released_at", now), stopped_at=None):
@@ -66,12 +68,12 @@ def stop(campaign: MailCampaign, now: dt.datetime) -> None:
 
 
 def compose_for(campaign: MailCampaign, user: User) -> EmailMessage:
-    """The mail as this person gets it."""
+    """Return the mail as this person gets it."""
     return compose(user, Mail.LAPSED, _TEMPLATE, {"title": campaign.title, "text": campaign.text.strip()})
 
 
 def send_test(campaign: MailCampaign, user: User) -> None:
-    """Send it to one operator, to see it; it counts nowhere. Raises MailServerDown."""
+    """Send it to one operator as a preview; it does not count towards any limit. Raises MailServerDown."""
     message = compose_for(campaign, user)
     message.subject = f"[Test] {message.subject}"
     try:
@@ -81,7 +83,7 @@ def send_test(campaign: MailCampaign, user: User) -> None:
 
 
 def send_some(now: dt.datetime) -> int:
-    """Send mails that operators began, up to the limits; how many. Safe to repeat. Raises MailServerDown."""
+    """Send mails that operators started, up to the limits; return how many. Safe to repeat. Raises MailServerDown."""
     nsent = 0
     for _ in range(MAILS_PER_RUN):
         recipient = _claim_next(now)
@@ -92,7 +94,7 @@ def send_some(now: dt.datetime) -> int:
 
 
 def _claim_next(now: dt.datetime) -> tuple[MailCampaign, User] | None:
-    """The next mail, which counts as told from now on; None if there is none, or the day's limit is reached.
+    """Take the next mail, which counts as sent from now on; None if there is none, or the day's limit is reached.
 
     Locks the campaigns by number, so that workers count the day's mails one after another; then the person's row.
     """
@@ -112,7 +114,7 @@ def _claim_next(now: dt.datetime) -> tuple[MailCampaign, User] | None:
 
 
 def _nsent_of_day(now: dt.datetime) -> int:
-    """Those that were refused included, but not those that no mail server was given."""
+    """Count the day's mails, including refused ones, but not those that no mail server received."""
     of_day = SentMail.objects.filter(kind=Mail.LAPSED, sent_at__gt=now - _DAY)
     return of_day.exclude(retry_at__isnull=False, nrefused=0).count()
 
@@ -144,7 +146,7 @@ def _send(campaign: MailCampaign, user: User, now: dt.datetime) -> bool:
 
 
 def _try_later(campaign: MailCampaign, user: User, now: dt.datetime) -> bool:
-    """Keep when to try again; False after the last time."""
+    """Store when to try again; False after the last time."""
     sent = _rows(campaign).filter(user=user).first()
     if sent is None or sent.nrefused == len(RETRY_AFTER):
         return False

@@ -1,4 +1,4 @@
-"""Mails that operators write to volunteers whose computers have gone."""
+"""Mails that operators write to volunteers whose computers no longer report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The background task of mails to lapsed volunteers; it may run twice."""
+"""The background task of win-back mails; it may run twice."""
 
 from __future__ import annotations
 
@@ -13,6 +13,6 @@ from portal.ops.mails import MailServerDown
 
 @shared_task
 def send_campaigns() -> None:
-    """Every ten minutes: some of the mails that operators released."""
+    """Every ten minutes: send some of the mails that operators released."""
     with suppress(MailServerDown):
         campaigns.send_some(timezone.now())

@@ -345,13 +345,13 @@ def test_a_draft_that_lay_long_is_news_from_when_it_is_published(desk: Client) -
 
 
 def test_an_announcement_is_taken_back(desk: Client) -> None:
-    shown = Announcement.objects.create(title="Too early", text="T")
+    announcement = Announcement.objects.create(title="Too early", text="T")
     fields = {"title": "Too early", "text": "T", "published_at_0": "2026-01-01", "published_at_1": "00:00:00"}
-    page = reverse("admin:accounting_announcement_change", args=[shown.pk])
+    page = reverse("admin:accounting_announcement_change", args=[announcement.pk])
     assert "accounting_announcement_publish" not in desk.get(page).content.decode()
     desk.post(page, {**fields, "accounting_announcement_take_back": ""})
-    shown.refresh_from_db()
-    assert shown.is_draft and "Too early" not in Client().get("/news/").content.decode()
+    announcement.refresh_from_db()
+    assert announcement.is_draft and "Too early" not in Client().get("/news/").content.decode()
 
 
 def test_volunteers_and_strangers_have_no_business_here(client: Client, alice: User) -> None:

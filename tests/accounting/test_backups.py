@@ -104,23 +104,23 @@ def test_a_database_is_restored_to_the_moment_before_a_disaster(
             for _ in range(5):
                 volunteer.works()
             everything_adds_up()
-            wanted, moment = books(), broken.ask("SELECT clock_timestamp()")
+            expected, moment = books(), broken.ask("SELECT clock_timestamp()")
             acknowledged_hours = volunteer.acknowledged_hours
             # The disaster: a month is deleted. Clients go on reporting meanwhile.
             broken.ask("DELETE FROM accounting_day WHERE day < '2026-04-01'", DRILL)
             volunteer.works()
             last = books()
-            assert last["Day"] != wanted["Day"]
+            assert last["Day"] != expected["Day"]
             backups.wait_for_wal(broken)
             broken.kill()
             receiver.stop()
 
     restored = OwnServer()
-    said = backups.run("restore", str(restored.data), moment.isoformat())
-    (commit,) = re.findall(r"the last commit, at (.*)\+00\n", said)
+    output = backups.run("restore", str(restored.data), moment.isoformat())
+    (commit,) = re.findall(r"the last commit, at (.*)\+00\n", output)
     with restored, in_database(DRILL, str(restored.folder)):
-        assert books() == wanted
-        rows, results = len(wanted["Day"]), len(wanted["Result"])
+        assert books() == expected
+        rows, results = len(expected["Day"]), len(expected["Result"])
         everything = f"{rows} rows of the ledger, {results} results, 1 files"
         assert everything_adds_up() == f"Last commit at {commit} UTC; {everything}: checks clean."
         assert volunteer.credited_hours() == acknowledged_hours

@@ -34,16 +34,16 @@ def test_the_figures_are_what_there_is(alice: User) -> None:
         project=project, kind="no_work", since=now, last_at=now, volunteers=3, of_volunteers=4
     )
     create_months(now.date(), now.date() + dt.timedelta(days=92))
-    found = samples(figures.READINGS, now)
-    assert [found["am.active", within] for within in ("day", "week", "month")] == [1, 2, 3]
-    assert found["am.first_contacts", ""] == 1
-    assert found["am.capped", ""] == 1
-    assert found["am.keys", ""] == 1
-    assert found["am.limit_requests", ""] == 0
-    assert found["am.troubles", "no work"] == 1
-    assert found["am.troubles", "its server fails"] == 0
-    assert found["am.projects_down", ""] == 1
-    assert found["services.partitions", ""] >= 3
+    readings = samples(figures.READINGS, now)
+    assert [readings["am.active", within] for within in ("day", "week", "month")] == [1, 2, 3]
+    assert readings["am.first_contacts", ""] == 1
+    assert readings["am.capped", ""] == 1
+    assert readings["am.keys", ""] == 1
+    assert readings["am.limit_requests", ""] == 0
+    assert readings["am.troubles", "no work"] == 1
+    assert readings["am.troubles", "its server fails"] == 0
+    assert readings["am.projects_down", ""] == 1
+    assert readings["services.partitions", ""] >= 3
     rows = figures.read_troubles(now)
     assert rows[0][1:] == ["no work", "all types", {"at": now.isoformat()}, {"number": "3", "all": "4"}]
 
@@ -51,8 +51,8 @@ def test_the_figures_are_what_there_is(alice: User) -> None:
 @pytest.mark.django_db
 def test_rpcs_are_counted_over_all_web_processes() -> None:
     def totals() -> tuple[float, float]:
-        found = samples(figures.READINGS, timezone.now())
-        return found["am.rpcs", ""], found.get(("am.refused", "-206"), 0)
+        readings = samples(figures.READINGS, timezone.now())
+        return readings["am.rpcs", ""], readings.get(("am.refused", "-206"), 0)
 
     one, other = heartbeats.WebHeartbeat("web"), heartbeats.WebHeartbeat("web")
     one.beat()

@@ -1,1 +1,1 @@
-"""What make bench measures: a module for each benchmark, and one harness."""
+"""The benchmarks of `make bench`: a module for each, and one harness."""

@@ -21,7 +21,7 @@ PROJECTS: Final = 3
 REQUEST_BYTES: Final = 13_000
 NCPUS: Final = 8
 P_FPOPS: Final = 4_000_000_000
-# What a client of these processors earns: micro-credits per micro-second of one processor.
+# The credit that a client with these processors counts: micro-credits per micro-second of one processor.
 CREDIT_PER_SEC: Final = P_FPOPS / FLOPS_PER_CREDIT
 FEATURES: Final = "fpu vme de pse tsc msr pae mce cx8 apic sep mtrr pge mca cmov pat pse36 clflush mmx fxsr sse sse2 "
 
@@ -35,7 +35,7 @@ class Member:
     sent: int = 0
 
     def request(self) -> bytes:
-        """The next request: every project has done another second of work on one processor."""
+        """Build the next request: every project has done another second of work on one processor."""
         self.sent += 1
         secs = self.sent
         projects = b"".join(_project(index, secs) for index in range(PROJECTS))
@@ -43,7 +43,7 @@ class Member:
 
 
 def create(nhosts: int = HOSTS) -> list[Member]:
-    """Make the fleet in the database: one volunteer and one key per host, all with a day's allowance."""
+    """Create the fleet in the database: one volunteer and one key per host, all with a day's allowance."""
     _signing_key()
     for index in range(PROJECTS):
         project = Project.objects.create(name=f"Project {index}", master_url=_url(index))
@@ -103,7 +103,7 @@ def _project(index: int, secs: int) -> bytes:
 
 
 def member(host: Host, key: str) -> Member:
-    """The computer, known by this key; its requests have the size of real ones."""
+    """Return the computer known by this key; its requests have the size of real ones."""
     head = (
         '<?xml version="1.0" encoding="UTF-8" ?>\n<acct_mgr_request>\n'
         f"   <authenticator>{key}</authenticator>\n   <host_cpid>{host.pk:032x}</host_cpid>\n"

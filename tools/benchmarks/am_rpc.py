@@ -1,4 +1,4 @@
-"""Account-manager RPCs per second over HTTP, beside the SQL floor of the same run."""
+"""Account-manager RPCs per second over HTTP, compared with the SQL floor of the same run."""
 
 from __future__ import annotations
 
@@ -30,9 +30,10 @@ PEOPLE = 4
 
 
 def measure() -> dict[str, Any]:
-    """Rates and floors at each concurrency, in turns so that a drifting machine harms both alike; medians.
+    """Measure rates and floors at each concurrency, alternately, so that a drifting machine affects both alike;
+    medians.
 
-    At 16 also behind nginx, if it is installed, and while people ask for pages as fast as they can.
+    At 16 also behind nginx, if it is installed, and while people request pages as fast as they can.
     """
     members = fleet.create()
     floor.create()
@@ -61,7 +62,7 @@ def _measured(port: int, members: list[fleet.Member], concurrency: int) -> dict[
 
 @contextmanager
 def _busy_pages(port: int) -> Iterator[None]:
-    """Some people ask for a page, again and again, until the block ends."""
+    """Request a page as several people, again and again, until the block ends."""
     over = threading.Event()
 
     def ask() -> None:
@@ -80,7 +81,7 @@ def _busy_pages(port: int) -> Iterator[None]:
 
 
 def _statements(member: fleet.Member) -> int:
-    """What one request of a known computer sends to the database, once this process knows the projects."""
+    """Return the database messages for one request of a known computer, once this process knows the projects."""
 
     def answer() -> None:
         sync_driver.run(rpc_answer.answer(parse_request(member.request()), now=timezone.now(), address="127.0.0.1"))
@@ -94,7 +95,7 @@ def client(port: int, members: list[fleet.Member], number: int) -> Callable[[], 
 
 
 def asks(port: int, members: Iterator[fleet.Member]) -> Callable[[], None]:
-    """A connection over which one of these computers after the other sends its next request."""
+    """Return a connection over which these computers in turn send their next requests."""
     client = load.Client(port, "/rpc.php")
 
     def step() -> None:

@@ -24,17 +24,17 @@ from tools.benchmarks.harness.database import execute
 
 RESULTS: Final = int(os.environ.get("DASHBOARD_RESULTS", 10_000_000))
 IN_PROGRESS: Final = 20
-"""One result of this many is at a computer; the others were granted credit, over a year."""
+"""One in this many results is at a computer; the others were granted credit, over a year."""
 VERSIONS: Final = 20
 SNAPSHOTS: Final = 365 * 24 * 6
 FIGURES_A_SERIES: Final = 1400
-"""Of a year, thinned out: ten minutes apart, then hours, then days."""
+"""Snapshots of a year, thinned out: ten minutes apart, then hours, then days."""
 ROUNDS: Final = 9
 _YEAR: Final = "interval '365 days'"
 
 
 def measure() -> dict[str, Any]:
-    """Milliseconds, median and most of nine; and the seconds of taking the figures, as it is done every ten minutes."""
+    """Measure milliseconds, median and maximum of nine; and the seconds of taking the figures, as every ten minutes."""
     now = timezone.now()
     versions = _make_versions()
     _make_results(versions[0], now)
@@ -74,7 +74,7 @@ def _make_versions() -> list[AppVersion]:
 
 
 def _make_results(version: AppVersion, now: dt.datetime) -> None:
-    """Two of each workunit. Granted ones are spread over the versions and the year."""
+    """Make two results of each workunit. Granted ones are spread over the versions and the year."""
     host = Host.objects.create(owner=User.objects.create(email="volunteer-of-the-dashboard@example.org"))
     workunit = Workunit.objects.create(app=version.app, name="w0", fpops_est=1e13, fpops_bound=1e15)
     common: dict[str, Any] = {
@@ -114,7 +114,7 @@ def _make_snapshots(versions: list[AppVersion], now: dt.datetime) -> None:
 
 
 def _make_figures(now: dt.datetime) -> None:
-    """A year of each series that there is."""
+    """Make a year of each existing series."""
     latest = OperatingFigure.objects.filter(taken_at=OperatingFigure.objects.latest("taken_at").taken_at)
     for figure in latest:
         _copy(figure, FIGURES_A_SERIES, {"taken_at": f"now() - {_YEAR} * (n::float8 / {FIGURES_A_SERIES})"})

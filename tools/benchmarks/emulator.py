@@ -31,14 +31,15 @@ RUNS: Final = {
     "real_16_cpus, debt": ("debt", 4),
     "real_64_cpus": ("rec", 1),
 }
-TIMES_COMPILED: Final = 10  # as many days when it is compiled
+TIMES_COMPILED: Final = 10  # multiple of the days when it is compiled
 REPEATS: Final = 3
 SCENARIOS: Final = Path(__file__).parent / "scenarios"
 
 
 def measure() -> dict[str, Any]:
-    """By scenario, the best of three runs: with the timeline recorded, in `without_timeline` without, and in
-    `on_objects` as it is without Numba, with the timeline."""
+    """Measure the best of three runs by scenario: with the timeline recorded, in `without_timeline` without, and in
+    `on_objects` as it is without Numba, with the timeline.
+    """
     folder = Path(os.environ.get(FOLDER, "var/emulator_kernel")).resolve()
     environment = {**os.environ, FOLDER: str(folder)}
     subprocess.run([sys.executable, "-m", "emulator.runs.kernel_build"], env=environment, check=True)
@@ -47,7 +48,7 @@ def measure() -> dict[str, Any]:
 
 
 def _in_process(environment: dict[str, str]) -> dict[str, dict[str, float]]:
-    """What a process of its own measures: whether it is compiled is decided when it starts."""
+    """Measure in a separate process: whether it is compiled is decided when it starts."""
     command = [sys.executable, "-m", "tools.benchmarks.emulator"]
     done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
     figures: dict[str, dict[str, float]] = json.loads(done.stdout)
@@ -66,7 +67,7 @@ def _main() -> None:
 
 
 def scenario_of(name: str) -> Scenario:
-    """A computer as it may be, by its file; a preset; or s1 on a computer that is interrupted every half an hour."""
+    """Return a typical computer, by its file; a preset; or s1 on a computer that is interrupted every half an hour."""
     if name == "interruptions":
         scenario = preset("s1_two_equal_cpu").scenario
         return replace(scenario, host=replace(scenario.host, active=Availability(0.5, 1800.0)))

@@ -45,7 +45,7 @@ WIDTH, HEIGHT, LEFT, TOP, RIGHT, BOTTOM = 760, 440, 70, 50, 730, 380
 
 
 def measure() -> dict[str, Any]:
-    """By number of queued jobs, the least processor time of several runs, in ms."""
+    """Measure the least processor time of several runs, in ms, by number of queued jobs."""
     figures: dict[str, Any] = {}
     for length in LENGTHS:
         figures[str(length)] = {
@@ -57,7 +57,7 @@ def measure() -> dict[str, Any]:
 
 
 def _scenario(length: int, *, gpus: bool) -> Scenario:
-    """Two projects; a buffer that this many jobs fill."""
+    """Return two projects and a buffer that this many jobs fill."""
     size = Normal(JOB_SECS * 1e9)
     versions = (Version(1e9), Version(1e9, 0.1, "NVIDIA", 0.5)) if gpus else (Version(1e9),)
     apps = tuple(App(f"a{n}", (version,), size, size, 1000 * DAY_SECS) for n, version in enumerate(versions))
@@ -79,7 +79,7 @@ def _forecast_ms(length: int, *, gpus: bool) -> float:
     table = policy.table()
 
     def once() -> None:
-        table.run[0]["sim_at"] = -1.0  # or the result would only be remembered
+        table.run[0]["sim_at"] = -1.0  # or the result would only be a remembered one
         simulations.forecast(table, 0.0)
 
     return _least_ms(once)
@@ -87,7 +87,7 @@ def _forecast_ms(length: int, *, gpus: bool) -> float:
 
 def _day_ms(length: int) -> float:
     scenario = _scenario(length, gpus=False)
-    days = 3 * length * JOB_SECS / CPUS / DAY_SECS  # the buffer is used up some times
+    days = 3 * length * JOB_SECS / CPUS / DAY_SECS  # the buffer is used up several times
     return round(_least_ms(lambda: run(scenario, Rec(), days)) / days, 3)
 
 
@@ -96,7 +96,7 @@ def _least_ms(work: Callable[[], object]) -> float:
 
 
 def draw(figures: dict[str, Any]) -> str:
-    """The chart as SVG: both axes logarithmic, and a dashed line of n log n through the first forecast."""
+    """Draw the chart as SVG: both axes logarithmic, and a dashed line of n log n through the first forecast."""
     lengths = [int(length) for length in figures]
     values = [value for row in figures.values() for value in row.values()]
     low, high = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
@@ -138,7 +138,7 @@ def draw(figures: dict[str, Any]) -> str:
 
 
 def main() -> None:
-    """Measures, prints the table for the documentation and draws the chart."""
+    """Measure, print the table for the documentation and draw the chart."""
     figures = measure()
     titles = [title for title, _ in SERIES.values()]
     rows = [["queued jobs", *titles], ["---"] * (1 + len(titles))]

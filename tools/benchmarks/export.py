@@ -1,6 +1,6 @@
 """The statistics export of a project of EXPORT_USERS volunteers with two computers each: rate and memory.
 
-Beside it, in the same run: the same rows by COPY … TO STDOUT, which are read and dropped.
+For comparison in the same run, the same rows by COPY … TO STDOUT, which are read and dropped.
 """
 
 from __future__ import annotations
@@ -53,19 +53,21 @@ ANALYZE portal_user, portal_host, credit_exportconsent, credit_usercredit, credi
 
 
 def fill(nusers: int, hosts_each: int = HOSTS_EACH) -> None:
-    """Volunteers with credit and computers, all of whom are published; into empty tables."""
+    """Insert volunteers with credit and computers, all of whom are published; into empty tables."""
     execute(*_FILL.format().split(";\n"), users=nusers, hosts=hosts_each)
 
 
 def measure() -> dict[str, Any]:
-    """Records a second, those of COPY, their ratio, and the most memory that the exporting process took."""
+    """Measure records a second, those of COPY, their ratio, and the peak memory of the exporting process."""
     fill(USERS)
     with tempfile.TemporaryDirectory(dir=settings.VAR_DIR) as folder:
         return beside_copy(lambda: _timed_export(folder))
 
 
 def beside_copy(work: Callable[[], tuple[float, int]]) -> dict[str, Any]:
-    """Seconds and kilobytes of ``work``, which reads or writes all records, beside their COPY; the best rounds."""
+    """Return seconds and kilobytes of ``work``, which reads or writes all records, next to their COPY; the best
+    rounds.
+    """
     rows = USERS * (1 + HOSTS_EACH)
     copies, times, kilobytes = zip(*[(timed_copy(), *work()) for _ in range(ROUNDS)], strict=True)
     return {
@@ -78,7 +80,7 @@ def beside_copy(work: Callable[[], tuple[float, int]]) -> dict[str, Any]:
 
 
 def _timed_export(folder: str) -> tuple[float, int]:
-    """Seconds, without the start of its process, and the most memory of that process in kilobytes."""
+    """Return seconds, without the start of its process, and the peak memory of that process in kilobytes."""
     kilobytes = most_memory_kb("export_statistics", FILES_DIR=folder)
     made = StatisticsExport.objects.latest("pk")
     assert made.finished_at is not None  # the command did not fail

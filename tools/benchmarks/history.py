@@ -26,7 +26,7 @@ from tools.benchmarks.harness.rounds import percentile
 VOLUNTEERS: Final = 1000
 COMPUTERS: Final = 4
 PROJECTS: Final = 3
-# This many have a month of history in the small table; the large one has everybody's for years.
+# The number of people with a month of history in the small table; the large one has years for everybody.
 FIRST_VOLUNTEERS: Final = 280
 MONTH_DAYS: Final = 31
 LARGE: Final = 10_000_000
@@ -46,10 +46,10 @@ SELECT h.owner_id, %(day)s, p.id, h.id, 1000000 + h.id, 0, 3600000000, 0, 3, 0, 
 
 
 def measure() -> dict[str, Any]:
-    """Median and 99th percentile, in milliseconds, of a page's statements in all; 30 days and a year.
+    """Measure median and 99th percentile, in milliseconds, of a page's statements together; 30 days and a year.
 
-    The same people's pages are read from both tables, so they show the same rows. Each is read twice in a row: what the
-    first look costs more is what the database had to fetch from outside its own memory.
+    The same people's pages are read from both tables, so they show the same rows. Each is read twice in a row: the
+    extra cost of the first time comes from data that the database had to fetch from outside its own memory.
     """
     projects, users = _people()
     first, others = users[:FIRST_VOLUNTEERS], users[FIRST_VOLUNTEERS:]
@@ -69,7 +69,7 @@ def measure() -> dict[str, Any]:
 
 
 def _long(projects: list[int], today: dt.date) -> dict[str, float]:
-    """ "All" of one person with 440,000 rows, whose months are closed."""
+    """Measure "All" of one person with 440,000 rows, whose months are closed."""
     user = User.objects.create(email="long-history@example.org")
     Host.objects.bulk_create(Host(owner=user, domain_name=f"long{number}") for number in range(LONG_COMPUTERS))
     rows = _fill([today - dt.timedelta(days=number) for number in range(LONG_DAYS)], projects, [user])
@@ -92,7 +92,7 @@ def _people() -> tuple[list[int], list[User]]:
 
 
 def _fill(days: list[dt.date], projects: list[int], users: list[User]) -> int:
-    """Add rows of these people for these days; how many."""
+    """Add rows of these people for these days; return how many."""
     rows = 0
     ids = [user.pk for user in users]
     # The foreign key's check, row by row, would take most of the time.
@@ -129,7 +129,7 @@ def _page_times(users: list[User], query: dict[str, str], pages: int = PAGES) ->
                 page = client.get(reverse("history"), query, HTTP_HOST=host, secure=settings.HTTPS)
             if page.status_code != 200:
                 raise RuntimeError(f"the history page answered {page.status_code}")
-            # The first people warm the connection and the cache.
+            # The first people warm up the connection and the cache.
             if number >= 10:
                 times.append(secs * 1000)
     return {**_percentiles(again), **{f"first_{name}": ms for name, ms in _percentiles(first).items()}}

@@ -72,7 +72,9 @@ ANALYZE TABLE user, host, team, workunit, result
 
 
 def measure() -> dict[str, Any]:
-    """By step, the rows, seconds and rows a second; then the processor time of all three processes, and the memory."""
+    """Measure by step the rows, seconds and rows a second; then the processor time of all three processes, and the
+    memory.
+    """
     if not mariadb.is_installed():
         return {"skipped": "mariadb-server is not installed"}
     with mariadb.server() as server, tempfile.TemporaryDirectory() as name:

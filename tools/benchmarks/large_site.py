@@ -1,6 +1,6 @@
-"""Account-manager RPCs on a site with as many computers as all of BOINC has, in one run beside a few of them.
+"""Account-manager RPCs on a site with as many computers as all of BOINC has, compared in one run with a few of them.
 
-The first computer makes its reports for real; the others are copies of its rows, with numbers and secrets of their own.
+The first computer makes its reports for real; the others are copies of its rows, with their own numbers and secrets.
 The measurements differ only in which computers ask: a few, whose rows the database has in its memory, or any of all.
 """
 
@@ -32,9 +32,9 @@ CONCURRENCY: Final = 16
 SECS: Final = 8.0
 ROUNDS: Final = 5
 REPORTS: Final = 2
-"""Of the first computer, so that its rows are those of one that has reported before."""
+"""Reports of the first computer, so that its rows are those of one that has reported before."""
 
-# The columns that say whose a row is. A row of the n-th copy has the first one's number, plus n.
+# The columns that identify a row's owner. A row of the n-th copy has the first one's number, plus n.
 _NUMBERS: Final = frozenset({"user_id", "owner_id", "host_id"})
 _OWN: Final = {
     "portal_user": {
@@ -53,11 +53,11 @@ _OWN: Final = {
     "accounting_hostproject": {},
     "accounting_day": {},
 }
-"""What a computer that reports has rows in, and the columns that must differ; in the order of foreign keys."""
+"""The tables with rows of a computer that reports, and the columns that must differ; in the order of foreign keys."""
 
 
 def measure() -> dict[str, Any]:
-    """Rates in turns, medians; ``all_to_few`` of the rates of each turn."""
+    """Measure rates alternately, medians; ``all_to_few``: the ratio of each round."""
     first = fleet.create(1)[0]
     for _ in range(REPORTS):
         sync_driver.run(rpc_answer.answer(parse_request(first.request()), now=timezone.now(), address="127.0.0.1"))
@@ -95,7 +95,7 @@ def _copy() -> None:
 
 
 def _client(port: int, first: Host, reports: dict[int, int], ndevices: int, number: int) -> Callable[[], None]:
-    """Computers drawn at random, each connection its own ones; ``reports``: how many each has made."""
+    """Return computers drawn at random, each connection its own ones; ``reports``: how many each has made."""
     draw = random.Random(number)
 
     def members() -> Iterator[fleet.Member]:

@@ -1,4 +1,4 @@
-"""What a browser loads for the demo's pages, and when it has painted their largest part, on a slow computer."""
+"""The bytes that a browser loads for the demo's pages, and the time to the largest paint, on a slow computer."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tools.demo import site as demo_site
 from tools.screenshots.browser import chromium, is_installed, sign_in
 
 SLOWER: Final = 4
-"""Times: as Chromium's developer tools slow the processor down for a phone of middling speed."""
+"""The factor by which Chromium's developer tools slow the processor down for a phone of middling speed."""
 TRIES: Final = 3
 PAGES: Final = {"home": "home/", "history": "history/", "computers": "computers/", "tasks": "tasks/"}
 _LCP: Final = """
@@ -29,7 +29,7 @@ _LCP: Final = """
 
 
 def measure() -> dict[str, Any]:
-    """Each page's kB on the wire with an empty cache, and milliseconds to the largest paint, as medians."""
+    """Measure each page's kB on the wire with an empty cache, and milliseconds to the largest paint, as medians."""
     if not is_installed():
         return {"skipped": "Chromium is not installed"}
     call_command("prepare", demo=True, verbosity=0)
@@ -52,7 +52,7 @@ def _page(browser: Browser, signed_in: BrowserContext | None, address: str) -> d
 
 
 def visit(browser: Browser, signed_in: BrowserContext | None, address: str) -> tuple[float, float]:
-    """Milliseconds to the largest paint, and bytes on the wire, of a first visit: the cache is empty."""
+    """Return milliseconds to the largest paint, and bytes on the wire, of a first visit: the cache is empty."""
     context = browser.new_context(storage_state=signed_in.storage_state() if signed_in else None)
     try:
         page = context.new_page()

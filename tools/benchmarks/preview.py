@@ -1,4 +1,4 @@
-"""How long a preview of 20,000 workunits takes: reading what is kept of the passes, both replays, and the figures."""
+"""How long a preview of 20,000 workunits takes: reading the stored passes, both replays, and the figures."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CHANGES: Final[dict[str, dict[str, Any]]] = {
 
 
 def measure() -> dict[str, Any]:
-    """Seconds and processor seconds of this process, by the setting that is changed. Two results a workunit."""
+    """Measure seconds and processor seconds of this process, by the changed setting. Two results per workunit."""
     now = timezone.now()
     app = App.objects.create(name="bench-preview", user_friendly_name="Benchmark of previews")
     rng = Random(1)
@@ -44,8 +44,8 @@ def measure() -> dict[str, Any]:
 
 
 def _preview(app: App, user: User, changes: dict[str, Any]) -> dict[str, float]:
-    wanted = checked(app, {"app": changes})
-    preview = Preview.objects.create(app=app, asked_by=user, asked_at=timezone.now(), changes=wanted)
+    changed = checked(app, {"app": changes})
+    preview = Preview.objects.create(app=app, asked_by=user, asked_at=timezone.now(), changes=changed)
     began, cpu_began = time.perf_counter(), time.process_time()
     with override_settings(PREVIEW_WORKUNITS=WORKUNITS):
         worker.carry_out(preview.pk)

@@ -1,4 +1,4 @@
-"""A project to measure: an app, computers with keys, and this many jobs that wait."""
+"""A project for measurements: an app, computers with keys, and a number of waiting jobs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HOSTS: Final = 2000
 JOBS_PER_RPC: Final = 2
 KEY_AGE: Final = dt.timedelta(days=30)
 FASTEST: Final = 2_000
-"""Jobs that are sent in a second, about; by the floor twice as many."""
+"""Approximate jobs sent per second; the floor sends twice as many."""
 PLATFORM: Final = "x86_64-pc-linux-gnu"
 FEATURES: Final = (
     "fpu vme de pse tsc msr pae mce cx8 apic sep mtrr pge mca cmov pat pse36 clflush mmx fxsr sse sse2 " * 9
@@ -72,7 +72,7 @@ class QueueMember:
     ncpus: int = 8
     sent: int = 0
     jobs: list[bytes] = field(default_factory=list)
-    # Its message without the number of its request and its jobs, made once: sending it should cost little.
+    # Its message without the number of its request and its jobs, built once: sending it should cost little.
     says: tuple[bytes, bytes] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -92,7 +92,7 @@ class QueueMember:
         return b"%b%d%b%b</other_results>\n</scheduler_request>\n" % (self.says[0], self.sent, self.says[1], others)
 
     def read(self, reply: bytes) -> int:
-        """The number of jobs in the reply."""
+        """Return the number of jobs in the reply."""
         new = [result[: result.index(b"<")] for result in reply.split(b"<result>\n<name>")[1:]]
         self.jobs += new
         return len(new)
@@ -147,7 +147,7 @@ class QueueMember:
 
 
 def create() -> tuple[App, list[QueueMember]]:
-    """An app with a version, and computers of as many volunteers."""
+    """Create an app with a version, and computers of the same number of volunteers."""
     code_signing.make_if_missing()
     app = App.objects.create(name="bench", user_friendly_name="Bench", max_jobs_per_day_init=10_000)
     platform = Platform.objects.create(name=PLATFORM)
@@ -168,7 +168,7 @@ def create() -> tuple[App, list[QueueMember]]:
             origin=ClientKey.Origin.ATTACH,
             key_hash=credentials.key_hash(key),
             hint=key[:6],
-            # As most have had theirs for long: brand-new keys share a tie, which keeps copies from all others.
+            # Like most, which are old: brand-new keys share a tie, which keeps copies from all others.
             created_at=timezone.now() - KEY_AGE,
             last_used_at=timezone.now(),
         )
@@ -179,9 +179,9 @@ def create() -> tuple[App, list[QueueMember]]:
 
 
 def fill(app: App, njobs: int) -> None:
-    """Let exactly this many jobs wait, and no others be there, nor be kept ready."""
+    """Make exactly this many jobs wait, and no others exist or be kept ready."""
     execute("TRUNCATE credit_result, credit_workunit CASCADE")
-    # The site's processes cannot be told, but drop their ready jobs at this age.
+    # The site's processes cannot be notified, but drop their ready jobs at this age.
     time.sleep(KEPT_SECS)
     add(app, njobs)
     _vacuum()
@@ -196,13 +196,13 @@ def take_back(members: list[QueueMember]) -> None:
 
 
 def add(app: App, njobs: int) -> None:
-    """Behind the others; copies of half as many workunits."""
+    """Add jobs at the end of the queue, as copies of half as many workunits."""
     execute(_FILL, app=app.pk, prefix=f"wu{time.monotonic_ns()}_", njobs=njobs)
 
 
 @contextmanager
 def held(add: Callable[[int], None], count_sent: Callable[[], int], njobs: int) -> Iterator[None]:
-    """As many jobs are added as were sent, at the end, and as often before as a good tenth of ``njobs`` may be gone.
+    """Replace sent jobs, at the end, and as often before as a tenth of ``njobs`` may be gone.
 
     A separate thread does it; its error is raised at the end.
     """
@@ -230,7 +230,7 @@ def held(add: Callable[[int], None], count_sent: Callable[[], int], njobs: int) 
 
 
 def settle() -> None:
-    """Have on disk what filling has left to write: a queue that is really this long did not come just before."""
+    """Flush what filling has left to write: a real queue of this length was not filled just before."""
     execute("CHECKPOINT")
 
 

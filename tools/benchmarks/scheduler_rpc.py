@@ -1,4 +1,4 @@
-"""Scheduler RPCs per second over HTTP that get two jobs each, beside the SQL floor of the same run."""
+"""Scheduler RPCs per second over HTTP that get two jobs each, compared with the SQL floor of the same run."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ CONCURRENCY: Final = 16
 SECS: Final = 3.0
 ROUNDS: Final = 3
 WAITING: Final = (1_000, 100_000, 1_000_000)
-"""Lengths at which the queue is held; the rate is to be the same with each."""
+"""Lengths at which the queue is held; the rate should be the same with each."""
 
 
 def measure() -> dict[str, Any]:
-    """Measures the site and the floor in turns for each length of the queue; medians of the rounds."""
+    """Measure the site and the floor alternately for each length of the queue; medians of the rounds."""
     app, members = queue.create()
     report: dict[str, Any] = {"hosts": queue.HOSTS, "jobs_per_rpc": queue.JOBS_PER_RPC}
     with server() as port:
@@ -46,7 +46,7 @@ def measure() -> dict[str, Any]:
 
 
 def _measured(port: int, app: App, members: list[queue.QueueMember], njobs: int) -> dict[str, float]:
-    """Measures with this many jobs waiting. A short queue lasts a moment: new jobs come as others are sent."""
+    """Measure with this many jobs waiting. A short queue lasts a moment: new jobs are added as others are sent."""
 
     def ours() -> Measured:
         queue.take_back(members)
@@ -72,12 +72,12 @@ def _client(port: int, members: list[queue.QueueMember], number: int) -> Callabl
 
 
 def _statements(member: queue.QueueMember) -> int:
-    """The statements of one request of a known computer, once this process has ready jobs."""
+    """Return the statements of one request of a known computer, once this process has ready jobs."""
 
     def answer() -> None:
         member.read(sync_driver.run(rpc_answer.answer(parse_request(member.request()), now=timezone.now())))
 
-    settings.MIN_SENDWORK_INTERVAL_SECS = 0  # as the server has it
+    settings.MIN_SENDWORK_INTERVAL_SECS = 0  # as in the server
     # The server's processes still hold leases of the jobs that they had ready while computers were introduced.
     for _ in range(20):
         answer()

@@ -1,7 +1,7 @@
-"""A share of the full load for minutes, while thousands of connections send slowly or nothing.
+"""A fraction of the full load for minutes, while thousands of connections send slowly or nothing.
 
-Beside it people look at pages, results are validated, and statistics are exported. What must hold: no request fails,
-and the web processes' memory stays flat.
+Meanwhile people look at pages, results are validated, and statistics are exported. Two things must hold: no request
+fails, and the web processes' memory stays flat.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from tools.benchmarks.harness.server import server, site_environment
 SECS: Final = float(os.environ.get("SOAK_SECS", "1200"))
 CONCURRENCY: Final = int(os.environ.get("SOAK_CONCURRENCY", "16"))
 SHARE: Final = float(os.environ.get("SOAK_SHARE", "0.8"))
-"""Of what the site answers at full load, beside all the other work; 1: as much as it can."""
+"""Fraction of the site's rate at full load, alongside all the other work; 1: as much as it can."""
 CAPACITY_SECS: Final = min(30.0, SECS / 4)
 MOST_GROWTH: Final = 0.03
-"""The part by which memory may be more at the end of the second half than at its beginning, by a straight line."""
+"""The fraction by which memory may grow over the second half, by a straight line."""
 SLOW: Final = 2_000
 PATIENCE_SECS: Final = 120
-"""For a slow connection to be ended by the server."""
+"""The time within which the server must end a slow connection."""
 _PATHS: Final = ("/rpc.php", "/project/file_upload_handler", "/project/scheduler", "/account/login/")
 
 
@@ -49,7 +49,7 @@ class NotSound(Exception):
 
 
 def measure() -> dict[str, Any]:
-    """Requests per second, times of pages and probes meanwhile, what became of the slow connections, megabytes.
+    """Measure requests per second, times of pages and probes meanwhile, the fate of the slow connections, megabytes.
 
     Raises NotSound if any request, page, validation or export failed, or memory grew.
     """
@@ -87,7 +87,9 @@ def measure() -> dict[str, Any]:
 def _paced(
     port: int, members: list[fleet.Member], errors: Counter[str], rate: float, number: int
 ) -> Callable[[], None]:
-    """One of the clients that together send this many requests per second; a failure is counted, and it goes on."""
+    """Run one of the clients that together send this many requests per second; a failure is counted, and it
+    continues.
+    """
     step = am_rpc.client(port, members, number)
     pause_secs = CONCURRENCY / rate
     due = time.perf_counter()
@@ -112,7 +114,7 @@ def _paced(
 
 @contextmanager
 def _other_work() -> Iterator[Counter[str]]:
-    """Results are reported and validated, and statistics exported, again and again until the block ends; how often."""
+    """Report and validate results, and export statistics, again and again until the block ends; yield how often."""
     done: Counter[str] = Counter()
     over = threading.Event()
     with ThreadPoolExecutor(2) as threads:
@@ -134,12 +136,12 @@ def _repeat(name: str, command: list[str], over: threading.Event, done: Counter[
         program = [sys.executable, "manage.py", *command]
         ended = subprocess.run(program, cwd=settings.BASE_DIR, env=site_environment(), capture_output=True)
         done[name if ended.returncode == 0 else f"failed {name}: {ended.stderr.decode()[-200:]}"] += 1
-        # As a task that runs every some seconds.
+        # Like a task that runs every few seconds.
         over.wait(5)
 
 
 def _growth(megabytes: list[int]) -> float:
-    """By which part the memory grew, by the straight line that fits best."""
+    """Return the fraction by which the memory grew, by the straight line that fits best."""
     if len(megabytes) < 2:
         return 0.0
     slope, begin = statistics.linear_regression(range(len(megabytes)), megabytes)
@@ -164,7 +166,7 @@ _WATCHED: Final = {
 
 
 def _watch(port: int, over: threading.Event) -> tuple[dict[str, list[float]], list[int]]:
-    """Ask for a probe and pages again and again, and how much memory the web processes have."""
+    """Request a probe and pages again and again, and record the memory of the web processes."""
     times: dict[str, list[float]] = {name: [] for name in _WATCHED}
     megabytes: list[int] = []
     while not over.wait(0.5):
@@ -185,7 +187,7 @@ def _descendants(pid: int) -> Iterator[int]:
 
 
 def _web_processes() -> Iterator[int]:
-    """Not those that validate and export: they come and go."""
+    """Return the web processes, not those that validate and export: they come and go."""
     for pid in _descendants(os.getpid()):
         if b"manage.py" not in Path(f"/proc/{pid}/cmdline").read_bytes():
             yield pid
@@ -198,7 +200,7 @@ def _resident_kb(pid: int) -> int:
 
 @contextmanager
 def _slow_connections(port: int) -> Iterator[Counter[str]]:
-    """Hold this many until the block ends; each that the server ends is replaced. How they ended."""
+    """Hold this many until the block ends; each that the server ends is replaced. Yield how they ended."""
     ended: Counter[str] = Counter()
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
@@ -220,7 +222,7 @@ async def _hold(port: int, ended: Counter[str]) -> None:
 
 
 async def _be_slow(port: int, number: int, ended: Counter[str], wait_secs: float) -> None:
-    """Say nothing, half a head, or a head and a byte every second; again once the server has ended it."""
+    """Send nothing, half a head, or a head and a byte every second; again once the server has ended it."""
     head = f"POST {_PATHS[number % 4]} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1000\r\n\r\n".encode()
     begin = (b"", head[: len(head) // 2], head)[number % 3]
     await asyncio.sleep(wait_secs)

@@ -1,7 +1,7 @@
 """The import of the export of tools.benchmarks.export, EXPORT_USERS accounts with two computers each: rate, memory.
 
-A tenth of the accounts and of the computers are volunteers' here. Beside it, in the same run: the same rows by COPY …
-TO STDOUT, which are read and dropped. A web server of its own has the files.
+A tenth of the accounts and of the computers are volunteers' here. For comparison in the same run, the same rows by COPY
+… TO STDOUT, which are read and dropped. A separate web server has the files.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ SELECT host_id, 0, '{0,0,0,0,0}', '{}', '{}', '', 0, 0 FROM accounting_hostproje
 
 
 def claim(project: Project, one_in: int) -> None:
-    """One of this many computers reports that it works for the project, under its own number."""
+    """Let one in this many computers report that it works for the project, under its own number."""
     execute(_CLAIM, project=project.pk, one_in=one_in)
     execute(_LEDGERS)
 
 
 def measure() -> dict[str, Any]:
-    """Records a second, those of COPY, their ratio, and the most memory that the importing process took."""
+    """Measure records a second, those of COPY, their ratio, and the peak memory of the importing process."""
     fill(USERS)
     project = Project.objects.create(name="Itself", master_url="https://itself.example.org/")
     claim(project, ONE_IN)
@@ -62,12 +62,12 @@ def measure() -> dict[str, Any]:
 
 @contextmanager
 def _served(folder: Path) -> Iterator[str]:
-    """The address of a web server that has the files of the folder."""
+    """Serve the files of the folder; yield the address of the web server."""
     command = [sys.executable, "-u", "-m", "http.server", "0", "--bind", "127.0.0.1", "--directory", str(folder)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:
         assert server.stdout is not None
         match = re.search(r"port (\d+)", server.stdout.readline())
-        assert match is not None  # it says so first
+        assert match is not None  # it prints this first
         try:
             yield f"http://127.0.0.1:{match[1]}/"
         finally:
@@ -75,7 +75,7 @@ def _served(folder: Path) -> Iterator[str]:
 
 
 def _timed_import(folder: Path) -> tuple[float, int]:
-    """Seconds, without the start of its process, and the most memory of that process in kilobytes."""
+    """Return seconds, without the start of its process, and the peak memory of that process in kilobytes."""
     for model in (AccountTotal, GrantedDay, GrantedTotal):
         model._default_manager.all().delete()
     StatisticsImport.objects.update(update_time=None, first_update_time=None, etag="", last_modified="")

@@ -1,4 +1,4 @@
-"""Results granted per second by one validator, beside the SQL floor of the same run; and the engine alone."""
+"""Results granted per second by one validator, compared with the SQL floor of the same run; and the engine alone."""
 
 from __future__ import annotations
 
@@ -31,14 +31,16 @@ HOSTS: Final = 600
 ANONYMOUS: Final = 0.1
 WARM_UP: Final = 2000
 BATCH: Final = 5000
-"""Workunits of a pass, as VALIDATOR_BATCH has it; the floor's are of a thousand, and gain nothing by more."""
+"""Workunits of a pass, as in VALIDATOR_BATCH; the floor's are of a thousand, and gain nothing from more."""
 BACKLOGS: Final = 2
 """This many times ``WORKUNITS`` wait and are validated."""
 ENGINE_WORKUNITS: Final = 20_000
 
 
 def measure() -> dict[str, Any]:
-    """Measures two results a workunit, and one; validator and floor take turns, so that other load harms both alike."""
+    """Measure two results per workunit, and one; validator and floor alternate, so that other load affects both
+    alike.
+    """
     double = _measure(2)
     single = _measure(1)
     return {
@@ -56,7 +58,7 @@ def _measure(replicas: int) -> dict[str, Any]:
     app = App.objects.create(name=f"bench-{replicas}", user_friendly_name="Benchmark")
     computers = make_computers(rng, HOSTS, anonymous_part=ANONYMOUS)
     project = SimulatedProject(app, KINDS, release_versions(app), computers, rng, replicas)
-    # So that there are records, averages and scales, as in a project that runs.
+    # So that there are records, averages and scales, as in a running project.
     project.report(WARM_UP, now - dt.timedelta(days=2), now - dt.timedelta(days=1))
     while run_pass(app.pk, now, BATCH).nworkunits:
         pass
@@ -86,8 +88,8 @@ def _floor_rate() -> float:
 
 
 def _pass(app: App, now: dt.datetime) -> Measured | None:
-    """Results a second, and for each the processor time (µs) of Python and of the server's process, and the bytes of
-    the server's log; None if there are none left.
+    """Return results a second, and for each the processor time (µs) of Python and of the server's process, and the
+    bytes of the server's log; None if there are none left.
     """
     before = _used()
     report = run_pass(app.pk, now, BATCH)
@@ -100,7 +102,9 @@ def _pass(app: App, now: dt.datetime) -> Measured | None:
 
 
 def _used() -> tuple[float, ...]:
-    """Seconds by the clock; µs of processor time of this process and of its server's; bytes of the server's log."""
+    """Return seconds by the clock; µs of processor time of this process and of its server's; bytes of the server's
+    log.
+    """
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_backend_pid(), (pg_current_wal_insert_lsn() - '0/0')::float8")
         pid, wal_nbytes = cursor.fetchone()
@@ -113,7 +117,7 @@ def _statements(project: SimulatedProject, now: dt.datetime, replicas: int) -> f
 
 
 def _engine_us() -> float:
-    """Microseconds of the engine alone for each result, of two a workunit."""
+    """Return microseconds of the engine alone for each result, at two per workunit."""
     app = app_facts(App(pk=1, min_avg_pfc=2.0))
     version = VersionFacts(1, Average(1000, 2.0), 1.0)
     records = [HostVersionFacts(Average(20, 2.0)) for _ in range(HOSTS)]

@@ -1,1 +1,1 @@
-"""Catalogues of texts: what modules, templates and scripts have, written to them, and what is wrong with them."""
+"""Catalogues of texts: extraction from modules, templates and scripts, updates, and checks."""

@@ -1,7 +1,7 @@
-"""Catalogues as files: read, brought up to date with the texts of the site, and written.
+"""Catalogues as files: read, updated with the texts of the site, and written.
 
-A file is the same however its entries came about: they are sorted by text, and there are no dates and no numbers of
-lines. So branches that add texts can be merged, and a check can compare.
+A file is the same however its entries came about: they are sorted by text, and there are no dates or line numbers. So
+branches that add texts can be merged, and a check can compare.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ msgstr ""
 
 
 class CatalogueError(Exception):
-    """A file that is no catalogue; the message names it and the reason."""
+    """A file that is not a catalogue; the message names it and the reason."""
 
 
 def parse(path: Path, language: str) -> Catalog:
-    """The file's entries; none if there is no file."""
+    """Return the file's entries; none if there is no file."""
     if not path.exists():
         return Catalog(locale=language)
     try:
@@ -44,12 +44,12 @@ def parse(path: Path, language: str) -> Catalog:
 
 
 def entries(catalog: Catalog) -> list[Message]:
-    """All entries but the header."""
+    """Return all entries except the header."""
     return [message for message in catalog if message.id]
 
 
 def up_to_date(root: Path, place: Catalogue, language: str) -> Catalog:
-    """The site's present texts with their translations.
+    """Return the site's present texts with their translations.
 
     A text that this catalogue does not translate gets the translation of another app that has the same text.
     """
@@ -70,7 +70,7 @@ def up_to_date(root: Path, place: Catalogue, language: str) -> Catalog:
 def _translation(message: Message, catalogs: Iterable[Catalog]) -> str | tuple[str, ...] | None:
     for catalog in catalogs:
         entry = catalog.get(message.id, message.context)
-        # A text may have got a plural since.
+        # A text may have gained a plural since.
         if entry and entry.id == message.id and all(translations(entry)):
             forms = translations(entry)
             return tuple(forms) if isinstance(entry.id, tuple) else forms[0]
@@ -78,14 +78,14 @@ def _translation(message: Message, catalogs: Iterable[Catalog]) -> str | tuple[s
 
 
 def translations(message: Message) -> list[str]:
-    """The translation, or those of all plural forms; empty where one is missing."""
+    """Return the translation, or those of all plural forms; empty where one is missing."""
     if isinstance(message.string, str):
         return [message.string]
     return list(message.string or [""])
 
 
 def as_text(catalog: Catalog, language: str) -> str:
-    """The file's content; empty for a catalogue without entries, which has no file."""
+    """Return the file's content; empty for a catalogue without entries, which has no file."""
     if not entries(catalog):
         return ""
     body = BytesIO()
@@ -95,7 +95,7 @@ def as_text(catalog: Catalog, language: str) -> str:
 
 
 def update(root: Path, places: Iterable[Catalogue], languages: Iterable[str]) -> list[Path]:
-    """Bring the files up to date, and give those that changed. Entries whose text is gone are removed."""
+    """Update the files, and return those that changed. Entries whose text is gone are removed."""
     changed = []
     for language in languages:
         for place in places:

@@ -1,4 +1,4 @@
-"""What the commands on catalogues share: the apps that they are asked for, and files that are none."""
+"""The shared part of the commands on catalogues: choosing apps, and reporting invalid files."""
 
 from __future__ import annotations
 
@@ -29,4 +29,4 @@ class CatalogueCommand(BaseCommand):
 
     @abstractmethod
     def work(self, chosen: list[Catalogue]) -> None:
-        """Do it for these catalogues. Raises CatalogueError, CommandError."""
+        """Do the command's work on these catalogues. Raises CatalogueError, CommandError."""

@@ -33,7 +33,7 @@ _KEYWORDS: Final[dict[str, Any]] = {
 
 
 def extracted(root: Path, place: sources.Catalogue, language: str) -> Catalog:
-    """All marked texts that a catalogue of this language has, without translations.
+    """Return all marked texts that a catalogue of this language has, without translations.
 
     Raises SyntaxError for a template that has other tags within a `blocktranslate`.
     """
@@ -51,7 +51,7 @@ def extracted(root: Path, place: sources.Catalogue, language: str) -> Catalog:
 
 
 def _as_python(path: Path) -> bytes:
-    """The template as calls of gettext. Within brackets, Python reads it without regard to its indentation."""
+    """Return the template as calls of gettext. Within brackets, Python ignores its indentation."""
     text = path.read_text()
     plurals = "".join(f"ngettext({one!r}, {many!r}, n)\n" for one, many in _PLURAL_FILTER.findall(text))
     return f"(\n{templatize(text, origin=str(path))}\n{plurals})".encode()
@@ -70,7 +70,7 @@ def _add(catalog: Catalog, root: Path, path: Path, method: str, source: bytes, i
 
 
 def _lines_of_models(source: bytes) -> set[int]:
-    """The lines of classes, without those of Django's choices, which may stand within a model."""
+    """Return the lines of classes, without those of Django's choices, which may be within a model."""
     models, choices = set[int](), set[int]()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.ClassDef):
@@ -80,6 +80,6 @@ def _lines_of_models(source: bytes) -> set[int]:
 
 
 def _messages(method: str, source: bytes) -> Iterator[tuple[int, Any, list[str], str | None]]:
-    # Nearly all files of the engines and wire formats have no text, and reading tokens takes long.
+    # Nearly all files of the engines and wire formats have no text, and tokenising takes long.
     if b"gettext" in source or b"_(" in source:
         yield from extract(method, BytesIO(source), _KEYWORDS, _COMMENT_TAGS, {"encoding": "utf-8"})

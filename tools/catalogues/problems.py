@@ -1,4 +1,4 @@
-"""What is wrong with catalogues: texts without a translation, and translations that would break a page."""
+"""Problems in catalogues: texts without a translation, and translations that would break a page."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TAG: Final = re.compile(r"</?[a-z][a-z0-9]*")
 
 
 def problems(root: Path, places: Iterable[Catalogue], languages: Iterable[str]) -> list[str]:
-    """One sentence for each problem, with the file's name first; none if all is well."""
+    """Return one sentence for each problem, with the file's name first; none if all is well."""
     sentences: list[str] = []
     for language in languages:
         translated: dict[tuple[object, str | None], tuple[Path, list[str]]] = {}
@@ -34,7 +34,7 @@ def problems(root: Path, places: Iterable[Catalogue], languages: Iterable[str]) 
                 sentences += [f"{name}: {problem}" for problem in _of_entry(message)]
                 elsewhere, other = translated.setdefault((message.id, message.context), (name, translations(message)))
                 if other != translations(message) and all(other) and all(translations(message)):
-                    sentences.append(f"{name}: {message.id!r} is translated otherwise in {elsewhere}.")
+                    sentences.append(f"{name}: {message.id!r} is translated differently in {elsewhere}.")
     return sentences
 
 
@@ -49,16 +49,18 @@ def _of_entry(message: Message) -> Iterator[str]:
         if difference := _difference(texts, form):
             yield f"{form!r} {difference}, unlike {texts[-1]!r}."
         if _OTHER_THOUSANDS.search(form):
-            yield f"{form!r} has a number whose thousands are not parted by a narrow space."
+            yield f"{form!r} has a number whose thousands are not separated by a narrow space."
 
 
 def _difference(texts: list[str], form: str) -> str:
-    """What the translation lacks, or has in addition. A form of a plural may leave the number out, as English may."""
-    wanted = [set(_placeholders(text)) for text in texts]
+    """Return what the translation lacks, or has in addition. A form of a plural may leave the number out, as in
+    English.
+    """
+    placeholders = [set(_placeholders(text)) for text in texts]
     here = set(_placeholders(form))
-    if missing := wanted[0].intersection(*wanted) - here:
+    if missing := placeholders[0].intersection(*placeholders) - here:
         return f"lacks {', '.join(sorted(missing))}"
-    if unknown := here - wanted[0].union(*wanted):
+    if unknown := here - placeholders[0].union(*placeholders):
         return f"has {', '.join(sorted(unknown))}"
     if len(texts) == 1 and Counter(_placeholders(texts[0])) != Counter(_placeholders(form)) and "%s" in form:
         return "has another number of %s"

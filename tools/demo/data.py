@@ -23,20 +23,20 @@ from tools.simulation import fleet
 
 HISTORY: Final = dt.timedelta(days=90)
 OWN_PROJECT: Final = dt.timedelta(days=21)
-"""For this long the demo volunteer's computers have worked for this site's own project."""
+"""How long the demo volunteer's computers have worked for this site's own project."""
 EXPORTED_AT: Final = dt.timedelta(hours=2)
-"""After midnight, UTC: when projects export their statistics."""
+"""The hour after midnight, UTC, when projects export their statistics."""
 SEED: Final = 2026
 
 OWN_PROGRAMS: Final = ((LINUX, CPU), (WINDOWS, CPU), (LINUX, "NVIDIA"), (WINDOWS, "NVIDIA"))
 SUBJECTS: Final = (1, 9)
-"""What the demo volunteer likes: astronomy, biology and medicine."""
+"""The demo volunteer's likes: astronomy, biology and medicine."""
 CHOSEN: Final = ("Tidewater", "Quiet Sky Survey", "Fold Garden", "Slow Virus")
-"""What the demo volunteer chose later, besides this site's own project."""
+"""The demo volunteer's later choice, besides this site's own project."""
 
 
 def create_projects() -> None:
-    """Some fictitious projects."""
+    """Create some fictitious projects."""
     for number, demo in enumerate(PROJECTS):
         project, created = Project.objects.get_or_create(
             master_url=demo.url,
@@ -61,17 +61,17 @@ def create_projects() -> None:
 
 @dataclass(frozen=True, slots=True)
 class DemoPeople:
-    """The requests of the demo volunteer's computers, and what these did for this site's own project, by their ids."""
+    """The requests of the demo volunteer's computers, and their work for this site's own project, by their ids."""
 
     calls: int
     own_work: dict[int, list[fleet.ProjectWork]]
 
 
 def create_people(now: dt.datetime) -> DemoPeople:
-    """An operator, and the demo volunteer, whose computers have reported for ninety days.
+    """Create an operator, and the demo volunteer, whose computers have reported for ninety days.
 
     At first the volunteer's subjects decide; for the last three weeks the computers work for projects that were chosen
-    by hand, with this site's own among them, if there is one.
+    by hand, including this site's own, if there is one.
     """
     User.objects.create_superuser(*OPERATOR, name="Operator")
     volunteer = User.objects.create_user(*VOLUNTEER, name="Mara", created_at=now - HISTORY)
@@ -101,14 +101,14 @@ def create_people(now: dt.datetime) -> DemoPeople:
 
 
 def _play(machines: Sequence[fleet.SimulatedHost], calls: Sequence[fleet.Call], statistics: DemoStatistics) -> None:
-    """Let the computers work and report, and two projects say each night what they have granted."""
+    """Let the computers work and report, and let two projects publish each night what they have granted."""
     for day, of_day in groupby(calls, lambda call: (call[0] - EXPORTED_AT).astimezone(dt.UTC).date()):
         statistics.publish(dt.datetime.combine(day, dt.time(), dt.UTC) + EXPORTED_AT)
         fleet.play(machines, list(of_day))
 
 
 def _make_own_project() -> Project | None:
-    """This site's own project, which takes no computers yet, with the programs of its demo app."""
+    """Create this site's own project, which takes no computers yet, with the programs of its demo app."""
     if not own_project.create_if_missing(is_active=False):
         return None
     project = Project.objects.get(is_own=True)

@@ -1,4 +1,4 @@
-"""Statistics exports of two projects of the demo, day by day, read by this site as those of any project are."""
+"""Statistics exports of two projects of the demo, day by day, read by this site like those of any project."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from tools.simulation.fleet import ProjectWork, SimulatedHost
 
 PUBLISHED: Final = ("Tidewater", "Quiet Sky Survey")
 VALIDATED_AFTER_HOURS: Final = (4.0, 60.0)
-"""Until another computer has returned the same jobs."""
+"""The time until another computer has returned the same jobs."""
 RATIO: Final = (0.85, 1.1)
-"""Granted to estimated credit of what a computer did between two contacts."""
+"""Granted to estimated credit of a computer's work between two contacts."""
 _FIRST_NUMBER: Final = 2001
 
 
 @dataclass(slots=True)
 class _Record:
-    """A computer as a project has it. ``waiting``: the credit of what is not validated yet, and when it will be."""
+    """A computer in a project's database. ``waiting``: the credit that is not validated yet, and when it will be."""
 
     number: int
     machine: SimulatedHost
@@ -52,7 +52,7 @@ class _Record:
         return stretch.until + dt.timedelta(hours=rng.uniform(*VALIDATED_AFTER_HOURS)), estimated * rng.uniform(*RATIO)
 
     def row(self, now: dt.datetime) -> Row | None:
-        """The computer's record; None before it has done anything."""
+        """Return the computer's record; None before it has done anything."""
         if self.made_at is None:
             return None
         computer = self.machine.computer

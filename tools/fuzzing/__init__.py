@@ -1,1 +1,1 @@
-"""Coverage-guided fuzzing of all that reads what strangers send: `make fuzz` (docs/explanation/testing.md)."""
+"""Coverage-guided fuzzing of all parsers of strangers' input: `make fuzz` (docs/explanation/testing.md)."""

@@ -1,6 +1,6 @@
-"""Fuzz all parsers, each in a process of its own: ``python -m tools.fuzzing --runs 10000000``.
+"""Fuzz all parsers, each in a separate process: ``python -m tools.fuzzing --runs 10000000``.
 
-What is found is kept below VAR_DIR, and copied to tests/data/fuzzing once it is mended. Exit 1 if anything was found.
+Faults are stored below VAR_DIR, and copied to tests/data/fuzzing once they are fixed. Exit 1 if anything was found.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from tools.fuzzing.parsers import PARSERS, found
 
 MAX_NBYTES = 40_000
 INPUT_SECS = 10
-"""For one input at most; counting what runs makes a parser about five times slower."""
+"""Seconds for one input; counting coverage makes a parser about five times slower."""
 MEMORY_MB = 1024
 _TAG = re.compile(rb"</?[A-Za-z_]\w{1,40}/?>")
 
 
 def fuzz(name: str, runs: int, secs: int, folder: Path) -> tuple[str, str]:
-    """The parser's name, and what went wrong; empty: nothing."""
+    """Return the parser's name, and what went wrong; empty: nothing."""
     corpus, seeds = folder / "corpus" / name, folder / "seeds" / name
     faults = folder / "faults" / name
     for place in (corpus, seeds, faults):

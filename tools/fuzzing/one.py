@@ -6,7 +6,7 @@ import sys
 
 import atheris
 
-# As atheris counts what runs in these packages, it has to see them being imported.
+# atheris counts what runs in these packages, so it has to see them being imported.
 with atheris.instrument_imports(include=["accounting", "scheduler", "emulator", "portal"]):
     from tools.fuzzing.parsers import PARSERS
 

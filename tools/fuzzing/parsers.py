@@ -1,6 +1,6 @@
 """The parsers that are fuzzed. Each may refuse an input by its own error; everything else is a fault. Pure.
 
-What a parser returns is used as the site would use it at once, since some of it is read on demand.
+A parser's output is used at once as the site would use it, since some of it is read on demand.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _PARTS = b"\n=====\n"
 
 @dataclass(frozen=True)
 class Parser:
-    """``parse`` is given any bytes; ``refuses``: its own errors; ``seeds``: inputs to begin with."""
+    """``parse``: takes any bytes; ``refuses``: its own errors; ``seeds``: initial inputs."""
 
     name: str
     parse: Callable[[bytes], object]
@@ -44,7 +44,7 @@ class Parser:
     seeds: Callable[[], Iterable[bytes]]
 
     def read(self, data: bytes) -> bool:
-        """Whether it takes the input; raises what it must not."""
+        """Return whether it accepts the input; raises unexpected errors."""
         try:
             self.parse(data)
         except self.refuses:
@@ -164,5 +164,5 @@ PARSERS = {
 
 
 def found(name: str) -> list[Path]:
-    """What was once a fault of the parser."""
+    """Return the inputs that were once faults of the parser."""
     return sorted((FOUND / name).glob("*"))

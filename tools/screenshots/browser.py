@@ -20,7 +20,7 @@ def is_installed() -> bool:
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
-    """A headless browser that ends with the block."""
+    """Open a headless browser that ends with the block."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=PROGRAM, args=list(OPTIONS))
         try:

@@ -1,6 +1,6 @@
-"""The pictures of README.md, taken from the running demo: python -m tools.screenshots.take http://127.0.0.1:8000/
+"""Take the pictures of README.md from the running demo: python -m tools.screenshots.take http://127.0.0.1:8000/
 
-Light, 1,200 pixels wide. Take them again when a page has changed its looks.
+Light, 1,200 pixels wide. Take them again when a page has changed its appearance.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from tools.screenshots.browser import chromium, sign_in
 FOLDER: Final = Path(__file__).resolve().parents[2] / "docs" / "images"
 SIZE: Final[ViewportSize] = {"width": 1200, "height": 900}
 RUN_MILLISECS: Final = 180_000
-# Nothing new in the foot.
+# No news in the footer.
 _HIDDEN: Final = ".site-foot { display: none !important }"
 
 
 def take(url: str, folder: Path = FOLDER) -> list[Path]:
-    """Take all pictures of the site at ``url``, which ends with a slash; where they are."""
+    """Take all pictures of the site at ``url``, which ends with a slash; return their files."""
     folder.mkdir(parents=True, exist_ok=True)
     with chromium() as browser:
         context = browser.new_context(viewport=SIZE, color_scheme="light", locale="en-GB", bypass_csp=True)
@@ -46,14 +46,14 @@ def _take(page: Page, address: str, file: Path) -> Path:
 
 
 def _to_credit(page: Page, url: str) -> str:
-    """The page of the latest task with granted credit; empty without one."""
+    """Return the page of the latest task with granted credit; empty without one."""
     page.goto(f"{url}tasks/?state=valid")
     link = page.locator(".task-table tbody th a").first
     return f"{url.rstrip('/')}{link.get_attribute('href')}" if link.count() else ""
 
 
 def _to_emulation(page: Page, url: str) -> str:
-    """The page of a run for the volunteer's first computer, which takes some seconds."""
+    """Return the page of a run for the volunteer's first computer, which takes some seconds."""
     page.goto(f"{url}emulator/")
     page.locator("form[action*='/emulator/'] button").first.click()
     page.get_by_role("button", name="Run", exact=True).click()

@@ -1,7 +1,7 @@
-"""A BOINC client as the account manager sees it: what it reports, and what it does with replies.
+"""A BOINC client as the account manager sees it: its reports, and its reaction to replies.
 
 For demo data, tests and measurements. It attaches and detaches as told, and prints requests like a real client (BOINC
-protocol, account manager RPC). It counts work from zero or, as newer versions do, from the totals of the reply.
+protocol, account manager RPC). It counts work from zero or, like newer versions, from the totals of the reply.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class Task:
 
 @dataclass(slots=True)
 class SimulatedComputer:
-    """One computer with its client's state: how it logs in, what it was told, its projects by URL."""
+    """One computer with its client's state: its login, its instructions, its projects by URL."""
 
     name: str
     cpid: str
@@ -121,7 +121,7 @@ class SimulatedComputer:
         return "AuthenticAMD" if self.p_model.startswith("AMD") else "GenuineIntel"
 
     def credit_micro(self, cpu_secs: float, gpu_secs: float) -> tuple[int, int]:
-        """The estimated credit that the client counts for this time of its processors."""
+        """Return the estimated credit that the client counts for this time of its processors."""
         best = max((device.peak_flops for device in self.devices), default=0)
         return (
             int(cpu_secs * MICRO) * self.p_fpops // FLOPS_PER_CREDIT,
@@ -129,7 +129,7 @@ class SimulatedComputer:
         )
 
     def request(self, now_secs: float) -> bytes:
-        """What the client sends at this time of its own clock."""
+        """Return the client's request at this time of its own clock."""
         projects = "".join(self._project(project) for project in self.projects.values())
         opaque = f"   <opaque>\n{self.opaque}\n   </opaque>\n" if self.opaque else ""
         said_before = self.previous_cpid
@@ -144,7 +144,7 @@ class SimulatedComputer:
         ).encode()
 
     def apply_reply(self, reply: bytes) -> None:
-        """Do as the reply says; ValueError with the manager's sentence if it refuses."""
+        """Follow the reply; ValueError with the manager's sentence if it refuses."""
         text = reply.decode()
         if "<error_num>" in text:
             raise ValueError(text)
@@ -179,7 +179,7 @@ class SimulatedComputer:
                 attached.totals = [_amount(kind, account.get(kind, "0")) for kind in KINDS]
 
     def _attached(self, url: str) -> Attachment | None:
-        """The project at this address, as clients look it up: without scheme, `www.` and case."""
+        """Return the project at this address, as clients look it up: without scheme, `www.` and case."""
         looked_up = _looked_up(url)
         return next((project for project in self.projects.values() if _looked_up(project.url) == looked_up), None)
 

@@ -24,13 +24,13 @@ MAX_TASKS: Final = 8
 RUNNING_PART: Final = 0.7
 CALLS_EVERY: Final = dt.timedelta(hours=6)
 JOB_SECS: Final = (3 * HOUR_SECS, HOUR_SECS / 2)
-"""Of a CPU and of a GPU."""
+"""The length of a job on a CPU and on a GPU."""
 FIRST_CALLS: Final = (dt.timedelta(0), dt.timedelta(minutes=2), dt.timedelta(minutes=4))
 
 
 @dataclass(frozen=True, slots=True)
 class ProjectWork:
-    """What a computer did for one project between two contacts; ``failed`` of its CPU and GPU jobs failed."""
+    """A computer's work for one project between two contacts; ``failed`` of its CPU and GPU jobs failed."""
 
     since: dt.datetime
     until: dt.datetime
@@ -43,15 +43,15 @@ class ProjectWork:
 
 @dataclass(frozen=True, slots=True)
 class UsagePattern:
-    """How a computer is used: hours of the day it is on (UTC), whether at weekends, part of its processors working."""
+    """How a computer is used: its hours (UTC), whether at weekends, the fraction of its processors in use."""
 
     first_hour: int = 0
     last_hour: int = 24
     weekends: bool = True
     usage: float = 0.9
-    # Chance that a whole day passes without it.
+    # Chance of a whole day without it.
     absent: float = 0.03
-    # Days after the fleet's start that it joins, and after which it is never seen again.
+    # Days after the fleet's start when it joins, and after which it is never seen again.
     joins_day: int = 0
     leaves_day: int | None = None
     gpu_usage: float = 0.6
@@ -75,7 +75,7 @@ HARDWARE: Final = (
 
 @dataclass(slots=True)
 class SimulatedHost:
-    """One simulated computer in action: what it is, how it is used, and its own random numbers."""
+    """One simulated computer in action: its hardware, its use, and its own random numbers."""
 
     computer: SimulatedComputer
     pattern: UsagePattern
@@ -84,7 +84,7 @@ class SimulatedHost:
     stretches: dict[str, list[ProjectWork]] = field(default_factory=dict)
 
     def calls(self, start: dt.datetime, end: dt.datetime) -> Iterator[dt.datetime]:
-        """When it contacts the manager: thrice at the attach, then every six hours while it is on."""
+        """Return when it contacts the manager: three times at the attach, then every six hours while it is on."""
         first = start + dt.timedelta(days=self.pattern.joins_day, hours=8, minutes=self.rng.randrange(60))
         last = end if self.pattern.leaves_day is None else start + dt.timedelta(days=self.pattern.leaves_day)
         for after in FIRST_CALLS:
@@ -104,7 +104,7 @@ class SimulatedHost:
         return self.pattern.first_hour <= moment.hour < self.pattern.last_hour and weekday and not absent
 
     def work_until(self, now: dt.datetime) -> None:
-        """Do what the computer does between two contacts: hours on, times the processors in use, by share."""
+        """Do the computer's work between two contacts: hours on, times the processors in use, by share."""
         if self.last_at is not None and self.computer.projects:
             on_secs = self._on_secs(self.last_at, now)
             load = 0.85 + 0.15 * math.sin(now.date().toordinal() / 4) + self.rng.uniform(-0.05, 0.05)
@@ -115,10 +115,10 @@ class SimulatedHost:
         self.last_at = now
 
     def _go_on_with_tasks(self, on_secs: float, now: dt.datetime) -> None:
-        """Every running task comes nearer to its end; those that are done make room for the next of the projects."""
-        # Its own numbers: those of the work stay what they are.
+        """Advance every running task; finished ones make room for the next of the projects."""
+        # Separate random numbers: those of the work do not change.
         rng = random.Random(f"{self.computer.name} {now.timestamp()}")
-        # Without this site's own project, whose tasks are real rows: it would know nothing of these.
+        # Without this site's own project, whose tasks are real rows: it would not know these.
         projects = sorted(url for url in self.computer.projects if url != settings.PROJECT_URL)
         tasks_left = []
         for task in self.computer.tasks:
@@ -173,7 +173,7 @@ class SimulatedHost:
 
 
 def _parts(projects: Sequence[Attachment], weights: Sequence[float], types: Sequence[str]) -> list[float]:
-    """Each project's part of the time of these processors: by weight, among those with programs for them."""
+    """Return each project's fraction of the time of these processors: by weight, among those with programs for them."""
     able = [weight * _has_programs(project.url, types) for project, weight in zip(projects, weights, strict=True)]
     return [weight / (sum(able) or 1) for weight in able]
 
@@ -187,7 +187,7 @@ def _has_programs(url: str, types: Sequence[str]) -> bool:
 def assemble(
     email: str, password: str, seed: int, hardware: Sequence[tuple[SimulatedComputer, UsagePattern]] = HARDWARE
 ) -> list[SimulatedHost]:
-    """The computers of one volunteer, each with a name of its own; the same seed makes the same fleet."""
+    """Build the computers of one volunteer, each with its own name; the same seed makes the same fleet."""
     hosts = []
     names: Counter[str] = Counter()
     for number, (model, pattern) in enumerate(hardware):
@@ -217,7 +217,7 @@ Call = tuple[dt.datetime, int]
 
 
 def schedule(hosts: Sequence[SimulatedHost], start: dt.datetime, end: dt.datetime) -> list[Call]:
-    """When each host contacts the manager, in the order of time."""
+    """Return when each host contacts the manager, in order of time."""
     return sorted((moment, number) for number, host in enumerate(hosts) for moment in host.calls(start, end))
 
 

@@ -1,7 +1,7 @@
-"""How much more or less than its share a project is offered, so that it gets its share of the processing. Pure.
+"""Decide how much more or less than its share a project is offered, so that it gets its share of the processing. Pure.
 
-Once a day each project's boost moves a little towards the value that would have given it its part of the last week.
-A week evens out the days; the daily step is small, as the week also shows days before the last steps.
+Once a day each project's boost moves a little towards the value that would have given it its share of the last week. A
+week evens out the days; the daily step is small, because the week still includes days before the last steps.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 WEEK_DAYS: Final = 7
 # Part of the gap, in logarithms, that a day closes. A mean of seven days lags by half of them; gain times lag is about
-# 1, which settles within a month and hardly swings (it would without end above pi / 2).
+# 1, which settles within a month and hardly oscillates (it would oscillate for ever above pi / 2).
 GAIN: Final = 0.3
 LARGEST_STEP: Final = log(4)
 LARGEST_BOOST: Final = log(8)
@@ -22,7 +22,7 @@ MEDIANS: Final = 20.0
 
 
 class Week(NamedTuple):
-    """What one computer did for one project in the last week: credit, and of how many days (above 0 to 7)."""
+    """What one computer did for one project in the last week: credit, and over how many days (above 0 to 7)."""
 
     host_id: int
     project_id: int
@@ -31,7 +31,7 @@ class Week(NamedTuple):
 
 
 class ProjectBalance(NamedTuple):
-    """A project's part of the processing, as it should be and as it was in the last week, and what it is given now."""
+    """A project's share of the processing: its target, its share of the last week, and its current boost."""
 
     target: float
     got: float
@@ -39,10 +39,10 @@ class ProjectBalance(NamedTuple):
 
 
 def sum_up(weeks: Iterable[Week]) -> dict[int, float]:
-    """Credit a week by project, from computers that are still there.
+    """Sum up a week's credit by project, from computers that are still there.
 
-    One that came in the course of the week counts as if it had done the same all week long; none counts for more than
-    20 times the median, so that a false claim starves no project.
+    One that arrived during the week counts as if it had done the same all week long; none counts for more than 20 times
+    the median, so that a false claim starves no project.
     """
     hosts: dict[int, dict[int, float]] = {}
     for week in weeks:
@@ -64,10 +64,10 @@ def sum_up(weeks: Iterable[Week]) -> dict[int, float]:
 def rebalance(
     shares: Mapping[int, float], credit: Mapping[int, float], boosts: Mapping[int, float]
 ) -> dict[int, ProjectBalance]:
-    """Where each project stands for one kind of processor, and its next boost.
+    """Compute where each project stands for one kind of processor, and its next boost.
 
     ``shares``: the operator's, of the projects that can have work for it. ``credit``: what they got in the last week.
-    ``boosts``: as they are (1 where there is none). Boosts are relative; their mean, weighted by target, is kept at 1.
+    ``boosts``: the current ones (default 1). Boosts are relative; their mean, weighted by target, is kept at 1.
     """
     able = {id_: share for id_, share in shares.items() if share > 0}
     all_shares = sum(able.values())

@@ -12,14 +12,16 @@ from typing import Any, Final, NamedTuple
 from portal.wire import keywords as choice_keywords
 
 CPU: Final = "CPU"
-# Of one project; clients take larger ones, but nobody needs them.
+# Largest share of one project; clients take larger ones, but nobody needs them.
 MAX_SHARE: Final = 1e6
 # A share of 0 means work only when there is no other; in the draw it is as good as none.
 LEAST_WEIGHT: Final = 1e-6
 
 
 class Wish(NamedTuple):
-    """What a volunteer said of a project: picked by hand or not, at which share (None: the project's default)."""
+    """What a volunteer wants of a project: whether it is picked by hand, and its share (None: the project's
+    default).
+    """
 
     is_chosen: bool
     resource_share: float | None
@@ -32,7 +34,7 @@ class TroubleKind(StrEnum):
 
 
 class Trouble(NamedTuple):
-    """Why a project may be passed over for a while: since when, and for which processor type ("": for all)."""
+    """A reason to pass over a project for a while: since when, and for which processor type ("": for all)."""
 
     kind: TroubleKind
     processor_type: str
@@ -41,11 +43,11 @@ class Trouble(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ProjectFacts:
-    """A project as the choice sees it.
+    """A project as input for the choice.
 
     ``share``: the operator's. ``keywords``: weight of each, above 0 to 1. ``versions``: (platform, processor type) of
-    its programs, platform "" for all; a project without any counts as running everywhere. ``boosts``: how much more
-    than its share it is to get, on CPUs and on GPUs, because it recently got less (above 1) or more.
+    its programs, platform "" for all; a project without any counts as running everywhere. ``boosts``: the factors on
+    its share, on CPUs and on GPUs: above 1 because it recently got too little, below 1 because it got too much.
     """
 
     id: int
@@ -56,8 +58,8 @@ class ProjectFacts:
     versions: frozenset[tuple[str, str]] = frozenset()
     boosts: tuple[float, float] = (1.0, 1.0)
     troubles: tuple[Trouble, ...] = ()
-    # Worked out once for all computers: the keywords with those that they are part of; the weight on computers without
-    # GPUs and on others; the points for the share, and for the boost.
+    # Computed once for all computers: the keywords including their parents; the weight on computers without GPUs and on
+    # others; the points for the share, and for the boost.
     kin: frozenset[int] = field(init=False)
     weights: tuple[float, float] = field(init=False)
     base: float = field(init=False)
@@ -75,7 +77,7 @@ class ProjectFacts:
 
 @dataclass(frozen=True, slots=True)
 class Volunteer:
-    """What the owner wants of all computers. ``without_account``: projects where computers cannot be attached yet."""
+    """The owner's settings for all computers. ``without_account``: projects where computers cannot be attached yet."""
 
     wishes: Mapping[int, Wish] = field(default_factory=dict)
     yes: frozenset[int] = frozenset()
@@ -87,9 +89,9 @@ class Volunteer:
 class Computer:
     """One computer. ``types``: the processor types that it has and may use; ``platform``: "" if unknown.
 
-    ``current``: projects that it has now. ``excluded``: projects that its owner does not want on it.
-    ``excluded_types``: types that it may not use for a project. ``paused``: projects that are to stay, but to do
-    nothing at present. ``troubles``: those that it had itself with projects, as far as they still count.
+    ``current``: its present projects. ``excluded``: projects that its owner does not want on it. ``excluded_types``:
+    types that it may not use for a project. ``paused``: projects that should stay, but do nothing at present.
+    ``troubles``: its own troubles with projects, as far as they still count.
     """
 
     id: int
@@ -103,7 +105,7 @@ class Computer:
 
 
 def device_types(devices: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
-    """BOINC's names of the types of the devices that there are, without repeats."""
+    """Return BOINC's names of the types of these devices, without repeats."""
     return tuple(dict.fromkeys(str(d["type"]) for d in devices if d.get("type") and d.get("count")))
 
 
@@ -129,12 +131,12 @@ class Verdict(StrEnum):
 
 
 class Score(NamedTuple):
-    """How one project came out: ``share`` is its resource share, None if it is not chosen.
+    """How one project was rated: ``share`` is its resource share, None if it is not chosen.
 
-    First what is liked counts: ``liking``, 0 to 2, by the keywords ``because`` (of a veto: those that it comes from).
-    Among equals count points: ``base`` (of the operator's share), ``need`` (of what it recently got too little),
+    The volunteer's likes come first: ``liking``, 0 to 2, by the keywords ``because`` (for a veto: those that cause it).
+    Among equals points count: ``base`` (of the operator's share), ``need`` (for what it recently got too little),
     ``stay`` (if the computer has it already) and ``draw`` (chance, the same for a computer at all times). ``covers``:
-    the processor types that it is there for.
+    the processor types that it was chosen for.
     """
 
     project_id: int
@@ -156,7 +158,7 @@ class Score(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Resource shares of the chosen projects by id, and how each project that there is came out."""
+    """Resource shares of the chosen projects by id, and the score of every project."""
 
     shares: dict[int, float]
     scores: tuple[Score, ...]

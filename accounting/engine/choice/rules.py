@@ -38,12 +38,12 @@ USUAL_PROJECTS: Final = 5
 MAX_PROJECTS: Final = 10
 # Further types are ignored; a computer has one to four.
 MAX_TYPES: Final = 5
-# A project that the computer has is left only for one of twice its weight.
+# The computer leaves one of its projects only for one of twice its weight.
 STAY_POINTS: Final = log(2)
 _ONLY_CPU: Final = frozenset({CPU})
-# How long a project that the computer has may be without work, or not answer, before it is passed over.
+# How long one of the computer's projects may be without work, or not answer, before it is passed over.
 GRACE: Final = dt.timedelta(days=1)
-# The part of its share for a project that only fills a gap beside projects that are liked.
+# The fraction of its share that a project gets if it only fills a gap beside liked projects.
 FILLS: Final = 0.1
 
 # Programs for these run on the first, too (BOINC protocol, alternative platforms).
@@ -58,9 +58,9 @@ ALTERNATIVE_PLATFORMS: Final[Mapping[str, str]] = {
 
 @dataclass(slots=True, eq=False)
 class _Candidate:
-    """A project that may be chosen: ``could`` serve these types, ``serves`` those of them now.
+    """A project that may be chosen: it ``could`` serve these types, and ``serves`` those of them now.
 
-    ``rank``: the smaller the better. ``points``: of `Score`, its base, need, stay and draw.
+    ``rank``: smaller is better. ``points``: base, need, stay and draw of `Score`.
     """
 
     project: ProjectFacts
@@ -76,7 +76,7 @@ class _Candidate:
 
 
 class _Selected(NamedTuple):
-    """The outcome of the choice: shares by id, the types that each is there for, the competing projects."""
+    """The result of the selection: shares by id, the types that each was chosen for, the competing projects."""
 
     candidates: Sequence[_Candidate]
     shares: dict[int, float]
@@ -91,10 +91,10 @@ _id: Final = attrgetter("id")
 
 
 def choose(projects: Iterable[ProjectFacts], volunteer: Volunteer, computer: Computer, now: dt.datetime) -> Choice:
-    """The projects of one computer.
+    """Choose the projects of one computer.
 
-    Projects picked by hand, if any of them takes computers: these and no others, at the shares picked, whatever their
-    keywords. Else 2 to 10 projects by the rules above; fewer if there are not as many that may be chosen.
+    If any project picked by hand takes computers: these and no others, at the shares picked, whatever their keywords.
+    Else 2 to 10 projects by the rules above; fewer if there are not enough.
     """
     projects = sorted(projects, key=_id)
     picked = _picked(projects, volunteer)
@@ -108,7 +108,9 @@ def choose(projects: Iterable[ProjectFacts], volunteer: Volunteer, computer: Com
 def choose_shares(
     projects: Iterable[ProjectFacts], volunteer: Volunteer, computer: Computer, now: dt.datetime
 ) -> dict[int, float]:
-    """The shares of `choose` without the reasons, which only pages show. ``projects``: in the order of their ids."""
+    """Return the shares of `choose` without the reasons, which only pages show. ``projects``: in the order of their
+    ids.
+    """
     picked = _picked(projects, volunteer)
     if picked:
         return picked
@@ -118,7 +120,7 @@ def choose_shares(
 def _candidates(
     projects: Iterable[ProjectFacts], volunteer: Volunteer, computer: Computer, now: dt.datetime
 ) -> tuple[list[_Candidate], list[Score]]:
-    """The projects that may be chosen, best first, and why the others may not."""
+    """Return the projects that may be chosen, best first, and why the others may not."""
     candidates: list[_Candidate] = []
     refused: list[Score] = []
     for project in projects:
@@ -133,7 +135,7 @@ def _candidates(
 
 
 def _picked(projects: Iterable[ProjectFacts], volunteer: Volunteer) -> dict[int, float]:
-    """The shares of the projects that were picked by hand and take computers."""
+    """Return the shares of the projects that were picked by hand and take computers."""
     shares: dict[int, float] = {}
     wishes = volunteer.wishes
     if wishes:
@@ -156,7 +158,7 @@ def _by_hand(projects: Sequence[ProjectFacts], shares: dict[int, float]) -> Choi
 
 
 def _could(project: ProjectFacts, computer: Computer) -> frozenset[str]:
-    """The processor types of the computer that the project has programs for and may use."""
+    """Return the computer's processor types that the project has programs for and may use."""
     could = _programs(project.versions, computer.types, computer.platform)
     excluded_types = computer.excluded_types.get(project.id)
     return could - excluded_types if excluded_types else could
@@ -164,17 +166,17 @@ def _could(project: ProjectFacts, computer: Computer) -> frozenset[str]:
 
 @lru_cache(maxsize=1 << 12)
 def _programs(versions: frozenset[tuple[str, str]], types: tuple[str, ...], platform: str) -> frozenset[str]:
-    """Those of the types that the versions serve on the platform."""
+    """Return those of the types that the versions serve on the platform."""
     looked_at = frozenset(types[:MAX_TYPES])
     if not versions:
         return looked_at
     runs = ("", platform, ALTERNATIVE_PLATFORMS.get(platform, ""))
-    # Of a computer whose platform is unknown, any might be right.
+    # If the computer's platform is unknown, any version might fit.
     return looked_at & {type_ for where, type_ in versions if where in runs or not platform}
 
 
 def _refusal(project: ProjectFacts, volunteer: Volunteer, computer: Computer, could: frozenset[str]) -> Score | None:
-    """Why the project cannot be chosen at all; None if it can."""
+    """Return why the project cannot be chosen at all; None if it can."""
     verdict: Verdict | None = None
     because: tuple[int, ...] = ()
     if not project.is_active:
@@ -193,7 +195,9 @@ def _refusal(project: ProjectFacts, volunteer: Volunteer, computer: Computer, co
 
 
 def _stays_idle(project: ProjectFacts, computer: Computer) -> bool:
-    """A project that the computer has, and could serve, stays and does nothing if its owner keeps it from all types."""
+    """Whether a project stays on the computer but does nothing, because its owner excluded it from all types that it
+    could serve.
+    """
     return (
         project.id in computer.current
         and project.id in computer.excluded_types
@@ -223,9 +227,10 @@ def _candidate(
 def _at_work(
     troubles: Iterable[Trouble], could: frozenset[str], *, is_here: bool, now: dt.datetime
 ) -> tuple[frozenset[str], bool]:
-    """The types that the project has work for now, and whether it can be chosen for any type.
+    """Return the types that the project has work for now, and whether it can be chosen for any type.
 
-    What the computer has already is given some time before it is passed over, as a gap in the work is often short.
+    A project that the computer already has is given some time before it is passed over, as a gap in the work is often
+    short.
     """
     idle: set[str] = set()
     lasting: set[str] = set()
@@ -238,9 +243,10 @@ def _at_work(
 
 
 def _liking(project: ProjectFacts, yes: frozenset[int]) -> tuple[float, tuple[int, ...]]:
-    """How much the volunteer likes the project, up to 1 for its science and 1 for its place; and the keywords for it.
+    """Rate how much the volunteer likes the project, up to 1 for its science and 1 for its place; with the keywords
+    responsible.
 
-    A "yes" to a keyword is one to all that is part of it.
+    A "yes" to a keyword includes everything below it.
     """
     if not yes or yes.isdisjoint(project.kin):
         return 0.0, ()
@@ -251,22 +257,22 @@ def _liking(project: ProjectFacts, yes: frozenset[int]) -> tuple[float, tuple[in
         if keyword is not None and (liked := yes.intersection(keyword.kin)):
             because |= liked
             sums[keyword.category] = sums.get(keyword.category, 0.0) + weight
-    # Two decimals: what differs by less is equally liked.
+    # Two decimals: smaller differences do not count.
     return round(sum(min(1.0, amount) for amount in sums.values()), 2), tuple(sorted(because))
 
 
 @lru_cache(maxsize=1 << 16)
 def _draw(computer_id: int, project_id: int) -> float:
-    """A number from the Gumbel distribution, always the same for this computer and project.
+    """Draw a number from the Gumbel distribution, always the same for this computer and project.
 
-    The largest of ln(weight) + Gumbel wins with a chance in proportion to its weight.
+    The largest of ln(weight) + Gumbel wins with a chance proportional to its weight.
     """
     digest = blake2b(b"%d %d" % (computer_id, project_id), digest_size=8).digest()
     return -log(-log((int.from_bytes(digest) + 0.5) / 2**64))
 
 
 def _select(candidates: Sequence[_Candidate], types: Sequence[str]) -> _Selected:
-    """Which of the candidates, best first, are chosen, and at what share."""
+    """Select from the candidates, best first, and give each its share."""
     chosen: dict[int, _Candidate] = {}
     covers = _cover_types(candidates, types, chosen)
     well = [candidate for candidate in candidates if candidate.is_well]
@@ -290,7 +296,7 @@ def _select(candidates: Sequence[_Candidate], types: Sequence[str]) -> _Selected
 
 
 def _scores(selected: _Selected) -> list[Score]:
-    """How the candidates came out, best first."""
+    """Return the candidates' scores, best first."""
     scores = []
     for candidate in selected.candidates:
         id_ = candidate.project.id
@@ -332,16 +338,16 @@ def _best_for(type_: str, candidates: Sequence[_Candidate], chosen: Mapping[int,
     for candidate in (*chosen.values(), *candidates):
         if type_ in candidate.serves:
             return candidate
-    # A project that had no work for it is still better than none.
+    # A project that currently has no work for it is still better than none.
     return next((candidate for candidate in candidates if type_ in candidate.could), None)
 
 
 def _probabilities(pool: Sequence[_Candidate]) -> dict[int, float]:
-    """How likely each of the pool is to win a place, over all draws; certain ones are left out.
+    """Return how likely each of the pool is to win a place, over all draws; certain winners are left out.
 
-    Only those compete that are as much liked as the one at the last place. Their places are the first arrivals of
-    independent exponential clocks with rates as their weights: one has arrived by time t with the chance
-    1 - exp(-weight t), and t is where as many are expected as there are places.
+    Only those compete that are liked as much as the one at the last place. Their places are the first arrivals of
+    independent exponential clocks with their weights as rates: one has arrived by time t with probability 1 -
+    exp(-weight t), and t is where the expected number of arrivals equals the number of places.
     """
     if len(pool) <= USUAL_PROJECTS:
         return {}
@@ -356,7 +362,9 @@ def _probabilities(pool: Sequence[_Candidate]) -> dict[int, float]:
 
 @lru_cache(maxsize=1 << 12)
 def _time_until(arrived: float, rates: tuple[float, ...]) -> float:
-    """When this many have arrived, by Newton's method: as their number is concave in time, it never overshoots."""
+    """Return when this many are expected to have arrived. Newton's method never overshoots, as the number is concave in
+    time.
+    """
     time = 0.0
     for _ in range(50):
         left = [exp(-rate * time) for rate in rates]
@@ -369,13 +377,13 @@ def _time_until(arrived: float, rates: tuple[float, ...]) -> float:
 
 
 def _share(candidate: _Candidate, chance: float, *, beside_liked: bool) -> float:
-    """The resource share; a project that wins a place on few computers gets the more on each."""
+    """Return the resource share; a project that wins a place on few computers gets more on each."""
     if candidate.project.share <= 0:
         return 0.0
     liking = candidate.liking
     part = max(FILLS, min(1.0, liking)) if beside_liked else 1.0
     share = min(MAX_SHARE, part * candidate.weight / max(chance, 1e-3))
-    # With three digits, clients are not sent negligible changes.
+    # Three digits, so that clients are not sent negligible changes.
     return float(f"{share:.3g}")
 
 

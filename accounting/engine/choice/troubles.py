@@ -1,8 +1,8 @@
-"""The troubles that a computer had with its projects: no work, no answer, the project has ended. Pure.
+"""A computer's troubles with its projects: no work, no answer, the project has ended. Pure.
 
-At each contact a client says which requests for work came to nothing, and how often a project did not answer (BOINC
-protocol, AM RPC request). This module adds since when that is so, and says how long it counts after the project has
-left the computer.
+At each contact a client reports which requests for work came to nothing, and how often a project did not answer (BOINC
+protocol, AM RPC request). This module adds since when that has been so, and decides how long it counts after the
+project has left the computer.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from accounting.engine.choice.facts import Trouble, TroubleKind
 
-# A client asks again after a minute, then at growing intervals: three failures in a row are no accident.
+# A client retries after a minute, then at growing intervals: three failures in a row are no accident.
 MIN_FAILURES: Final = 3
 # How long troubles count after the project has left the computer.
 KEPT_AFTER_DETACH: Final = dt.timedelta(days=1)
@@ -29,7 +29,7 @@ StoredTroubles = list[list[Any]]
 def note_troubles(
     no_work: Iterable[str], failures: int, has_ended: bool, before: StoredTroubles | None, now: dt.datetime
 ) -> StoredTroubles:
-    """The troubles of a project in a report, each with the time since when it has been reported."""
+    """Return a project's reported troubles, each with the time since when it has been reported."""
     met = [(_NO_WORK, type_) for type_ in no_work]
     if failures >= MIN_FAILURES:
         met.append((_FAILING, ""))
@@ -45,7 +45,7 @@ def note_troubles(
 def current_troubles(
     stored: StoredTroubles | None, at_secs: int | None, *, is_here: bool, now: dt.datetime
 ) -> tuple[Trouble, ...]:
-    """The stored troubles that still count; ``at_secs``: the last report, in Unix seconds."""
+    """Return the stored troubles that still count; ``at_secs``: the last report, in Unix seconds."""
     if not stored:
         return ()
     if not is_here and (at_secs is None or now.timestamp() - at_secs > KEPT_AFTER_DETACH.total_seconds()):

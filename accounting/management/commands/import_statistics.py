@@ -11,15 +11,15 @@ from accounting.statistics import run
 
 
 class Command(BaseCommand):
-    help = "Read the statistics that projects export now, of all that are read daily or of those named."
+    help = "Read projects' statistics exports now: of all projects that are read daily, or of those named."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("names", nargs="*", metavar="PROJECT", help="the project's name in the list of projects")
 
     def handle(self, *args: Any, names: list[str], **options: Any) -> None:
-        wanted = StatisticsImport.objects.filter(project__name__in=names) if names else run.wanted()
-        numbers = {row.project.name: row.pk for row in wanted.select_related("project")}
+        imports = StatisticsImport.objects.filter(project__name__in=names) if names else run.daily_imports()
+        numbers = {row.project.name: row.pk for row in imports.select_related("project")}
         if missing := set(names) - numbers.keys():
-            raise CommandError(f"No statistics are imported of a project of the name {', '.join(sorted(missing))}.")
+            raise CommandError(f"No statistics are imported from a project named {', '.join(sorted(missing))}.")
         for name, project_id in numbers.items():
             self.stdout.write(f"{name}: {run.import_project(project_id, at_once=True)}")

@@ -30,7 +30,7 @@ class Command(BaseCommand):
         move = own_project.pending_move()
         if move is None:
             self.stdout.write(
-                f"Nothing to move: this site has no project of its own that is elsewhere than {settings.PROJECT_URL}."
+                f"Nothing to move: this site has no project of its own at any address but {settings.PROJECT_URL}."
             )
             return
         try:
@@ -46,7 +46,7 @@ class Command(BaseCommand):
 
 
 def _signature(url: str, file: str | None) -> str | None:
-    """What the file holds, checked; None where the site signs the URL itself. Raises CommandError."""
+    """Read the signature in the file and check it; None where the site signs the URL itself. Raises CommandError."""
     if file is None:
         if signing_key.is_here():
             return None

@@ -1,4 +1,4 @@
-"""What has to be there before the site serves: signing key, partitions, badges and, on a private site, demo data."""
+"""Create what the site needs before it serves: signing key, partitions, badges and, on a private site, demo data."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from portal.extras import apps_in_use
 from portal.models import User
 
 DEMO: Final = "tools.demo.site.make"
-"""By its name: a deployment has no tools, and no demo."""
+"""Named as a string: a deployment has no tools, and no demo."""
 
 
 class Command(BaseCommand):
@@ -63,7 +63,9 @@ class Command(BaseCommand):
             self._follow_address(move, follow_address)
 
     def _follow_address(self, move: own_project.Move, may_follow: bool) -> None:
-        """What a changed SITE_URL means: a command that was started with the wrong settings has another one, too."""
+        """Explain what a changed SITE_URL means, or follow it; a command started with the wrong settings has a changed
+        one, too.
+        """
         changed = f"SITE_URL is {settings.SITE_URL}, but this site's own project is at {move.here}."
         if not (may_follow and own_project.is_of_one_machine(move.here)):
             self.stdout.write(

@@ -1,1 +1,1 @@
-"""What changes a client: contacts with projects, hardware, preferences, and the state that it begins with."""
+"""Everything that changes a client: contacts with projects, hardware, preferences, and its initial state."""

@@ -40,12 +40,12 @@ class Contact:
         self.report_delay_secs = BOINC_REPORT_DELAY_SECS if client.quirks.reports_after_an_hour else REPORT_DELAY_SECS
         self.rpcs = 0
         self.sent = 0
-        self.free_secs = 0.0  # no RPC before
+        self.free_secs = 0.0  # no RPC before that
         self.report_at_secs = NEVER  # when the next report is due
-        self.asked: tuple[ProjectState, WorkRequest | None] | None = None  # whose reply has not come yet
+        self.asked: tuple[ProjectState, WorkRequest | None] | None = None  # whose reply is still pending
 
     def finished(self, job: Job, now: float) -> None:
-        """A job is finished and waits to be reported."""
+        """Registers a finished job, which waits to be reported."""
         project = job.project
         project.ready.append(job)
         client = self._client
@@ -61,13 +61,14 @@ class Contact:
             self.report_at_secs = min(self.report_at_secs, max(due, project.rpc_allowed_secs))
 
     def asked_for(self, project: ProjectState, at_secs: float) -> None:
-        """The project's server wants to be contacted then, whether or not there is something to report."""
+        """Registers that the project's server wants to be contacted at that time, even with nothing to report."""
         project.report_at_secs = min(project.report_at_secs, at_secs)
         self._plan()
 
     def failed(self, job: Job, now: float) -> None:
-        """A job has failed: its project is left alone for a while, whatever its back-offs per kind are (6.6 document,
-        "Per-resource-type backoff": the overall back-off)."""
+        """After a failed job, leaves its project alone for a while, whatever its back-offs per kind are (6.6 document,
+        "Per-resource-type backoff": the overall back-off).
+        """
         project = job.project
         wait = 0.0
         if project.project.error_delay_secs:
@@ -77,7 +78,8 @@ class Contact:
 
     def _overall_wait(self, project: ProjectState, first_secs: float) -> float:
         """Counts one more failure; returns how long to leave the project alone: doubled each time up to 4 hours, times
-        0.5 to 1 at random (section 4)."""
+        0.5 to 1 at random (section 4).
+        """
         project.failures += 1
         wait = min(first_secs * 2.0 ** min(project.failures, 20), max(FAILURE_MAX_SECS, first_secs))
         return wait * (0.5 + 0.5 * self.waits.random())
@@ -91,7 +93,7 @@ class Contact:
         self.report_at_secs = soonest
 
     def dropped(self) -> None:
-        """Projects or their jobs are gone."""
+        """Handles the removal of projects or their jobs."""
         self._plan()
 
     def report(self, now: float) -> bool:
@@ -122,7 +124,9 @@ class Contact:
         return True
 
     def rpc(self, project: ProjectState, request: WorkRequest | None, now: float) -> None:
-        """One RPC: reports, and asks if there is a request. The reply comes at once, or when `reply` is called."""
+        """Makes one RPC: reports, and requests work if there is a request. The reply comes at once, or when `reply` is
+        called.
+        """
         client = self._client
         self.free_secs = now + POLL_SECS
         if request is not None and client.limited:
@@ -144,7 +148,7 @@ class Contact:
         self._answered(project, request, now)
 
     def reply(self, now: float) -> bool:
-        """Takes the reply that was waited for; returns whether there was one. `free_secs` is when it comes."""
+        """Takes the pending reply; returns whether there was one. `free_secs` is when it comes."""
         if self.asked is None:
             return False
         project, request = self.asked
@@ -154,13 +158,13 @@ class Contact:
         return True
 
     def left(self, project: ProjectState) -> None:
-        """The project was left: its reply does not matter any more."""
+        """Forgets the pending reply of a project that was left."""
         if self.asked is not None and self.asked[0] is project:
             self.asked = None
         self._plan()
 
     def _answered(self, project: ProjectState, request: WorkRequest | None, now: float) -> None:
-        """The server took the reports, and sent what it has for the request."""
+        """Handles an answer: the server took the reports, and sent what it has for the request."""
         client = self._client
         project.failures = 0
         project.rpcs += 1
@@ -176,9 +180,10 @@ class Contact:
             client.recorder.rpc(now, project.index, asked, len(jobs), reported, True)
 
     def _within_limits(self, request: WorkRequest, now: float) -> WorkRequest | None:
-        """A project with a limit of jobs at once is asked for no more than these can do within the buffer:
-        more would not shorten the shortfall. None, and it is not tried again for a while, if nothing is left of what
-        the request is about: its kind or, under a policy without back-offs per kind, any."""
+        """Reduces a request to the jobs that a project with a limit of concurrent jobs can do within the buffer: more
+        would not shorten the shortfall. None, and it is not tried again for a while, if nothing is left of the
+        request's subject: its kind or, under a policy without back-offs per kind, any.
+        """
         client, project = self._client, request.project
         asked = _kinds_of(request)
         for kind in range(len(asked)):
@@ -198,7 +203,7 @@ class Contact:
         return None
 
     def _take_reports(self, project: ProjectState, now: float) -> int:
-        """The server has the project's finished jobs now; returns how many."""
+        """Hands the finished jobs to the project's server; returns how many."""
         reported = len(project.ready)
         client = self._client
         for job in project.ready:
@@ -244,7 +249,9 @@ class Contact:
             project.backoff_interval_secs[0] = 0.0
 
     def _back_off(self, project: ProjectState, kind: int, now: float) -> None:
-        """Asked in vain for that kind: 10 minutes, doubled each time up to a day, times 0.5 to 1.5 at random."""
+        """Sets the back-off after an unsuccessful request for that kind: 10 minutes, doubled each time up to a day,
+        times 0.5 to 1.5 at random.
+        """
         interval = project.backoff_interval_secs[kind]
         interval = min(interval * 2, BACKOFF_MAX_SECS) if interval else BACKOFF_FIRST_SECS
         project.backoff_interval_secs[kind] = interval
@@ -253,7 +260,9 @@ class Contact:
         self._client.log.add(now, DecisionKind.SERVER, Reason.SERVER_DRY, project.index, -1, kind, wait)
 
     def _delay(self, project: ProjectState, now: float) -> None:
-        """Asked in vain under a policy without back-offs per kind: an RPC delay that doubles likewise."""
+        """Sets the RPC delay after an unsuccessful request under a policy without back-offs per kind; it doubles
+        likewise.
+        """
         interval = project.backoff_interval_secs[0]
         interval = min(interval * 2, BACKOFF_MAX_SECS) if interval else BACKOFF_FIRST_SECS
         project.backoff_interval_secs[0] = interval
@@ -267,7 +276,7 @@ class Contact:
         return project.server.advance(now)
 
     def _failed(self, project: ProjectState, request: WorkRequest | None, now: float) -> None:
-        """The server is down."""
+        """Handles a server that is down."""
         client = self._client
         wait = self._overall_wait(project, FAILURE_FIRST_SECS)
         if client.quirks.one_day_retry:
@@ -284,5 +293,5 @@ class Contact:
 
 
 def _kinds_of(request: WorkRequest) -> list[bool]:
-    """For each kind, whether it is asked for."""
+    """Whether the request asks for each kind."""
     return [secs > 0 or number > 0 for secs, number in zip(request.secs, request.instances, strict=True)]

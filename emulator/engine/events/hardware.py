@@ -1,4 +1,4 @@
-"""Changes of the computer's hardware during a run: processors that come and go, or become faster or slower."""
+"""Changes of the computer's hardware during a run: processors that are added or removed, or become faster or slower."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def change_processor(client: Client, event: ChangeProcessor, now: float) -> list
     fewer = client.present[kind] and count < old.instances
     client.set_processor(kind, new, is_there=count > 0)
     if fewer:
-        # Those that still have room are started again.
+        # Those that still have room are restarted.
         for job in [job for job in client.running if job.kind == kind]:
             client.stop(job, now, Reason.HARDWARE)
         client.running = [job for job in client.running if job.running]
@@ -37,7 +37,7 @@ def change_processor(client: Client, event: ChangeProcessor, now: float) -> list
 
 
 def _change_speeds(client: Client, kind: int, faster: float) -> None:
-    """Versions and jobs of that kind run this many times as fast; all are counted at the new peaks."""
+    """Multiplies the speed of versions and jobs of that kind; all are counted at the new peaks."""
     flops = client.instance_flops
     for project in client.all_projects:
         for app in project.apps:

@@ -1,4 +1,4 @@
-"""Changes of the owner's preferences during a run, as they reach versions and jobs that are there."""
+"""Changes of the owner's preferences during a run, applied to existing versions and jobs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from emulator.engine.scenario import ChangePreferences
 
 
 def change_preferences(client: Client, event: ChangePreferences, now: float) -> None:
-    """Makes the change. Jobs go on, at another pace if the CPU limit changes; servers heed the new RAM limit."""
+    """Makes the change. Jobs continue, at another pace if the CPU limit changes; servers observe the new RAM limit."""
     before = client.preferences
     client.set_preferences(replace(before, **event.changes()))
     if client.preferences.cpu_usage_percent != before.cpu_usage_percent:

@@ -1,6 +1,6 @@
-"""What a client has at the start: jobs that run, are preempted, suspended or finished, and back-offs.
+"""The client's initial state: jobs that are running, preempted, suspended or finished, and back-offs.
 
-The scenario says it (StartJob, Backoffs); a new client and its contacts are brought to that state here.
+The scenario specifies it (StartJob, Backoffs); here a new client and its contacts are brought to that state.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from emulator.engine.timeline.reasons import Reason
 
 
 class PresentState:
-    """The state of one run's client at its start. Jobs of a project that is not attached yet are left out."""
+    """Builds the initial state of one run's client. Jobs of a project that is not attached yet are left out."""
 
     def __init__(self, client: Client, contact: Contact, scenario: Scenario) -> None:
         self._client = client
         self._contact = contact
         self._running: list[Job] = []
-        self.names: dict[int, str] = {}  # of its jobs that have one, by their number
+        self.names: dict[int, str] = {}  # names of its jobs that have one, by their number
         self._projects = {state.name: state for state in client.all_projects}
         for state in client.projects:
             self._back_off(state)
@@ -62,9 +62,9 @@ class PresentState:
                 self._running.append(job)
 
     def resume(self) -> None:
-        """Lets the jobs run that ran when the state was taken, each with a new time slice, as far as they fit.
+        """Resumes the jobs that were running in the scenario's state, each with a new time slice, as far as they fit.
 
-        Call it when the client knows which processors may compute. What does not fit is preempted.
+        Call it when the client knows which processors may compute. Jobs that do not fit are preempted.
         """
         client = self._client
         free = [n if active else 0.0 for n, active in zip(client.instances, client.kind_active, strict=True)]

@@ -1,8 +1,8 @@
-"""What is certain without a simulation.
+"""Bounds that hold without a simulation.
 
-Whatever the order, as long as no instance idles while a job waits for it: once one is idle, fewer jobs than instances
+They hold for any order in which no instance idles while a job waits for it: once one is idle, fewer jobs than instances
 are left. So all are busy at least for (work - that of the longest n - 1 jobs) / n; and no job waits longer than (work -
-what is left of others by then) / n.
+the remaining work of others by then) / n.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from emulator.engine.kernel.jobs import left_secs, work_secs
 from emulator.engine.kernel.queues import NONE_FREE, Queues, goes_beyond_text
 from emulator.engine.table import Table
 
-# The soonest that a choice is made again: a job with less time to spare runs for its deadline now.
+# The soonest time of the next choice: a job with less time to spare runs for its deadline now.
 MIN_MARGIN_SECS: Final = 60.0
 SLACK_SECS: Final = 1.0  # the sum of work is kept up to date with rounding errors
 CERTAIN_SECS: Final = 1e-3  # a job late by more than this is late whatever the rounding
-DOUBT: Final = 0.3  # a job may need this share more than is left by its estimate, so it is due earlier
+DOUBT: Final = 0.3  # a job may need this fraction more than its estimate leaves, so it is due earlier
 ROUNDS: Final = 60
 
 
@@ -44,8 +44,9 @@ def min_saturated_secs(t: Table, k: int, now: float) -> float:
 
 @making_arrays
 def least_saturated_secs(t: Table, k: int, now: float) -> float:
-    """The same, closer, by looking at all jobs: and all instances are busy until so few jobs are unfinished that they
-    leave one, which none is before it has run for what is left of it."""
+    """A closer bound, from all jobs: all instances are busy until so few jobs are unfinished that they leave one idle,
+    and no job frees one before its remaining time is over.
+    """
     bound = min_saturated_secs(t, k, now)
     kind = t.kinds[k]
     if t.run[0].limited or not kind.present:
@@ -113,14 +114,14 @@ def cpus_beside(t: Table) -> float:
 
 @compiled
 def early_secs(t: Table) -> float:
-    """By how much all deadlines count as earlier."""
+    """How much earlier all deadlines are taken to be."""
     run = t.run[0]
     return float(run.buffer_min_secs) if run.buffer_before_deadline else MIN_MARGIN_SECS
 
 
 @compiled
 def may_miss_deadlines(t: Table, now: float) -> bool:
-    """Whether any job might miss its deadline; False is certain, and stays so until a job arrives."""
+    """Whether any job might miss its deadline; False is certain, and remains so until a job arrives."""
     run = t.run[0]
     if now < run.safe_until_secs:
         return False
@@ -151,7 +152,7 @@ def may_miss_deadlines(t: Table, now: float) -> bool:
 
 @compiled
 def longest_wait_secs(t: Table, q: Queues, k: int) -> float:
-    """No job of that kind waits longer; infinity if GPU jobs may take all CPUs."""
+    """A bound on the wait of any job of that kind; infinity if GPU jobs may take all CPUs."""
     kind = t.kinds[k]
     n = kind.instances
     if t.run[0].uneven:

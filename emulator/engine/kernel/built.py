@@ -1,7 +1,8 @@
-"""The compiled kernel on disk: made once in the background, then used by all processes that emulate.
+"""The compiled kernel on disk: built once in the background, then used by all processes that emulate.
 
-`runs.kernel_build` compiles into the folder of NUMBA_CACHE_DIR and marks it when all is there; only then a process uses
-it, as compiling takes longer than most runs. The mark names the source, Numba and the processor that the code is for.
+`runs.kernel_build` compiles into the folder of NUMBA_CACHE_DIR and marks it when it is complete; only then does a
+process use it, as compiling takes longer than most runs. The mark names the source, Numba and the processor that the
+code is for.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def mark(folder: Path) -> Path | None:
 
 
 def _processor() -> str:
-    """What the processor can do, as far as this machine tells."""
+    """A description of the processor, as far as this machine provides one."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
@@ -51,7 +52,7 @@ def is_built() -> bool:
 
 
 def is_wanted() -> bool:
-    """Whether this process compiles what it runs: it has the compiled kernel, or makes it."""
+    """Whether this process compiles the functions that it runs: it has the compiled kernel, or builds it."""
     return not _is_off() and (is_built() or os.environ.get(BUILDS) == "1")
 
 
@@ -60,13 +61,13 @@ def _is_off() -> bool:
 
 
 def is_missing() -> bool:
-    """Whether this process will have the compiled kernel, but has it not yet."""
+    """Whether this process will have the compiled kernel, but does not have it yet."""
     folder = os.environ.get(FOLDER)
     return bool(folder) and not _is_off() and mark(Path(str(folder))) is not None and not is_built()
 
 
 def start_building() -> None:
-    """Starts a process that makes the compiled kernel, unless it is there or being made. Nobody waits for it."""
+    """Starts a process that builds the compiled kernel, unless it exists or is being built. Nobody waits for it."""
     if is_missing():
         command = [sys.executable, "-m", "emulator.runs.kernel_build", "--nice"]
         subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)

@@ -1,5 +1,6 @@
-"""Random numbers as emulator.engine.random_numbers draws them, bit by bit. A stream is the state of Python's generator:
-624 words, and the place of the next one."""
+"""Random numbers identical, bit by bit, to those of emulator.engine.random_numbers. A stream is the state of Python's
+generator: 624 words, and the position of the next one.
+"""
 
 from __future__ import annotations
 
@@ -73,7 +74,7 @@ def standard_normal(stream: Any) -> float:
 
 
 if not IS_COMPILED:
-    # Then a stream is Python's generator itself.
+    # Uncompiled, a stream is Python's generator itself.
     uniform = cast(Any, Random.random)
     standard_normal = cast(Any, random_numbers.standard_normal)
 

@@ -1,13 +1,14 @@
-"""Which jobs run (BOINC's run list): the four steps of the client scheduling document, for any order of projects.
+"""Choose which jobs run (BOINC's run list): the four steps of the client scheduling document, for any order of
+projects.
 
 1. for each kind of GPU, jobs that would miss their deadline, earliest deadline first, until all instances are used;
 2. the same for the CPU;
 3. for each kind of GPU, while instances are left, other jobs in order of their projects' priority;
 4. the same for the CPU.
 
-As each is chosen its project's priority falls as if the job had run for one scheduling period. In steps 3 and 4
-running jobs whose time slice is not over come first, and of each project a job that runs, then one that was
-preempted, then a new one (emulator document, section 7).
+When a job is chosen its project's priority falls as if the job had run for one scheduling period. In steps 3 and 4
+running jobs whose time slice is not over come first, and of each project a running job, then a preempted one, then a
+new one (emulator document, section 7).
 """
 
 from __future__ import annotations
@@ -111,8 +112,9 @@ def _fits(t: Table, j: int, now: float) -> bool:
 
 @compiled
 def _is_at_limit(t: Table, j: int) -> bool:
-    """Whether as many jobs of its application, or of its project, are chosen as may run at once, or jobs for all the
-    devices that it may use."""
+    """Whether the chosen jobs already reach the limit of its application or its project, or fill all the devices that
+    it may use.
+    """
     job = t.jobs[j]
     same = mine = 0
     used = job.usage  # of the devices that it may use
@@ -162,7 +164,7 @@ def _rest(free: float, usage: float) -> float:
 
 @compiled
 def _strands(t: Table, j: int) -> bool:
-    """Whether a job leaves a part of a GPU to which no other job fits, where another job would leave less."""
+    """Whether a job leaves a part of a GPU into which no other job fits, where another job would leave less."""
     job, free = t.jobs[j], t.kinds[t.jobs[j].kind].free
     rest = _rest(free, job.usage)
     if rest <= NONE_FREE:
@@ -181,7 +183,7 @@ def _strands(t: Table, j: int) -> bool:
 
 @compiled
 def _keep(t: Table, k: int, whole_first: bool, now: float) -> None:
-    """Takes the running jobs whose time slice is not over."""
+    """Keeps the running jobs whose time slice is not over."""
     for i in range(t.run[0].running):
         job = t.jobs[t.lists[i].running]
         is_kept = job.slice_end_secs > now and job.kind == k and not job.taken
@@ -193,8 +195,9 @@ def _keep(t: Table, k: int, whole_first: bool, now: float) -> None:
 
 @compiled
 def _next_offer(t: Table, p: int, k: int, stage: int, place: int, now: float) -> tuple[int, int, int]:
-    """A project's next job, -1 for none, and where to go on: those that run and whose slice is over, preempted ones,
-    new ones."""
+    """A project's next job, -1 for none, and where to continue: running ones whose slice is over, preempted ones, new
+    ones.
+    """
     run = t.run[0]
     while stage < NEW:
         while place < run.begun:
@@ -219,7 +222,7 @@ def _next_offer(t: Table, p: int, k: int, stage: int, place: int, now: float) ->
 
 @making_arrays
 def _take_by_priority(t: Table, k: int, reason: int, whole_first: bool, now: float) -> None:
-    """Steps 3 and 4. With ``whole_first`` jobs are left out that would leave a part of an instance idle."""
+    """Performs steps 3 and 4. With ``whole_first`` jobs are left out that would leave a part of an instance idle."""
     if t.kinds[k].free <= NONE_FREE:
         return
     _keep(t, k, whole_first, now)
@@ -245,7 +248,7 @@ def _take_by_priority(t: Table, k: int, reason: int, whole_first: bool, now: flo
 
 @compiled
 def _begin_offers(t: Table, offers: Any, k: int) -> None:
-    """Ranks all projects, with what the choice of their jobs has added."""
+    """Ranks all projects, including the cost of their chosen jobs."""
     run = t.run[0]
     is_debt = run.policy == LTD or run.policy == LTD_SINGLE
     for i in range(run.chosen):
@@ -259,7 +262,7 @@ def _begin_offers(t: Table, offers: Any, k: int) -> None:
 
 @compiled
 def _end_slices(t: Table, now: float) -> None:
-    """Gives those chosen a new slice if theirs is over, and finds when the first one ends."""
+    """Gives chosen jobs a new slice if theirs is over, and finds when the first one ends."""
     run = t.run[0]
     new_end = now + run.period_secs
     run.first_end = new_end
@@ -273,7 +276,7 @@ def _end_slices(t: Table, now: float) -> None:
 
 @compiled
 def apply(t: Table, now: float) -> None:
-    """Runs what was chosen."""
+    """Runs the chosen jobs."""
     run = t.run[0]
     count = 0
     for i in range(run.running):
@@ -299,8 +302,9 @@ def apply(t: Table, now: float) -> None:
 
 @compiled
 def select(t: Table, now: float) -> bool:
-    """Chooses the jobs that are to run from now on, and when to choose again; returns False if those that run are to go
-    on."""
+    """Chooses the jobs to run from now on, and when to choose again; returns False if the running ones should
+    continue.
+    """
     run = t.run[0]
     kinds = len(t.kinds)
     endangered = may_miss_deadlines(t, now)

@@ -1,6 +1,6 @@
-"""Compiles the functions of the kernel by Numba, where that was done before (emulator.engine.kernel.built).
+"""Compile the functions of the kernel with Numba, where the compiled kernel exists (emulator.engine.kernel.built).
 
-Elsewhere, and with NUMBA_DISABLE_JIT=1, the same functions can run as they are: slowly, for tests.
+Elsewhere, and with NUMBA_DISABLE_JIT=1, the same functions can run uncompiled: slowly, for tests.
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ IS_COMPILED: Final = is_wanted()
 
 
 def compiled(function: _Function) -> _Function:
-    """The function, compiled when it is first called; itself where nothing is compiled. It can make no arrays: the uses
-    of those that it is passed are not counted, which would take longer than the work."""
+    """Returns the function, compiled when it is first called; itself where nothing is compiled. It cannot create
+    arrays: references to its arguments are not counted, which would take longer than the work.
+    """
     return _compiled(function, counts_uses=False)
 
 
 def making_arrays(function: _Function) -> _Function:
-    """The same for a function that makes arrays."""
+    """The same for a function that creates arrays."""
     return _compiled(function, counts_uses=True)
 
 
@@ -49,7 +50,7 @@ def _compiled(function: _Function, *, counts_uses: bool) -> _Function:
     def of_any_number(args: tuple[Any, ...], kws: dict[str, Any]) -> Any:
         return template(tuple(types.unliteral(arg) for arg in args), kws)
 
-    # Or there would be another one for each constant that it is called with.
+    # Otherwise there would be another version for each constant that it is called with.
     made.get_call_template = of_any_number
     return cast(_Function, made)
 

@@ -1,4 +1,4 @@
-"""RPCs, and what servers send: emulator.engine.events.contact and .server in arrays."""
+"""RPCs, and the servers' replies: emulator.engine.events.contact and .server in arrays."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def overall_wait(t: Table, p: int, first_secs: float) -> float:
 
 @compiled
 def failed(t: Table, j: int, now: float) -> None:
-    """A job has failed: its project is left alone for a while."""
+    """After a failed job, leaves its project alone for a while."""
     job = t.jobs[j]
     project = t.projects[job.project]
     wait = 0.0
@@ -67,7 +67,7 @@ def failed(t: Table, j: int, now: float) -> None:
 
 @compiled
 def finished(t: Table, j: int, now: float) -> None:
-    """A job is finished and waits to be reported."""
+    """Registers a finished job, which waits to be reported."""
     run, job = t.run[0], t.jobs[j]
     project = t.projects[job.project]
     t.lists[run.ready].ready = j
@@ -131,8 +131,9 @@ def report(t: Table, now: float) -> bool:
 
 @compiled
 def rpc(t: Table, p: int, asks: bool, reason: int, about: int, now: float) -> None:
-    """One RPC: reports, and asks for the request if there is one. The reply comes at once, or when `reply` is
-    called."""
+    """Makes one RPC: reports, and requests work if there is a request. The reply comes at once, or when `reply` is
+    called.
+    """
     run, project = t.run[0], t.projects[p]
     run.free_secs = now + POLL_SECS
     if asks and run.limited:
@@ -155,7 +156,7 @@ def rpc(t: Table, p: int, asks: bool, reason: int, about: int, now: float) -> No
 
 @compiled
 def reply(t: Table, now: float) -> bool:
-    """Takes the reply that was waited for; returns whether there was one. `free_secs` is when it comes."""
+    """Takes the pending reply; returns whether there was one. `free_secs` is when it comes."""
     run = t.run[0]
     if run.awaited < 0:
         return False
@@ -168,9 +169,10 @@ def reply(t: Table, now: float) -> bool:
 
 @compiled
 def _stays_within_limits(t: Table, p: int, about: int, now: float) -> bool:
-    """A project with a limit of jobs at once is asked for no more than these can do within the buffer: more would not
-    shorten the shortfall. False, and it is not tried again for a while, if nothing is left of what the request is
-    about: its kind or, under a policy without back-offs per kind, any."""
+    """Reduces a request to the jobs that a project with a limit of concurrent jobs can do within the buffer: more would
+    not shorten the shortfall. Returns False, and it is not tried again for a while, if nothing is left of the request's
+    subject: its kind or, under a policy without back-offs per kind, any.
+    """
     run, again = t.run[0], now + BACKOFF_FIRST_SECS
     any_left = False
     was_about_its_kind = _is_asked(t, about)
@@ -203,7 +205,7 @@ def _is_asked(t: Table, k: int) -> bool:
 
 @compiled
 def _is_downtime(t: Table, p: int, now: float) -> bool:
-    """Whether the server is down by its calendar (Downtime.covers)."""
+    """Whether the server is down on schedule (Downtime.covers)."""
     for i in range(t.run[0].first_downtime, len(t.times)):
         since = now - t.times[i, 1]
         if t.times[i, 0] == p and since >= 0.0:
@@ -216,7 +218,7 @@ def _is_downtime(t: Table, p: int, now: float) -> bool:
 
 @compiled
 def _asked_secs(t: Table, asks: bool) -> float:
-    """All that is asked for."""
+    """The total of the request."""
     asked_secs = 0.0
     if asks:
         for k in range(len(t.kinds)):
@@ -226,7 +228,7 @@ def _asked_secs(t: Table, asks: bool) -> float:
 
 @compiled
 def _not_answered(t: Table, p: int, asks: bool, now: float) -> None:
-    """The server is down."""
+    """Handles a server that is down."""
     project = t.projects[p]
     wait = overall_wait(t, p, FAILURE_FIRST_SECS)
     if t.run[0].one_day_retry:
@@ -242,7 +244,7 @@ def _not_answered(t: Table, p: int, asks: bool, now: float) -> None:
 
 @compiled
 def _answered(t: Table, p: int, asks: bool, now: float) -> None:
-    """The server took the reports, and sent what it has for the request."""
+    """Handles an answer: the server took the reports, and sent what it has for the request."""
     run, project = t.run[0], t.projects[p]
     project.failures = 0
     project.rpcs += 1
@@ -255,7 +257,7 @@ def _answered(t: Table, p: int, asks: bool, now: float) -> None:
 
 @compiled
 def _take_reports(t: Table, p: int, now: float) -> int:
-    """The server has the project's finished jobs now; returns how many."""
+    """Hands the finished jobs to the project's server; returns how many."""
     run, project = t.run[0], t.projects[p]
     count = 0
     for i in range(run.ready):
@@ -288,8 +290,9 @@ def _needed(secs: Floats, instances: Floats) -> Any:
 
 @compiled
 def _find_able(t: Table, p: int, needed: Any, best: Ints) -> int:
-    """Of each application of the project with a version that is needed, the fastest such version, else -1; returns
-    how many there are."""
+    """Finds for each application of the project with a needed version the fastest such version, else -1; returns how
+    many there are.
+    """
     count = 0
     for a in range(len(best)):
         best[a] = -1
@@ -307,7 +310,7 @@ def _find_able(t: Table, p: int, needed: Any, best: Ints) -> int:
 
 @compiled
 def _any_by_weight(t: Table, p: int, best: Ints, count: int) -> int:
-    """One of these versions, at random."""
+    """Picks one of these versions at random."""
     total = 0.0
     chosen = -1
     for a in range(len(best)):
@@ -328,7 +331,7 @@ def _any_by_weight(t: Table, p: int, best: Ints, count: int) -> int:
 
 @compiled
 def _draw(t: Table, o: int, now: float) -> int:
-    """Makes a job of that version in the next row, which is not used yet."""
+    """Creates a job of that version in the next unused row."""
     run, offer = t.run[0], t.offers[o]
     app = t.apps[offer.app]
     p = app.project
@@ -431,7 +434,8 @@ def _make_jobs(t: Table, p: int, now: float) -> None:
 
 class Workload(NamedTuple):
     """The client's jobs on its CPUs in order of arrival, GPU jobs as if they were CPU jobs (emulator document, section
-    5)."""
+    5).
+    """
 
     jobs: Ints  # one number: how many
     deadline_secs: Floats
@@ -464,7 +468,7 @@ def _make_workload(t: Table, now: float, size: int) -> Workload:
 
 @making_arrays
 def _find_lateness(load: Workload, now: float, late: Floats) -> None:
-    """By how much each job is late if they run by their deadlines."""
+    """Computes how late each job is if they run by their deadlines."""
     load.free[:] = 0.0
     for i in np.argsort(load.deadline_secs[: load.jobs[0]], kind="mergesort"):
         late[i] = max(0.0, now + load.free[0] + load.left[i] - load.deadline_secs[i])
@@ -473,7 +477,7 @@ def _find_lateness(load: Workload, now: float, late: Floats) -> None:
 
 @compiled
 def _add_to_workload(load: Workload, deadline_secs: float, secs: float, now: float) -> bool:
-    """Adds a job if it would be done in time, and nothing else become late, or later than it is."""
+    """Adds a job if it would be done in time, without making others late, or later than they are."""
     n = load.jobs[0]
     load.deadline_secs[n] = deadline_secs
     load.left[n] = secs
@@ -500,8 +504,9 @@ def _log_refused(t: Table, p: int, now: float) -> None:
 
 @compiled
 def _delay(t: Table, p: int, count: int, now: float) -> None:
-    """After a request under a policy without back-offs per kind: if it was in vain, an RPC delay that doubles
-    likewise."""
+    """After an unsuccessful request under a policy without back-offs per kind, sets an RPC delay that doubles each
+    time.
+    """
     project, pair = t.projects[p], t.pairs[p, 0]
     if count:
         pair.backoff_interval_secs = 0.0
@@ -516,7 +521,7 @@ def _delay(t: Table, p: int, count: int, now: float) -> None:
 
 @compiled
 def _back_off(t: Table, p: int, k: int, now: float) -> None:
-    """Asked in vain for that kind."""
+    """Sets the back-off after an unsuccessful request for that kind."""
     pair = t.pairs[p, k]
     if pair.backoff_interval_secs:
         pair.backoff_interval_secs = min(pair.backoff_interval_secs * 2, BACKOFF_MAX_SECS)

@@ -15,7 +15,7 @@ from emulator.engine.kernel.rec import MAX_UNFINISHED, NOBODY, can_ask
 from emulator.engine.table import Floats, Ints, Table
 from emulator.engine.timeline.reasons import Reason
 
-SHARE_ROUNDING: Final = 1e-9  # of the least buffer: it must not count as a project without work
+SHARE_ROUNDING: Final = 1e-9  # fraction of the least buffer: it must not count as a project without work
 DEBT_KEPT: Final = int(Reason.DEBT_KEPT)
 DEBT_RESUMED: Final = int(Reason.DEBT_RESUMED)
 DEBT_NEW: Final = int(Reason.DEBT_NEW)
@@ -52,7 +52,7 @@ def _is_runnable(t: Table, p: int) -> bool:
 
 @compiled
 def job_ended(t: Table, j: int) -> None:
-    """Keeps the work of a task that is no more, for the end of the period."""
+    """Records the work of a task that has ended, for the end of the period."""
     run = t.run[0]
     for i in range(run.tasks):
         if t.lists[i].task_jobs == j:
@@ -67,7 +67,7 @@ def job_ended(t: Table, j: int) -> None:
 
 @compiled
 def select(t: Table, now: float) -> None:
-    """Chooses the jobs that run from now on, and when to choose again."""
+    """Chooses the jobs to run from now on, and when to choose again."""
     run = t.run[0]
     if now >= run.next_period_secs:
         _preempt(t, now)
@@ -114,7 +114,7 @@ def _preempt(t: Table, now: float) -> None:
 
 @making_arrays
 def _start(t: Table, now: float) -> None:
-    """A CPU became free within the period."""
+    """Fills a CPU that became free within the period."""
     run = t.run[0]
     if _free_cpus(t) <= NONE_FREE:
         return
@@ -137,7 +137,7 @@ def _free_cpus(t: Table) -> float:
 
 @making_arrays
 def _fill(t: Table, future: Floats, pay_off_secs: float, old_jobs: Ints, in_mid_period: bool) -> None:
-    """Chooses tasks for the CPUs that have none: of the project with the largest expected future debt each time."""
+    """Fills the free CPUs: each time from the project with the largest expected future debt."""
     run = t.run[0]
     free_cpus = _free_cpus(t)
     projects = len(t.projects)
@@ -175,8 +175,9 @@ def _fill(t: Table, future: Floats, pay_off_secs: float, old_jobs: Ints, in_mid_
 
 @compiled
 def _next_offer(t: Table, p: int, old_jobs: Ints, stage: int, place: int) -> tuple[int, int, int]:
-    """A project's next result, -1 for none, and where to go on: those that ran last, preempted ones, new ones. The
-    stage is the reason for its choice."""
+    """A project's next result, -1 for none, and where to continue: those that ran last, preempted ones, new ones. The
+    stage is the reason for its choice.
+    """
     run = t.run[0]
     if stage == DEBT_KEPT:
         while place < len(old_jobs):
@@ -203,9 +204,10 @@ def _next_offer(t: Table, p: int, old_jobs: Ints, stage: int, place: int) -> tup
 
 
 class Need(NamedTuple):
-    """Whether more work is needed: the first of the three conditions of need_to_get_work that is true, as the reason to
-    ask, or 0. `spare_secs`: how much work may be done before the first or the last of them can come true; `lack_secs`:
-    how much there is less than the least buffer on all CPUs."""
+    """Whether more work is needed: the first true condition of the three of need_to_get_work, as the reason to ask, or
+    0. `spare_secs`: how much work may be done before the first or the last of them can become true; `lack_secs`: how
+    far the work falls short of the least buffer on all CPUs.
+    """
 
     reason: int
     busy_cpus: int
@@ -218,7 +220,8 @@ def _find_need(t: Table, work_secs: Floats, now: float) -> Need:
     """Finds whether more work is needed ("need_to_get_work()"), and each project's estimated work.
 
     Results are packed into bins of one CPU each, longest first; a bin that holds the least buffer is a busy CPU. Then
-    all work is counted, each project's up to its share of the least buffer of all CPUs."""
+    all work is counted, each project's up to its share of the least buffer of all CPUs.
+    """
     run = t.run[0]
     cpus = max(1, int(t.kinds[0].instances))
     if not run.uneven:
@@ -267,7 +270,7 @@ def _find_need(t: Table, work_secs: Floats, now: float) -> Need:
 
 @compiled
 def _add_results(t: Table, j: int, now: float, work_secs: Floats, results: Floats, count: int) -> int:
-    """A job of several CPUs keeps this many busy: it counts as one result for each."""
+    """Adds a result to the bins. A job of several CPUs counts as one result for each."""
     job = t.jobs[j]
     whole = max(1, int(job.cpus))
     secs = left_secs(t, j, now) * job.cpus / whole
@@ -280,7 +283,7 @@ def _add_results(t: Table, j: int, now: float, work_secs: Floats, results: Float
 
 @compiled
 def _judge(t: Table, work_secs: Floats, busy_cpus: int) -> Need:
-    """The three conditions of need_to_get_work, by each project's work and the CPUs that it keeps busy."""
+    """Evaluates the three conditions of need_to_get_work, by each project's work and the CPUs that it keeps busy."""
     run = t.run[0]
     cpus = max(1, int(t.kinds[0].instances))
     needed_secs = run.buffer_min_secs * cpus
@@ -305,7 +308,7 @@ def _judge(t: Table, work_secs: Floats, busy_cpus: int) -> Need:
 
 @making_arrays
 def fetch(t: Table, now: float) -> tuple[int, int, int]:
-    """Whom to ask, for which reason and kind (`NOBODY`: nobody, and `fetch_at` is when to look again)."""
+    """Decides whom to ask, for which reason and kind (`NOBODY`: nobody, and `fetch_at` is when to look again)."""
     run = t.run[0]
     if now >= run.recheck_secs:
         work_secs = np.empty(len(t.projects))
@@ -320,10 +323,11 @@ def fetch(t: Table, now: float) -> tuple[int, int, int]:
 
 @compiled
 def _next_recheck(t: Table, need: Need, now: float) -> float:
-    """When to count again: nothing can be needed before, or no project can be asked.
+    """When to count again: until then nothing can be needed, or no project can be asked.
 
-    Two conditions take as long as the work to spare lasts, at one second per CPU and second; that of few tasks has no
-    such bound, so a quarter of the least buffer is the longest."""
+    Two conditions need at least as long as the spare work lasts, at one second per CPU and second; that of few tasks
+    has no such bound, so a quarter of the least buffer is the longest.
+    """
     if need.reason:
         return next_allowed(t, now)
     secs = min(need.spare_secs / t.kinds[0].instances, t.run[0].buffer_min_secs / 4)
@@ -332,8 +336,9 @@ def _next_recheck(t: Table, need: Need, now: float) -> float:
 
 @compiled
 def _request(t: Table, need: Need, work_secs: Floats, now: float) -> int:
-    """Whom to ask, -1 for nobody: shortest of its cap, then largest debt. Others only when the computer as a whole is
-    short."""
+    """Decides whom to ask, -1 for nobody: the project furthest below its cap, then that with the largest debt. Some
+    projects only when the computer as a whole is short.
+    """
     run, cpus = t.run[0], t.kinds[0].instances
     is_short = need.reason == FETCH_BUFFER or need.reason == FETCH_FEW_TASKS
     best, most_lack = -1, 0.0
@@ -361,7 +366,7 @@ def _request(t: Table, need: Need, work_secs: Floats, now: float) -> int:
 
 @making_arrays
 def piggyback_request(t: Table, p: int, now: float) -> tuple[int, int, int]:
-    """What to ask a project for that is being contacted anyway."""
+    """Returns the request to a project that is being contacted anyway."""
     work_secs = np.empty(len(t.projects))
     need = _find_need(t, work_secs, now)
     if need.reason and _request(t, need, work_secs, now) == p:

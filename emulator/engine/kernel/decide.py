@@ -1,4 +1,4 @@
-"""The policy's decisions, by which of them the run is under (`run.policy`)."""
+"""The policy's decisions, dispatched by the policy of the run (`run.policy`)."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ def accrue(t: Table, now: float) -> None:
 
 @compiled
 def select(t: Table, now: float) -> bool:
-    """Chooses the jobs that are to run from now on (`chosen`), and when to choose again (`choose_at`); returns False if
-    those that run are to go on."""
+    """Chooses the jobs to run from now on (`chosen`), and when to choose again (`choose_at`); returns False if the
+    running ones should continue.
+    """
     if t.run[0].policy == DEBT:
         debt.select(t, now)
         return True
@@ -32,7 +33,9 @@ def select(t: Table, now: float) -> bool:
 
 @compiled
 def fetch(t: Table, now: float) -> tuple[int, int, int]:
-    """Whom to ask for work, for which reason and kind (`NOBODY`: nobody, and `fetch_at` is when to look again)."""
+    """Decides whom to ask for work, for which reason and kind (`NOBODY`: nobody, and `fetch_at` is when to look
+    again).
+    """
     policy = t.run[0].policy
     if policy == DEBT:
         return debt.fetch(t, now)
@@ -43,7 +46,7 @@ def fetch(t: Table, now: float) -> tuple[int, int, int]:
 
 @compiled
 def piggyback_request(t: Table, p: int, now: float) -> tuple[int, int, int]:
-    """What to ask a project for that is being contacted anyway."""
+    """Returns the request to a project that is being contacted anyway."""
     policy = t.run[0].policy
     if policy == DEBT:
         return debt.piggyback_request(t, p, now)
@@ -54,7 +57,7 @@ def piggyback_request(t: Table, p: int, now: float) -> tuple[int, int, int]:
 
 @compiled
 def find_order(t: Table, now: float) -> int:
-    """Puts the projects that may be asked into `order`, the first to be asked first; returns how many."""
+    """Puts the projects that may be asked into `order`, in the order of asking; returns how many."""
     policy = t.run[0].policy
     if policy == LTD or policy == LTD_SINGLE:
         return ltd.find_order(t, now)

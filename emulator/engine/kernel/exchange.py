@@ -1,4 +1,4 @@
-"""Carries the state of a run between its objects (emulator.engine.state) and its table, both ways.
+"""Transfers the state of a run between its objects (emulator.engine.state) and its table, both ways.
 
 The table is filled when a run starts, and again after each event of the scenario, which is applied to the objects.
 """
@@ -113,7 +113,7 @@ class Exchange:
         )
 
     def _generators(self) -> list[random.Random]:
-        """Those of all streams."""
+        """The generators of all streams."""
         projects = self._client.all_projects
         generators = [project.draws for project in projects]
         generators += [project.server.generator for project in projects]
@@ -135,7 +135,7 @@ class Exchange:
     # From the objects.
 
     def load(self) -> None:
-        """Fills the table from the objects. What only the loop knows stays."""
+        """Fills the table from the objects. State that only the loop knows stays."""
         self._load_apps()
         self._load_jobs()
         for project in self._client.all_projects:
@@ -262,7 +262,7 @@ class Exchange:
     # Back to the objects.
 
     def store(self) -> None:
-        """Brings the objects to the state of the table."""
+        """Updates the objects to the state of the table."""
         self.flush()
         client, contact, run = self._client, self._contact, self.table.run[0]
         for name in ("version", "arrivals", "moves"):
@@ -288,7 +288,7 @@ class Exchange:
         self._policy.store(self.table)
 
     def _awaited_request(self) -> WorkRequest | None:
-        """What the project was asked for whose reply has not come yet."""
+        """The request to the project whose reply is pending."""
         run, kinds = self.table.run[0], self.table.kinds
         if not run["was_asked"]:
             return None
@@ -350,7 +350,7 @@ class Exchange:
             )
 
     def flush(self) -> None:
-        """Takes the rows of the log and of the timeline out of the table."""
+        """Moves the rows of the log and of the timeline out of the table."""
         t, run, client = self.table, self.table.run[0], self._client
         client.log.add_rows(t.records[DECISIONS, : run["decisions"], :7], int(run["dropped"]))
         run["decisions"] = run["dropped"] = 0
@@ -367,14 +367,14 @@ class Exchange:
         return Pause(advance(self.table))
 
     def load_state(self, reachable: bool, stop_reasons: list[Reason]) -> None:
-        """What the computer can do from now on."""
+        """Sets what the computer can do from now on."""
         run, client = self.table.run[0], self._client
         run["reachable"], run["ram_bytes"] = reachable, client.ram_bytes
         for kind, row in enumerate(self.table.kinds):
             row["active"], row["stop_reason"] = client.kind_active[kind], stop_reasons[kind]
 
     def buffered(self, now: float) -> list[float]:
-        """Per kind, the estimated instance-seconds of all unfinished jobs; and brings the policy up to date."""
+        """Per kind, the estimated instance-seconds of all unfinished jobs; and updates the policy."""
         self._policy.store(self.table)
         return [float(secs) for secs in buffered_secs(self.table, now)]
 

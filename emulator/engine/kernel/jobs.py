@@ -1,4 +1,4 @@
-"""Jobs that come, start, stop and end: emulator.engine.client in arrays."""
+"""Jobs that arrive, start, stop and end: emulator.engine.client in arrays."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def spent_flop(t: Table, j: int) -> float:
 
 @compiled
 def work_secs(t: Table, k: int, now: float) -> float:
-    """Estimated instance-seconds of all unfinished jobs of that kind, but for rounding."""
+    """Estimated instance-seconds of all unfinished jobs of that kind, up to rounding."""
     kind = t.kinds[k]
     return kind.work - kind.work_rate * (now - kind.work_at)
 
@@ -78,7 +78,7 @@ def settle(t: Table, j: int, now: float) -> None:
 
 @compiled
 def load(t: Table, j: int, rate: float, now: float) -> None:
-    """Its project's load and the remaining work: the job is faster by this much from now on."""
+    """Updates its project's load and the remaining work: the job is faster by this much from now on."""
     job = t.jobs[j]
     kind = t.kinds[job.kind]
     t.pairs[job.project, job.kind].busy += job.usage * rate
@@ -93,7 +93,7 @@ def load(t: Table, j: int, rate: float, now: float) -> None:
 
 @compiled
 def update_contested(t: Table) -> None:
-    """Whether two projects have jobs for the same kind of processor."""
+    """Updates whether two projects have jobs for the same kind of processor."""
     contested = 0
     for k in range(len(t.kinds)):
         owners = 0
@@ -107,7 +107,7 @@ def update_contested(t: Table) -> None:
 
 @compiled
 def arrive(t: Table, j: int) -> None:
-    """A job has arrived."""
+    """Adds a job that has arrived."""
     run, job = t.run[0], t.jobs[j]
     project, pair, kind = t.projects[job.project], t.pairs[job.project, job.kind], t.kinds[job.kind]
     pair.jobs += 1
@@ -136,7 +136,7 @@ def arrive(t: Table, j: int) -> None:
 
 @compiled
 def is_by_deadline(reason: int) -> bool:
-    """Whether a job that is chosen for this reason runs by its deadline."""
+    """Whether a job chosen for this reason runs because of its deadline."""
     return reason == GPU_DEADLINE or reason == CPU_DEADLINE
 
 
@@ -171,7 +171,7 @@ def start(t: Table, j: int, now: float, reason: int) -> None:
 
 @compiled
 def stop(t: Table, j: int, now: float, reason: int) -> None:
-    """Stops a running job; the caller takes it from `running`."""
+    """Stops a running job; the caller removes it from `running`."""
     settle(t, j, now)
     job = t.jobs[j]
     load(t, j, -job.rate, now)
@@ -194,7 +194,7 @@ def stop(t: Table, j: int, now: float, reason: int) -> None:
 
 @compiled
 def judge_late(t: Table, j: int, now: float, reason: int) -> None:
-    """A job is late: what was done for it is wasted."""
+    """Counts a job as late: the work done for it is wasted."""
     job = t.jobs[j]
     project = t.projects[job.project]
     project.late += 1
@@ -205,7 +205,7 @@ def judge_late(t: Table, j: int, now: float, reason: int) -> None:
 
 @compiled
 def _leave_lists(t: Table, j: int) -> None:
-    """Takes a job out of those that run, and that have begun."""
+    """Takes a job out of the running and the begun ones."""
     run = t.run[0]
     place = 0
     for i in range(run.running):
@@ -223,7 +223,7 @@ def _leave_lists(t: Table, j: int) -> None:
 
 @compiled
 def finish(t: Table, j: int, now: float) -> None:
-    """A running job is done, or fails: it leaves the lists."""
+    """Ends a running job, finished or failed: it leaves the lists."""
     run, job = t.run[0], t.jobs[j]
     stop(t, j, now, 0)
     project, pair = t.projects[job.project], t.pairs[job.project, job.kind]
@@ -251,7 +251,7 @@ def finish(t: Table, j: int, now: float) -> None:
 
 @compiled
 def set_cpu_rate(t: Table, now: float) -> None:
-    """Where CPU jobs use more CPUs than GPU jobs leave, they are slowed alike."""
+    """Where CPU jobs use more CPUs than GPU jobs leave, slows all of them equally."""
     run = t.run[0]
     beside = own = 0.0
     for i in range(run.running):

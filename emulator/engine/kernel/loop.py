@@ -1,4 +1,4 @@
-"""The loop of a run: emulator.engine.run in arrays. It returns to Python for what is rare."""
+"""The loop of a run: emulator.engine.run in arrays. It returns to Python for rare things."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ class Pause(IntEnum):
     """Why the loop returned."""
 
     DONE = 0
-    EVENT = 1  # one of the scenario is due
+    EVENT = 1  # an event of the scenario is due
     STATE = 2  # the computer's state may change now
     SAMPLE = 3
     FULL = 4  # an array might be too small for the next step
 
 
-# Where it goes on.
+# Where it continues.
 NEXT: Final = 0
 AFTER_EVENT: Final = 1
 AFTER_STATE: Final = 2
@@ -35,7 +35,7 @@ _EVENT: Final = int(Pause.EVENT)
 _STATE: Final = int(Pause.STATE)
 _SAMPLE: Final = int(Pause.SAMPLE)
 _FULL: Final = int(Pause.FULL)
-OTHER_ROWS: Final = 16  # of a step, that are about no job
+OTHER_ROWS: Final = 16  # rows of a step that are about no job
 
 
 @compiled
@@ -55,15 +55,16 @@ def has_room(t: Table) -> bool:
 
 @compiled
 def step_rows(t: Table) -> int:
-    """No step makes more rows of any kind: in it a job starts, stops, changes its speed and is settled twice at most,
-    each with a row for itself, one for its CPUs, and one for each of its lanes; those of all jobs together are no more
-    than there are."""
+    """The most rows of any kind in one step: a job starts, stops, changes its speed and is settled twice at most, each
+    with a row for itself, one for its CPUs, and one for each of its lanes; the lanes of all jobs together are no more
+    than there are.
+    """
     return int(8 * (t.run[0].jobs + t.run[0].lanes) + 4 * len(t.kinds) + len(t.offers) + len(t.projects) + OTHER_ROWS)
 
 
 @making_arrays
 def compact(t: Table) -> None:
-    """Takes the rows of reported jobs out."""
+    """Removes the rows of reported jobs."""
     run = t.run[0]
     new_rows = np.zeros(run.jobs, np.int64)
     place = 0
@@ -88,7 +89,7 @@ def compact(t: Table) -> None:
 
 @compiled
 def _end_jobs(t: Table, now: float) -> None:
-    """Finishes the jobs that end now, the first to end first."""
+    """Finishes the jobs that end now, in order of their ends."""
     run = t.run[0]
     while True:
         first = -1
@@ -167,8 +168,9 @@ def _first_end(t: Table) -> float:
 
 @compiled
 def _begin_step(t: Table) -> int:
-    """Goes to the next time at which something happens, and ends jobs; returns 0 if there was only a look to put off,
-    1 for a step, 2 if the run is over."""
+    """Moves to the next time at which something happens, and ends jobs; returns 0 if only a look was put off, 1 for a
+    step, 2 if the run is over.
+    """
     run = t.run[0]
     end_at = _first_end(t)
     next_at = min(min(end_at, run.choose_at), min(run.state_at, min(run.event_at, run.rpc_at)))

@@ -18,7 +18,7 @@ from emulator.engine.timeline.reasons import Reason
 
 MIN_RECHECK_SECS: Final = 60.0
 MAX_BACKOFF_SECS: Final = DAY_SECS
-ANY_JOB_SECS: Final = 1.0  # asked of a starved project for a kind without a shortfall
+ANY_JOB_SECS: Final = 1.0  # requested from a starved project for a kind without a shortfall
 FETCH_MAJOR: Final = int(Reason.FETCH_MAJOR)
 FETCH_MINOR: Final = int(Reason.FETCH_MINOR)
 FETCH_CPU_SHORTFALL: Final = int(Reason.FETCH_CPU_SHORTFALL)
@@ -37,8 +37,9 @@ def _is_eligible(t: Table, p: int, k: int, begin: float) -> bool:
 
 @making_arrays
 def _book(t: Table, k: int, begin: float, elapsed_secs: float) -> None:
-    """Books one kind's time. Each eligible project is owed its part and got what it used; the mean change is taken off
-    them, then the largest debt off all."""
+    """Books one kind's time. Each eligible project is owed its part and charged for its use; the mean change is
+    subtracted from them, then the largest debt from all.
+    """
     projects = len(t.projects)
     shares = 0.0
     for p in range(projects):
@@ -173,7 +174,7 @@ def _starved_project(t: Table, count: int, now: float) -> tuple[int, int, int]:
 
 @compiled
 def fetch(t: Table, now: float) -> tuple[int, int, int]:
-    """Whom to ask, for which reason and kind (`NOBODY`: nobody, and `fetch_at` is when to look again)."""
+    """Decides whom to ask, for which reason and kind (`NOBODY`: nobody, and `fetch_at` is when to look again)."""
     run = t.run[0]
     if run.policy == LTD_SINGLE:
         return _fetch_for_cpus(t, now)
@@ -266,7 +267,7 @@ def _ahead_secs(t: Table, now: float) -> float:
 
 @compiled
 def piggyback_request(t: Table, p: int, now: float) -> tuple[int, int, int]:
-    """What to ask a project for that is being contacted anyway."""
+    """Returns the request to a project that is being contacted anyway."""
     fetch_at = t.run[0].fetch_at
     asked = fetch(t, now)
     t.run[0].fetch_at = fetch_at

@@ -1,4 +1,4 @@
-"""What the round-robin simulation starts from, and its heap. It does not change the table."""
+"""The initial state of the round-robin simulation, and its heap. Does not change the table."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ LTD = 1
 LTD_SINGLE = 2
 DEBT = 3
 NONE_FREE: Final = 1e-9  # instances
-MAX_SLICES: Final = 2000  # up to the end of the buffer
+MAX_SLICES: Final = 2000  # times up to the end of the buffer
 
 
 # Rows of a simulation: a job that it runs, a project, and a kind of processor. `row`: of the table. `next`: the next
-# ready job of the same project and kind in order of arrival; where there is none, the number of jobs. `left` is in
-# seconds, with the times in which the computer is off, and `rest` what has not been given yet. `unit`: by how much the
-# rank grows per counted FLOP, to the `height`. `offered` and `before`: while jobs of a kind are given, the next one and
-# the one before it.
+# ready job of the same project and kind in order of arrival; if there is none, the number of jobs. `left` is in
+# seconds, including the times in which the computer is off, and `rest` what has not been given out yet. `unit`: how
+# much the rank grows per counted FLOP, to the `height`. `offered` and `before`: while jobs of a kind are given out, the
+# next one and the one before it.
 JOB: Final = row_type("row kind project app barred next", "left usage cpus counted_flops deadline_secs rest ends")
 PROJECT: Final = row_type("tier limit running offered before", "rank unit height")
 KIND: Final = row_type("ready cramped", "instances free saturated_secs shortfall_secs idle")
 APP: Final = row_type("limit running", "")
-SEGMENT: Final = row_type("first", "")  # per kind and project: the first job that is ready
-# The heap of what is given: which job has an instance up to when. `too_large`: a list of jobs that do not fit.
+SEGMENT: Final = row_type("first", "")  # per kind and project: the first ready job
+# The heap of what is given out: which job has an instance up to when. `too_large`: a list of jobs that do not fit.
 SLOT: Final = row_type("job too_large", "until_secs")
-# Each turn that was given, for people.
+# Each turn that was given, for display.
 TURN: Final = row_type("job is_last", "begin_secs end_secs")
 HEAD: Final = row_type("held keeps_to_cpus replaced turns", "slice_secs")
 
@@ -49,7 +49,8 @@ class Queues(NamedTuple):
 @compiled
 def overall_debt(t: Table, p: int) -> float:
     """A project's debts of all kinds, each weighted with the speed of an instance: FLOP. Under the older policy its one
-    debt, in seconds."""
+    debt, in seconds.
+    """
     if t.run[0].policy == LTD_SINGLE:
         return float(t.pairs[p, 0].debt)
     flop = 0.0
@@ -60,7 +61,7 @@ def overall_debt(t: Table, p: int) -> float:
 
 @compiled
 def goes_beyond_text(t: Table) -> bool:
-    """Whether the default policy is followed, and not a document's letter."""
+    """Whether the default policy is followed, rather than a document's letter."""
     return t.run[0].policy == REC and not t.run[0].by_letter
 
 
@@ -88,7 +89,7 @@ def new_queues(t: Table, n: int, turns: int) -> Queues:
 
 @making_arrays
 def make_queues(t: Table, now: float, turns: int) -> Queues:
-    """The present jobs of projects that are not suspended."""
+    """Queues with the present jobs of projects that are not suspended."""
     run = t.run[0]
     n = 0
     for j in range(run.jobs):
@@ -159,7 +160,7 @@ def push(slots: Any, n: int, until_secs: float, job: int) -> None:
 
 @compiled
 def sink(slots: Any, n: int, until_secs: float, job: int) -> None:
-    """Puts an entry in the place of the first of n."""
+    """Replaces the first entry of a heap of n."""
     i = 0
     while True:
         child = 2 * i + 1

@@ -30,7 +30,7 @@ HALF_LIFE_REQUESTS: Final = 10  # unless it is set, the half-life is at least th
 RESCALE: Final = 1e6
 LONGEST_STEP: Final = 30.0  # of the decay's exponent
 ZERO_SHARE_SECS: Final = 180.0
-CHECK_SECS: Final = 60.0  # "every 60 seconds" the buffer is looked at
+CHECK_SECS: Final = 60.0  # the buffer is checked "every 60 seconds"
 MARGIN_SECS: Final = 1.0
 FETCH_SATURATION: Final = int(Reason.FETCH_SATURATION)
 FETCH_BESIDE_WIDE: Final = int(Reason.FETCH_BESIDE_WIDE)
@@ -81,7 +81,7 @@ def can_ask(t: Table, p: int, now: float) -> bool:
 
 @compiled
 def _has_enough(t: Table, p: int, now: float) -> bool:
-    """Whether it cannot run more jobs within the buffer than it has, because of its limits."""
+    """Whether it already has as many jobs as its limits let it run within the buffer."""
     for k in range(len(t.kinds)):
         if t.pairs[p, k].can_supply and usable_secs(t, p, k, now) > 0.0:
             return False
@@ -148,7 +148,7 @@ def _rank_by_letter(t: Table, p: int, total: float, shares: float, now: float) -
 
 @compiled
 def _rank_ahead(t: Table, p: int, short_flop: float, now: float) -> float:
-    """The rank when its queued jobs and half of the request are done."""
+    """The rank after its queued jobs and half of the request are done."""
     project = t.projects[p]
     ahead_flop = (project.job_flop if project.job_flop > short_flop else short_flop) / 2
     if project.unfinished:
@@ -220,7 +220,7 @@ def _ask(t: Table, p: int, k: int) -> None:
 
 @compiled
 def _share_of_instances(t: Table, p: int, k: int) -> float:
-    """What of the project's share of the instances its jobs leave."""
+    """The part of the project's share of the instances that its jobs leave unused."""
     shares = used = 0.0
     for other in range(len(t.projects)):
         if t.projects[other].attached and t.pairs[other, k].can_supply:
@@ -272,7 +272,7 @@ def _bound_decides(t: Table, now: float) -> bool:
 
 @compiled
 def resolve(t: Table) -> None:
-    """Finds the exact time of the next look, as it was at the last one."""
+    """Finds the exact time of the next look, as of the last one."""
     run = t.run[0]
     run.pending = 0
     forecast_of_snapshot(t)
@@ -300,7 +300,7 @@ def _is_full(t: Table, now: float) -> bool:
 
 @compiled
 def fetch(t: Table, now: float) -> tuple[int, int, int]:
-    """Whom to ask, for which reason and kind (`NOBODY`: nobody, and `fetch_at` is when to look again)."""
+    """Decides whom to ask, for which reason and kind (`NOBODY`: nobody, and `fetch_at` is when to look again)."""
     run = t.run[0]
     kinds = len(t.kinds)
     run.pending = 0
@@ -342,7 +342,7 @@ def fetch(t: Table, now: float) -> tuple[int, int, int]:
 
 @compiled
 def _has_wide_jobs(t: Table) -> bool:
-    """Whether a job of several CPUs waits, as CPUs may be idle beside it."""
+    """Whether a job of several CPUs waits, so that CPUs may be idle beside it."""
     if not goes_beyond_text(t) or t.kinds[0].max_usage <= 1.0:
         return False
     for p in range(len(t.projects)):
@@ -364,7 +364,7 @@ def _widest_waiting(t: Table, p: int) -> float:
 
 @compiled
 def _first_beside_wide(t: Table, now: float) -> int:
-    """Whom to ask for what runs beside them: the first project that has no such job itself, as it may send more."""
+    """The first project that has no such job itself, as it may send jobs that run beside them."""
     count = find_order(t, now)
     for place in range(count):
         p = t.projects[place].order
@@ -380,7 +380,7 @@ def _is_low(t: Table, k: int) -> bool:
 
 @compiled
 def _soonest_able(t: Table, again: float, now: float) -> float:
-    """When a project can be asked for what is low, if not before."""
+    """The earliest time at which a project can be asked for a kind that is low."""
     for p in range(len(t.projects)):
         project = t.projects[p]
         if not project.attached or project.suspended or project.no_new_tasks:
@@ -399,8 +399,9 @@ def _soonest_able(t: Table, again: float, now: float) -> float:
 
 @compiled
 def _request(t: Table, place: int, chosen: int, now: float) -> None:
-    """Asks for the kind it was chosen for, and for all others that are short and that no project before it could
-    supply."""
+    """Requests the kind that it was chosen for, and all others that are short and that no project before it could
+    supply.
+    """
     p = t.projects[place].order
     _start_request(t, p, now)
     for k in range(len(t.kinds)):
@@ -414,7 +415,7 @@ def _request(t: Table, place: int, chosen: int, now: float) -> None:
 
 @compiled
 def piggyback_request(t: Table, p: int, now: float) -> tuple[int, int, int]:
-    """What to ask a project for that is being contacted anyway."""
+    """Returns the request to a project that is being contacted anyway."""
     run = t.run[0]
     run.pending = 0
     forecast(t, now)

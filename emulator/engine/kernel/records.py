@@ -8,7 +8,7 @@ from emulator.engine.table import BLOCKS, DECISIONS, MISSES, RPCS, Table
 
 @compiled
 def log(t: Table, now: float, kind: int, reason: int, project: int, job: int, processor: int, amount: float) -> None:
-    """One decision. `job` is a number, -1 for none."""
+    """Logs one decision. `job` is a number, -1 for none."""
     run = t.run[0]
     if not run.log_from <= now <= run.log_to:
         run.dropped += 1
@@ -29,7 +29,7 @@ def _block(t: Table, j: int, start: float, end: float, lane: int, usage: float, 
 
 @compiled
 def record_blocks(t: Table, j: int, start: float, end: float) -> None:
-    """A stretch in which a job ran unchanged."""
+    """Records a stretch in which a job ran unchanged."""
     job = t.jobs[j]
     part_run = job.rate / job.pace
     kind = t.kinds[job.kind]
@@ -52,7 +52,7 @@ def record_blocks(t: Table, j: int, start: float, end: float) -> None:
 
 @compiled
 def record_rpc(t: Table, now: float, project: int, asked: float, got: int, reported: int, answered: int) -> None:
-    """One RPC."""
+    """Records one RPC."""
     if t.run[0].records:
         row = t.records[RPCS, t.run[0].rpcs]
         row[0], row[1], row[2], row[3], row[4], row[5] = now, project, asked, got, reported, answered
@@ -61,7 +61,7 @@ def record_rpc(t: Table, now: float, project: int, asked: float, got: int, repor
 
 @compiled
 def record_miss(t: Table, now: float, j: int) -> None:
-    """A job is late."""
+    """Records a late job."""
     if t.run[0].records:
         job = t.jobs[j]
         row = t.records[MISSES, t.run[0].misses]

@@ -3,7 +3,7 @@ policies start from it (client scheduling document; emulator document, section 7
 
 Its results are, per kind of processor, the idle instances now, the time up to which all are busy ("saturated"), and the
 shortfall up to the end of the buffer; and which jobs would miss their deadline. An instance, or a part of one, is idle
-while no job waits that is just too large for it. Saturated times are exact up to the end of the buffer.
+only while no job waits that is just too large for it. Saturated times are exact up to the end of the buffer.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from emulator.engine.kernel.queues import (
 )
 from emulator.engine.table import SNAPSHOT, Floats, Ints, Table
 
-LATE: Final = 1e-6  # a job late by less is not: rounding
+LATE: Final = 1e-6  # a job late by less is not late: rounding
 IN_TIME: Final = 0
 MISSED: Final = 1
 IN_DOUBT: Final = 2
@@ -44,7 +44,7 @@ IN_DOUBT: Final = 2
 
 @making_arrays
 def forecast(t: Table, now: float) -> None:
-    """Finds idle instances, saturated times and shortfalls of each kind, unless they are there."""
+    """Finds idle instances, saturated times and shortfalls of each kind, unless they are known."""
     run = t.run[0]
     if run.sim_at == now and run.sim_version == run.version:
         return
@@ -55,7 +55,7 @@ def forecast(t: Table, now: float) -> None:
 
 @compiled
 def _forecast(t: Table, q: Queues, kinds: int) -> None:
-    """Simulates, and keeps what it says of the first kinds."""
+    """Simulates, and stores the results for the first kinds."""
     t.run[0].steps += turns.forecast(q, t.run[0].buffer_total_secs)
     for k in range(kinds):
         kind, simulated = t.kinds[k], q.kinds[k]
@@ -66,8 +66,9 @@ def _forecast(t: Table, q: Queues, kinds: int) -> None:
 
 @making_arrays
 def forecast_beside_wide(t: Table, now: float) -> None:
-    """Finds the CPUs that are idle beside jobs that need more of them than are free, in place of what `forecast`
-    found."""
+    """Finds the CPUs that are idle beside jobs that need more of them than are free, replacing the result of
+    `forecast`.
+    """
     q = make_queues(t, now, 0)
     q.head[0].keeps_to_cpus = 1
     _forecast(t, q, 1)
@@ -76,7 +77,7 @@ def forecast_beside_wide(t: Table, now: float) -> None:
 
 @making_arrays
 def take_snapshot(t: Table, now: float) -> None:
-    """Stores what a forecast now would start from."""
+    """Stores the initial state of a forecast made now."""
     q = make_queues(t, now, 0)
     run = t.run[0]
     run.snapshot = len(q.jobs)
@@ -135,7 +136,7 @@ def judge(t: Table, now: float) -> None:
             spare = job.deadline_secs - early - now
             if job.kind != k or job.deadline_secs - early >= all_done_at:
                 continue
-            # One that has more than a period to spare calls for no choice before the next one.
+            # One with more than a period to spare causes no choice before the next one.
             if job.left + wait + run.period_secs <= spare and not needs_all:
                 continue
             if job.left > spare + CERTAIN_SECS and not needs_all:
@@ -181,8 +182,9 @@ def _simulate_doubtful(t: Table, q: Queues, verdict: Ints, now: float) -> None:
 
 @making_arrays
 def _runs_apart(q: Queues, k: int) -> bool:
-    """Whether nothing of other kinds changes which jobs run on the GPUs of a kind: these come before CPUs, and the
-    projects with jobs for them have no other jobs, which would count for their ranks."""
+    """Whether nothing of other kinds changes which jobs run on the GPUs of a kind: GPUs come before CPUs, and the
+    projects with jobs for them have no other jobs, which would affect their ranks.
+    """
     has_jobs = np.zeros(len(q.projects), np.bool_)
     for i in range(len(q.jobs)):
         if q.jobs[i].kind == k:
@@ -195,8 +197,9 @@ def _runs_apart(q: Queues, k: int) -> bool:
 
 @making_arrays
 def _find_ends(t: Table, q: Queues, only_kind: int, order: Ints, verdict: Ints, is_apart: Any, now: float) -> None:
-    """Simulates until it is known of the doubtful jobs of one kind whether they are late, or of those of all kinds that
-    are not looked at apart."""
+    """Simulates until it is decided for the doubtful jobs of one kind whether they are late, or for those of all kinds
+    that are not examined separately.
+    """
     watched = np.empty(len(order), np.int64)
     until = np.empty(len(order))
     count = 0
@@ -219,8 +222,9 @@ def _find_ends(t: Table, q: Queues, only_kind: int, order: Ints, verdict: Ints, 
 
 @compiled
 def _follow_quirks(t: Table, q: Queues, verdict: Ints) -> None:
-    """BOINC's rules beyond the text: jobs that ran for their deadline stay so while their project has misses, and as
-    many jobs run for their deadline as the project has misses, its earliest, missed or not."""
+    """Applies BOINC's rules beyond the text: jobs that ran for their deadline continue to while their project has
+    misses, and as many jobs run for their deadline as the project has misses, its earliest, missed or not.
+    """
     run = t.run[0]
     for k in range(len(t.kinds)):
         for p in range(len(t.projects)):
@@ -259,7 +263,7 @@ def _miss_earliest(t: Table, q: Queues, k: int, p: int, count: int, verdict: Int
 
 @compiled
 def _is_earlier(t: Table, j: int, other: int) -> bool:
-    """Whether a job is before one that arrived earlier: by deadline, those that have run first."""
+    """Whether a job comes before one that arrived earlier: by deadline, those that have run first."""
     one, two = t.jobs[j], t.jobs[other]
     if one.deadline_secs != two.deadline_secs:
         return bool(one.deadline_secs < two.deadline_secs)
@@ -274,8 +278,9 @@ def _is_lost(t: Table, j: int, now: float) -> bool:
 
 @compiled
 def _add_missed(t: Table, j: int, k: int, now: float) -> None:
-    """Puts a job in its place: by deadline, those that have run first, in order of arrival. What is lost comes after
-    what can still be in time."""
+    """Inserts a job in its place: by deadline, those that have run first, in order of arrival. Lost ones come after
+    those that can still be in time.
+    """
     first = t.kinds[k].first_missed
     place = first + t.kinds[k].missed
     is_lost = _is_lost(t, j, now)
@@ -295,8 +300,9 @@ def _add_missed(t: Table, j: int, k: int, now: float) -> None:
 
 @making_arrays
 def find_delays(t: Table, p: int, now: float) -> None:
-    """Per kind, how long new jobs of a project certainly wait: the missed jobs of all keep the instances busy, or (but
-    not by the letter) its own jobs that cannot wait for a new one."""
+    """Finds per kind how long new jobs of a project certainly wait: the missed jobs of all keep the instances busy, or
+    (but not by the letter) its own jobs that cannot wait for a new one.
+    """
     for k in range(len(t.kinds)):
         t.kinds[k].delay_secs = 0.0
     if may_miss_deadlines(t, now):
@@ -376,7 +382,7 @@ def _may_start(t: Table, k: int, i: int, at: float, until: Floats, free: float) 
 
 @compiled
 def _sort_by_end(t: Table, k: int) -> None:
-    """Puts the missed jobs in the order in which they end in the simulation."""
+    """Sorts the missed jobs by their ends in the simulation."""
     first = t.kinds[k].first_missed
     for i in range(first + 1, first + t.kinds[k].missed):
         j = t.lists[i].missed

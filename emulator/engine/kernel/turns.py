@@ -2,7 +2,7 @@
 
 "One-hour time slices are given to projects in turn" (client scheduling document): whenever an instance is free, the
 project that comes first by rank gets it for a slice, or up to the end of the job, for its first job in order of arrival
-that has none. A job keeps its instance until then. The rank grows by what was given.
+that has none. A job holds its instance until then. The rank grows by what was given.
 
 By the document the last job of several CPUs may take more than are free. When jobs are chosen it may not, so beside
 such jobs CPUs can be idle: ``keeps_to_cpus`` simulates that.
@@ -26,7 +26,7 @@ ALL_KINDS: Final = -1
 
 @compiled
 def _begin(q: Queues, only_kind: int) -> None:
-    """Lets jobs of all kinds or of one wait for their turn."""
+    """Queues the jobs of all kinds or of one."""
     n, projects = len(q.jobs), len(q.projects)
     for segment in range(len(q.segments)):
         q.segments[segment].first = n
@@ -51,7 +51,7 @@ def _begin(q: Queues, only_kind: int) -> None:
 
 @compiled
 def _give(q: Queues, i: int, at: float) -> float:
-    """A job that is ready has its turn, and its project's rank grows; returns up to when."""
+    """Gives a ready job its turn, and raises its project's rank; returns when the turn ends."""
     job, head = q.jobs[i], q.head[0]
     secs = min(job.rest, head.slice_secs)
     job.rest -= secs
@@ -73,7 +73,7 @@ def _give(q: Queues, i: int, at: float) -> float:
 
 @compiled
 def _give_out(q: Queues, at: float) -> None:
-    """Gives out what is free: GPUs before CPUs."""
+    """Gives out free instances: GPUs before CPUs."""
     kinds = len(q.kinds)
     if q.head[0].replaced:
         q.head[0].replaced = 0
@@ -91,7 +91,7 @@ def _give_out(q: Queues, at: float) -> None:
 
 @compiled
 def _is_kept_off(q: Queues, i: int) -> bool:
-    """Whether limits of jobs at once, or jobs on all the devices that it may use, keep a job from running."""
+    """Whether limits of concurrent jobs, or jobs on all the devices that it may use, prevent a job from running."""
     if not len(q.apps):
         return False
     job = q.jobs[i]
@@ -121,7 +121,7 @@ def _is_too_wide(q: Queues, i: int) -> bool:
 
 @compiled
 def _give_in_turns(q: Queues, k: int, at: float) -> int:
-    """Gives out what is free of a kind; returns how many jobs were too large for what was free."""
+    """Gives out free instances of a kind; returns how many jobs were too large for them."""
     projects, kind, head = len(q.projects), q.kinds[k], q.head[0]
     nobody = len(q.jobs)
     count = 0
@@ -161,7 +161,7 @@ def _give_in_turns(q: Queues, k: int, at: float) -> int:
 
 @compiled
 def _make_ready(q: Queues, i: int) -> None:
-    """The slice of a job is over: unless it has ended, it is ready again, in its place by arrival."""
+    """Ends the slice of a job: unless it has ended, it is ready again, in its place by arrival."""
     job = q.jobs[i]
     if job.rest <= ENDED_SECS:
         return
@@ -180,7 +180,7 @@ def _make_ready(q: Queues, i: int) -> None:
 
 @compiled
 def _take_back(q: Queues, at: float) -> None:
-    """What is held up to then is free, or already given to the next job."""
+    """Frees the instances held up to then, unless they are already given to the next job."""
     head = q.head[0]
     can_replace = _can_replace(q, at)
     while head.held and q.slots[0].until_secs <= at:
@@ -249,7 +249,8 @@ def _all_found(q: Queues, stop: float) -> bool:
 @compiled
 def forecast(q: Queues, horizon: float) -> int:
     """Simulates up to the horizon, and for kinds that are saturated there one slice more: finds the idle instances now,
-    saturated times and shortfalls. Returns the steps."""
+    saturated times and shortfalls. Returns the steps.
+    """
     _begin(q, ALL_KINDS)
     stop = horizon + q.head[0].slice_secs
     for k in range(len(q.kinds)):
@@ -276,16 +277,17 @@ def forecast(q: Queues, horizon: float) -> int:
 
 @compiled
 def find_ends(q: Queues, only_kind: int, watched: Ints, until: Floats, to_end: bool) -> int:
-    """When jobs end, in seconds from now (NaN where it is not found out). Goes on until it is known of all watched
-    jobs, which are in order of these times, whether they end by then; where no job waits, ``to_end`` finds the ends of
-    all. Returns the steps."""
+    """Finds when jobs end, in seconds from now (NaN if undetermined). Continues until it is known of all watched jobs,
+    which are in order of these times, whether they end by then; where no job waits, ``to_end`` finds the ends of all.
+    Returns the steps.
+    """
     _begin(q, only_kind)
     pending = len(watched)
     at = 0.0
     steps = 0
     while True:
         _give_out(q, at)
-        # That a job ends too late is known before it ends: of one that has its turn, `rest` is what is left after.
+        # Lateness is known before the end: of a job that has its turn, `rest` is what is left after it.
         while pending:
             job = q.jobs[watched[pending - 1]]
             if math.isnan(job.ends) and at + job.rest <= until[pending - 1] + LATE_SECS:
@@ -328,7 +330,8 @@ def _run_to_ends(q: Queues) -> None:
 @compiled
 def record(q: Queues, steps_max: int) -> bool:
     """Simulates to the end of all jobs, and records the turns; returns False if their record was full before, or after
-    this many steps."""
+    this many steps.
+    """
     _begin(q, ALL_KINDS)
     at = 0.0
     for _ in range(steps_max):

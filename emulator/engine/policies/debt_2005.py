@@ -60,7 +60,7 @@ class Debt2005(ArrayPolicy):
             "period_from_secs": 0.0,
             "next_period_secs": 0.0,
             "pay_off_secs": 0.0,  # expected of one CPU in a whole period
-            "recheck_secs": 0.0,  # no condition to fetch becomes true before, or no project can be asked
+            "recheck_secs": 0.0,  # until then no condition to fetch becomes true, or no project can be asked
         }
 
     def projects_changed(self, now: float) -> None:

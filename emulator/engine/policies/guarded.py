@@ -1,4 +1,4 @@
-"""Checks what a policy from outside returns, so that one that breaks a rule fails its run with a sentence.
+"""Check the decisions of an external policy, so that one that breaks a rule fails its run with a sentence.
 
 This project's own policies are tested instead: checking each of their choices would cost time.
 """
@@ -81,7 +81,7 @@ class GuardedPolicy:
         return choice
 
     def _check_jobs(self, jobs: Sequence[Job]) -> None:
-        """Each exists and may run now, and together they fit."""
+        """Checks that each exists and may run now, and that together they fit."""
         client = self._client
         seen: set[int] = set()
         for job in jobs:

@@ -1,8 +1,8 @@
-"""What the policies of this project have in common: their rules are the kernel's (emulator.engine.kernel).
+"""The common base of this project's policies, whose rules are the kernel's (emulator.engine.kernel).
 
-A run under one of them is made in arrays, and the policy keeps only its accounts when it goes back to objects. It can
-also be called for a client of objects, like any policy: for a decision that is looked at, or by an own policy built on
-it. Then each call fills the table, lets the kernel decide, and returns the decision as objects.
+A run under one of them works on arrays, and the policy only stores its accounts when the run returns to objects. It can
+also be called for a client of objects, like any policy: for a decision that is inspected, or by a user's own policy
+built on it. Then each call fills the table, lets the kernel decide, and returns the decision as objects.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class ArrayPolicy(ABC):
 
     @abstractmethod
     def open_accounts(self) -> None:
-        """Opens the accounts as the scenario has them."""
+        """Opens the accounts with the scenario's values."""
 
     @abstractmethod
     def projects_changed(self, now: float) -> None:
@@ -57,11 +57,11 @@ class ArrayPolicy(ABC):
 
     @abstractmethod
     def load(self, t: Table) -> None:
-        """Brings the accounts into the table, which has all else."""
+        """Copies the accounts into the table, which has everything else."""
 
     @abstractmethod
     def store(self, t: Table) -> None:
-        """Takes the accounts back from the table."""
+        """Copies the accounts back from the table."""
 
     def job_ended(self, job: Job, now: float) -> None:
         """See Policy. Most accounts follow the work that is done, so the end of a job changes none."""
@@ -69,12 +69,14 @@ class ArrayPolicy(ABC):
 
     @abstractmethod
     def priorities(self, t: Table, order: list[int]) -> list[float]:
-        """What ranks these projects, which may be asked for work, in their order; the first is asked first."""
+        """The numbers that rank these projects, which may be asked for work, in their order; the first is asked
+        first.
+        """
 
     # Decisions for a client of objects.
 
     def use(self, exchange: Exchange) -> None:
-        """Lets its decisions be made in that table."""
+        """Makes it decide in that table."""
         self._exchange = exchange
 
     def table(self) -> Table:

@@ -39,7 +39,8 @@ MIN_SHARE_FRACTION: Final = 1e-9  # of all shares: a project of share 0 waits fo
 
 class LongTermDebt(ArrayPolicy):
     """The policy of the 6.6 client. With `eligibility_rule` off, a project that is backed off collects debt like any
-    other, which the document's first example needs and its third forbids."""
+    other, which the document's first example needs and its third forbids.
+    """
 
     name = PolicyName.LTD
 
@@ -48,7 +49,7 @@ class LongTermDebt(ArrayPolicy):
         self._eligibility_rule = eligibility_rule
 
     def _kinds(self) -> range:
-        """Those that there are debts for."""
+        """The kinds that have debts."""
         return range(len(self._client.kinds))
 
     def open_accounts(self) -> None:
@@ -60,7 +61,7 @@ class LongTermDebt(ArrayPolicy):
         ]
 
     def projects_changed(self, now: float) -> None:
-        """A new project starts without debt, one that left is forgotten, and the largest debt is 0 again."""
+        """Starts a new project without debt, forgets one that left, and makes the largest debt 0 again."""
         projects = self._client.projects
         total = sum(project.share for project in projects) or 1.0
         self._share_fractions = {project.index: max(MIN_SHARE_FRACTION, project.share / total) for project in projects}
@@ -80,7 +81,7 @@ class LongTermDebt(ArrayPolicy):
         run = t.run[0]
         run["policy"], run["eligibility_rule"] = LTD, self._eligibility_rule
         run["accrued_secs"] = self._booked_to
-        t.projects["share_fraction"] = 1.0  # of those that are not attached: it does not matter
+        t.projects["share_fraction"] = 1.0  # of those that are not attached: irrelevant
         for index, fraction in self._share_fractions.items():
             t.projects[index]["share_fraction"] = fraction
             for kind, debts in enumerate(self._debts):
@@ -98,7 +99,7 @@ class LongTermDebt(ArrayPolicy):
 
 
 class SingleDebt(LongTermDebt):
-    """The policy before it. Debts are in CPU-seconds."""
+    """The policy before that. Debts are in CPU-seconds."""
 
     name = PolicyName.LTD_SINGLE
     uses_backoffs = False

@@ -1,8 +1,8 @@
-"""Policies from outside this project: of installed packages, by the name of their entry point, or of a file.
+"""Policies from outside this project: of installed packages, by the name of their entry point, or from a file.
 
-A package offers one in the entry-point group `cobblestone.emulator.policies`. What is named there is called with the
+A package offers one in the entry-point group `cobblestone.emulator.policies`. The named object is called with the
 scenario and the run's parameters, and returns a policy (emulator.engine.policy.Policy): a class with these two
-arguments will do. It may say for which version of the interface it was written, in an attribute `policy_api_version`.
+arguments will do. An attribute `policy_api_version` may state the version of the interface that it was written for.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ def installed() -> dict[str, EntryPoint]:
 
 
 def is_file(name: str) -> bool:
-    """Whether it is a file and a class in it, `FILE.py:Class`, rather than a policy's name."""
+    """Whether it names a file and a class in it, `FILE.py:Class`, rather than a policy."""
     return bool(re.search(r"\.py:\w+$", name))
 
 
 def make_own_policy(name: str, scenario: Scenario, parameters: Mapping[str, Any]) -> Policy:
-    """A policy for one run: of an installed package, or of a `FILE.py:Class`. Raises PolicyError.
+    """Makes a policy for one run: of an installed package, or of a `FILE.py:Class`. Raises PolicyError.
 
     Its code runs here with all rights of this process, so only the command line runs it.
     """

@@ -1,12 +1,11 @@
 """The modern policy: recent estimated credit (client scheduling document; emulator document, sections 7, 8 and 15).
 
-"SP(P) = - REC(P)/resource_share(P) where REC(P) is the amount of processing done recently by P on this host."
-What is kept here is the exponentially forgetting sum of the counted FLOP done for a project, in closed form between
-events. REC is that sum times the rate of forgetting: a mean. As all projects forget alike, the sums are kept
-multiplied with a growth factor common to all: then only the projects with running jobs change, and a new half-life
-leaves the order of the projects as it is.
+"SP(P) = - REC(P)/resource_share(P) where REC(P) is the amount of processing done recently by P on this host." What is
+stored here is the exponentially decaying sum of the counted FLOP done for a project, in closed form between events. REC
+is that sum times the decay rate: a mean. As all sums decay alike, they are stored multiplied with a common growth
+factor: then only the projects with running jobs change, and a new half-life leaves the order of the projects as it is.
 
-`Rec` ranks projects for work fetch by what their REC will be; `RecLetter` by the document's letter
+`Rec` ranks projects for work fetch by their future REC; `RecLetter` by the document's letter
 (docs/explanation/emulator.md compares them). The rules are in emulator.engine.kernel.rec.
 """
 
@@ -27,8 +26,9 @@ CREDIT_PER_FLOPS_DAY: Final = 200 / 1e9  # a Cobblestone per day is 5 MFLOPS
 
 
 class Rec(ArrayPolicy):
-    """The policy; one object per run. `half_life_days` is that of REC; without it, 10 days or, where some project is
-    asked more rarely, as long as it takes to remember several requests."""
+    """The policy; one object per run. `half_life_days` is that of REC; by default 10 days or, where some project is
+    asked more rarely, long enough to remember several requests.
+    """
 
     name = PolicyName.REC
     _follows_letter = False
@@ -89,8 +89,9 @@ class Rec(ArrayPolicy):
 
 
 class RecLetter(Rec):
-    """The client scheduling document's letter: projects are ranked for work fetch by REC as it is, less for their
-    queues in proportion to the buffer; the half-life is fixed."""
+    """The client scheduling document's letter: projects are ranked for work fetch by their present REC, less for their
+    queues in proportion to the buffer; the half-life is fixed.
+    """
 
     name = PolicyName.REC_LETTER
     _follows_letter = True

@@ -1,5 +1,6 @@
-"""The round-robin simulation (emulator.engine.kernel.turns) for people: which job has which instance when, up to the
-end of all jobs, or until the record is full."""
+"""The round-robin simulation (emulator.engine.kernel.turns) for display: which job has which instance when, up to the
+end of all jobs, or until the record is full.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ STEPS_MAX: Final = 20_000
 @dataclass(slots=True)
 class RecordedTurn:
     """A job has an instance, or several, between two times, in seconds from now. `lanes` counts the instances of all
-    kinds; a CPU job for which there was no whole CPU has no lane."""
+    kinds; a CPU job for which there was no whole CPU has no lane.
+    """
 
     project: int
     number: int
@@ -40,7 +42,7 @@ class RecordedTurns:
         self.lanes: list[tuple[int, int]] = []  # kind and number within it
         self._stretches: list[RecordedTurn] = []
         self._by_kind: list[Lanes] = []
-        # By end and number: the kind, usage and lanes of what has instances.
+        # By end and number: the kind, usage and lanes of jobs with instances.
         self._given: list[tuple[float, int, int, float, tuple[int, ...]]] = []
         for kind, is_there in enumerate(present):
             count = int(t.kinds[kind]["instances"]) if is_there else 0
@@ -63,7 +65,7 @@ class RecordedTurns:
                 break
 
     def _draw(self, project: int, number: int, kind: int, usage: float, begin_secs: float, end_secs: float) -> None:
-        """Gives a job instances that are free by then."""
+        """Assigns a job instances that are free by then."""
         while self._given and self._given[0][0] <= begin_secs:
             _, _, other_kind, other_usage, held = heappop(self._given)
             self._by_kind[other_kind].release(held, other_usage)
@@ -84,6 +86,6 @@ class RecordedTurns:
                 yield lane, stretch.begin_secs, stretch.end_secs, stretch.project, stretch.number
 
     def begin_and_end(self, number: int) -> tuple[float | None, float | None]:
-        """When a job would first run, and when it would end; None for what the record does not say."""
+        """When a job would first run, and when it would end; None for times beyond the record."""
         end_secs = self._last[number].end_secs if number in self._ended else None
         return self._first.get(number), end_secs

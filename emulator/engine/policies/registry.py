@@ -1,4 +1,4 @@
-"""Makes a policy of this project by its name. Those from outside are in emulator.engine.policies.own."""
+"""Make a policy of this project by its name. External ones are in emulator.engine.policies.own."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ NO_GPUS: Final = Message("policy_without_gpus")
 
 
 def policy_notes(name: str, scenario: Scenario) -> tuple[Message, ...]:
-    """What to say beside the results of that policy: parts of the scenario that it does not know."""
+    """Notes to show beside the results of that policy: parts of the scenario that it ignores."""
     return (NO_GPUS,) if name == PolicyName.DEBT and len(scenario.host.processors) > 1 else ()
 
 
 SIMULATING: Final = frozenset({PolicyName.REC, PolicyName.REC_LETTER, PolicyName.LTD, PolicyName.LTD_SINGLE})
-"""Those that start from the round-robin simulation (ArrayPolicy.simulates)."""
+"""The policies that start from the round-robin simulation (ArrayPolicy.simulates)."""
 
 POLICY_PARAMETERS: Final = frozenset({"half_life_days", "eligibility_rule"})
-"""What a policy is made with, besides the scenario."""
+"""The arguments of a policy besides the scenario."""
 
 
 def make_policy(name: str, scenario: Scenario, parameters: Mapping[str, Any]) -> ArrayPolicy:
-    """A policy for one run of the scenario. ``parameters``: ``half_life_days`` of ``rec`` and ``rec-letter``;
+    """Makes a policy for one run of the scenario. ``parameters``: ``half_life_days`` of ``rec`` and ``rec-letter``;
     ``eligibility_rule`` of ``ltd``, False to let a project that is backed off collect debt.
 
     Raises ScenarioError for a name that is not in PolicyName.

@@ -1,8 +1,7 @@
 """The input of an emulation: a computer, its projects and their applications, preferences, and events.
 
-Everything here is frozen data. Times are seconds from the start of the run, work is FLOP, speeds are FLOP per
-second ("flops"), shares are the numbers volunteers type. `Scenario` is checked as it is made, so whatever
-holds one holds a sound one.
+Everything here is frozen data. Times are seconds from the start of the run, work is FLOP, speeds are FLOP per second
+("flops"), shares are the numbers volunteers type. `Scenario` is checked when it is created, so every instance is valid.
 """
 
 from emulator.engine.scenario.checks import (

@@ -22,10 +22,10 @@ MAX_PROJECTS: Final = 1000
 MAX_APPS: Final = 200  # per project
 MAX_VERSIONS: Final = 50  # per application
 MAX_KINDS: Final = 16
-MAX_INSTANCES: Final = 4096  # of one kind of processor
-MAX_JOBS: Final = 20_000  # present at the start
+MAX_INSTANCES: Final = 4096  # instances of one kind of processor
+MAX_JOBS: Final = 20_000  # jobs present at the start
 MAX_EVENTS: Final = 10_000
-MAX_TRACE_INTERVALS: Final = 20_000  # of one availability trace; a year of changes every 26 minutes
+MAX_TRACE_INTERVALS: Final = 20_000  # changes of one availability trace; a year of changes every 26 minutes
 MAX_FAILURES: Final = 1000  # of RPCs in a row
 MAX_NAME_CHARS: Final = 255
 MAX_FLOPS: Final = 1e18
@@ -33,11 +33,11 @@ MAX_FLOP: Final = 1e24
 MAX_SECS: Final = 2000 * 366 * DAY_SECS
 MAX_SHARE: Final = 1e9
 MAX_RAM_BYTES: Final = 1e16
-MIN_JOB_FLOP: Final = 1.0  # a drawn size or estimate below this, or negative, becomes this
+MIN_JOB_FLOP: Final = 1.0  # a smaller or negative drawn size or estimate becomes this
 
 
 class ScenarioError(ValueError):
-    """A scenario that cannot be run: `field` names the invalid value, and `why`, given or made of its code and
+    """A scenario that cannot be run: `field` names the invalid value, and `why`, given or built from its code and
     arguments, says what is allowed (emulator/messages.py).
     """
 
@@ -48,7 +48,7 @@ class ScenarioError(ValueError):
 
     @property
     def message(self) -> Message:
-        """Where it is wrong, and why."""
+        """The place of the fault, and the reason."""
         return at_place(self.field, self.why)
 
     def __str__(self) -> str:
@@ -100,7 +100,7 @@ def limits_of(part: type) -> tuple[tuple[str, Between | Chars | Count], ...]:
 
 
 def check_limits(before: str, part: Any) -> None:
-    """Checks the limits of all fields of a dataclass. ``before``: what stands before a field's name in an error."""
+    """Checks the limits of all fields of a dataclass. ``before``: a prefix of the field's name in an error."""
     for field, limit in limits_of(part.__class__):
         value = getattr(part, field)
         if value is None:

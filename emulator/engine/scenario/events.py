@@ -1,4 +1,4 @@
-"""What changes during a run: events at a time, in seconds from the start."""
+"""Changes during a run: events at a time, in seconds from the start."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from emulator.engine.scenario.projects import App, check_app
 
 @dataclass(frozen=True, slots=True)
 class Attach:
-    """From now on the project is attached (it must be in the scenario, with `attached=False`)."""
+    """The project is attached (it must be in the scenario, with `attached=False`)."""
 
     at_secs: Secs
     project: Name

@@ -28,12 +28,12 @@ from emulator.engine.scenario.limits import Use, check_use
 
 @dataclass(frozen=True, slots=True)
 class Availability:
-    """When something is up: drawn at random, or as a trace says.
+    """When something is up: random, or according to a trace.
 
-    Drawn: up times are exponential with mean `mean_up_secs`, down times so that the long-run part of the time it is
-    up is `fraction`. It starts up with that probability. 1 is always up, 0 never.
+    Random: up times are exponential with mean `mean_up_secs`, down times so that the long-run fraction of up time is
+    `fraction`. It starts up with that probability. 1 is always up, 0 never.
 
-    With a trace, nothing is drawn. `trace` has the intervals in which it is up, each as (from, until), in order and
+    With a trace, nothing is random. `trace` has the intervals in which it is up, each as (from, until), in order and
     with gaps between them, within `trace_secs`; after that time the trace begins again. `fraction` is then only what
     the client itself believes when it plans.
     """
@@ -45,7 +45,7 @@ class Availability:
 
     @classmethod
     def of_trace(cls, trace: tuple[tuple[float, float], ...], trace_secs: float) -> Availability:
-        """A trace whose client knows the part of the time in which it is up. Raises ScenarioError."""
+        """Makes a trace whose client knows the fraction of the time in which it is up. Raises ScenarioError."""
         check_trace("trace", trace, trace_secs)
         up_secs = sum([until - since for since, until in trace])
         return cls(up_secs / trace_secs, trace=trace, trace_secs=trace_secs)
@@ -74,9 +74,9 @@ class Processor:
 class Host:
     """A computer. `on` rules everything; `connected` only RPCs; `active` all computing; `gpu_active` that of GPUs.
 
-    `in_use`, `on_batteries` and the exclusive applications are what the owner does with it: preferences say which of
-    them stop computing. An exclusive application always does. `in_use` is use as the client sees it: it goes on until
-    there was no input for a while. `ram_bytes` 0: not known, and not limited.
+    `in_use`, `on_batteries` and the exclusive applications are the owner's use of it: preferences decide which of them
+    stop computing. An exclusive application always does. `in_use` is use as the client sees it: it lasts until there
+    was no input for a while. `ram_bytes` 0: unknown, and unlimited.
     """
 
     processors: Annotated[tuple[Processor, ...], Count(1, MAX_KINDS)]
@@ -99,7 +99,7 @@ def check_availability(name: str, process: Availability) -> None:
 
 
 def check_trace(name: str, trace: tuple[tuple[float, float], ...], trace_secs: float) -> None:
-    """Raises ScenarioError unless the intervals are in order, apart, and not too many for the time they cover."""
+    """Raises ScenarioError unless the intervals are in order, disjoint, and not too many for the time they cover."""
     check_number(f"{name}_secs", trace_secs, 1, MAX_SECS)
     check_count(name, trace, 0, min(MAX_TRACE_INTERVALS, int(trace_secs)))
     before = -1.0

@@ -1,7 +1,7 @@
-"""When the owner lets a client compute and use the network, and what the owner does with the computer. Pure.
+"""When the owner lets a client compute and use the network, and the owner's use of the computer. Pure.
 
-Hours are those of the local clock, and days count from Sunday, as in the client's preferences. Clocks that change in
-summer are not modelled.
+Hours are those of the local clock, and days count from Sunday, as in the client's preferences. Daylight saving time is
+not modelled.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Hours:
     days: Annotated[tuple[DayHours, ...], Count(0, 7)] = ()
 
     def spans_secs(self) -> tuple[tuple[float, float], ...]:
-        """The time within a week, from Sunday 0:00 on, in order; spans that touch are one. () is never."""
+        """The time within a week, from Sunday 0:00 on, in order; adjacent spans are joined. () is never."""
         own = {day.day: day for day in self.days}
         spans: list[tuple[float, float]] = []
         for day in range(7):
@@ -67,7 +67,7 @@ def _hours_of_day(start: float, end: float) -> list[tuple[float, float]]:
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """Something that the owner does with the computer, such as working at it, at random times.
+    """A use of the computer by its owner, such as working at it, at random times.
 
     Within the ``hours`` it takes ``fraction`` of the time, in spells of ``mean_secs``: both spells and breaks have
     exponential lengths. 0 is never, 1 is all of the hours.

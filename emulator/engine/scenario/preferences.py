@@ -40,7 +40,7 @@ class Preferences:
     ram_idle_fraction: RamFraction = 0.9
 
     def usable_cpus(self, ncpus: int) -> int:
-        """How many of this many CPUs jobs may use: at least one, as the client has it."""
+        """How many of this many CPUs jobs may use: at least one, as in the client."""
         usable = int(ncpus * self.max_cpus_percent / 100)
         return max(1, min(usable, self.max_ncpus) if self.max_ncpus else usable)
 

@@ -38,7 +38,7 @@ JobFlop = Annotated[float, Between(MIN_JOB_FLOP, MAX_FLOP)]
 DebtSecs = Annotated[float, Between(-MAX_SECS, MAX_SECS)]
 PastSecs = Annotated[float, Between(-MAX_SECS, 0)]
 MAX_DOWNTIMES: Final = 1000  # of one project
-MAX_EXCLUDED_DEVICE: Final = 61  # the kernel keeps them as the bits of a number
+MAX_EXCLUDED_DEVICE: Final = 61  # the kernel stores them as the bits of a number
 MAX_EXCLUDED_GPUS: Final = 1000
 
 
@@ -54,8 +54,8 @@ class Normal:
 class Version:
     """A version of an application: the devices that one of its jobs occupies, and its speed there.
 
-    `cpus` is the number of CPUs it uses. A GPU version names its `gpu` kind and uses `gpus` instances of it (may
-    be a fraction). `flops` is the speed of the job as a whole: size / flops = run time.
+    `cpus` is the number of CPUs it uses. A GPU version names its `gpu` kind and uses `gpus` instances of it (may be a
+    fraction). `flops` is the speed of the job as a whole: size / flops = run time.
     """
 
     flops: Annotated[float, Between(1, MAX_FLOPS)]
@@ -106,7 +106,7 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class Downtime:
-    """A time for which a project's server is down: once, or again every `every_secs` from one start to the next."""
+    """A time for which a project's server is down: once, or every `every_secs` from one start to the next."""
 
     from_secs: Secs
     length_secs: Secs
@@ -122,11 +122,11 @@ class Downtime:
 
 @dataclass(frozen=True, slots=True)
 class Backoffs:
-    """What keeps the client from contacting a project at the start, or makes it do so. Seconds from the start.
+    """Delays and demands for contacts with a project at the start. Seconds from the start.
 
-    `allowed_secs`: no RPC before. `next_rpc_secs`: the server asked to be contacted then (0: it did not).
-    `failures`: RPCs that failed in a row. `kinds`: per kind of processor (its name, until when it is not asked for,
-    the present interval, which doubles each time).
+    `allowed_secs`: no RPC before that. `next_rpc_secs`: the server asked to be contacted then (0: it did not).
+    `failures`: RPCs that failed in a row. `kinds`: per kind of processor (its name, until when it is not requested, the
+    present interval, which doubles each time).
     """
 
     allowed_secs: Secs = 0.0
@@ -138,7 +138,8 @@ class Backoffs:
 @dataclass(frozen=True, slots=True)
 class ExcludedGpu:
     """A GPU that a project's jobs may not use: of which kind, the number of the device from 0, and for which
-    application ("": for all)."""
+    application ("": for all).
+    """
 
     gpu: Name
     device: Annotated[int, Between(0, MAX_EXCLUDED_DEVICE)]
@@ -185,18 +186,18 @@ class Project:
 
 
 class StartState(StrEnum):
-    """What a job that is there at the start is doing."""
+    """The state of a job that is present at the start."""
 
     NEW = "new"  # it has not run
     BEGUN = "begun"  # it has run, and was preempted
     RUNNING = "running"
-    SUSPENDED = "suspended"  # by the owner: it does not run, and its project is asked for nothing
+    SUSPENDED = "suspended"  # by the owner: it does not run, and its project is not asked for work
     FINISHED = "finished"  # it waits to be reported
 
 
 @dataclass(frozen=True, slots=True)
 class StartJob:
-    """A job that is there at the start; `version` counts from 0 in its application's versions.
+    """A job that is present at the start; `version` counts from 0 in its application's versions.
 
     `name` is its project's, or "". `size_flop` and `estimate_flop` are of the whole job, of which `done_fraction` is
     done. `received_secs` and `finished_secs` are times before the start: 0 or negative.

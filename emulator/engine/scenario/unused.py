@@ -1,4 +1,4 @@
-"""What a reader of files found and did not use."""
+"""Content of a file that a reader did not use."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MAX_COUNT: Final = 2**53 - 1
 
 @dataclass(frozen=True, slots=True)
 class Unused:
-    """An element of a file that changes nothing in the scenario: its place in the file, how often it is there, why."""
+    """An element of a file that changes nothing in the scenario: its place in the file, how often it occurs, why."""
 
     file: Annotated[str, Chars(0, MAX_TEXT_CHARS)]
     element: Annotated[str, Chars(0, MAX_TEXT_CHARS)]

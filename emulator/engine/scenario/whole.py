@@ -1,4 +1,4 @@
-"""The whole scenario, checked as it is made."""
+"""The whole scenario, checked when it is created."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ MIN_JOB_SECS: Final = 1e-3
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """All that a run starts from. Raises ScenarioError when it cannot be run.
+    """Everything that a run starts from. Raises ScenarioError when it cannot be run.
 
     `week_secs` is the local time at the start, in seconds since Sunday 0:00.
     """
@@ -47,7 +47,7 @@ class Scenario:
     # Omissions and assumptions of a reader of files.
     notes: Annotated[tuple[Message, ...], Count(0, MAX_NOTES)] = field(default=(), compare=False)
     week_secs: Annotated[float, Between(0, WEEK_SECS)] = 0.0
-    # What it found in the files and did not use.
+    # Content of the files that it did not use.
     unused: Annotated[tuple[Unused, ...], Count(0, MAX_NOTES)] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
@@ -81,7 +81,7 @@ class Scenario:
     def all_processors(self) -> tuple[Processor, ...]:
         """The processors at the start, and then those of kinds that come later, as they first come.
 
-        Raises ScenarioError for an event that changes a kind which is not there.
+        Raises ScenarioError for an event that changes a kind which does not exist.
         """
         processors = {processor.kind: processor for processor in self.host.processors}
         for event in sorted(self.events, key=lambda event: event.at_secs):
@@ -95,7 +95,7 @@ class Scenario:
         return tuple(processors.values())
 
     def most_instances(self) -> list[int]:
-        """Per kind of `all_processors`, the most processors that there are at any time."""
+        """Per kind of `all_processors`, the most processors at any time."""
         most = {processor.kind: processor.instances for processor in self.all_processors()}
         for event in self.events:
             if isinstance(event, ChangeProcessor) and event.instances:
@@ -117,7 +117,7 @@ class Scenario:
         return [most, *self.most_instances()[1:]]
 
     def _check_speeds(self) -> None:
-        """No job may become so short that time stands still."""
+        """Checks that no job is so short that time stands still."""
         first = {processor.kind: processor.peak_flops for processor in self.all_processors()}
         fastest = dict(first)
         for event in self.events:

@@ -1,4 +1,4 @@
-"""Records a run while it goes: numbers are gathered in a list and folded into columns and bins in batches."""
+"""Record a run as it progresses: numbers are collected in a list and folded into columns and bins in batches."""
 
 from __future__ import annotations
 
@@ -53,8 +53,9 @@ class Lanes:
         self._shared: dict[int, float] = {}  # load of lanes that hold parts of an instance
 
     def allocate(self, usage: float) -> tuple[int, ...]:
-        """Lanes for a job: one per whole instance and one, shared, for the rest. NO_LANE if all are taken (CPUs may
-        be overcommitted)."""
+        """Assigns lanes to a job: one per whole instance and one, shared, for the rest. NO_LANE if all are taken (CPUs
+        may be overcommitted).
+        """
         free = self._free
         if usage == 1.0:
             return (heappop(free),) if free else NO_LANES
@@ -73,11 +74,11 @@ class Lanes:
         return tuple(taken)
 
     def load(self, lane: int) -> float:
-        """How much of a lane is taken that jobs share."""
+        """How much of a shared lane is taken."""
         return self._shared[lane]
 
     def restore(self, free: list[int], shared: dict[int, float]) -> None:
-        """Brings it to a state: the free lanes, and what is taken of shared ones."""
+        """Restores a state: the free lanes, and the load of shared ones."""
         self._free = free
         heapify(self._free)
         self._shared = shared
@@ -134,7 +135,7 @@ class Sums:
             self._after += np.bincount(place, part * self._width_secs, size)
 
     def totals(self) -> Floats:
-        """Instance-seconds, (rows, bins); tiny negative rests of rounding are cut off."""
+        """Instance-seconds, (rows, bins); tiny negative residues of rounding are cut off."""
         after = self._after.reshape(-1, self._bins)
         carried = np.zeros_like(after)
         np.cumsum(after[:, :-1], axis=1, out=carried[:, 1:])
@@ -154,7 +155,7 @@ class Recorder:
         bins = max(16, min(BINS, MAX_BIN_CELLS // (len(kinds) * len(projects))))
         self._width_secs = duration_secs / bins
         self._busy = Sums(len(kinds) * len(projects), bins, self._width_secs)
-        self._rows: list[float] = []  # of each stretch: the columns of Blocks and the kind, one after the other
+        self._rows: list[float] = []  # each stretch: the columns of Blocks and the kind, one after the other
         self._blocks = Blocks()
         self._rpcs = Rpcs()
         self._misses = Misses()
@@ -169,13 +170,13 @@ class Recorder:
         self._off = Sums(len(kinds), bins, self._width_secs)
         self._state = HostState.COMPUTING
         self._since = 0.0
-        self._missing = [0] * len(kinds)  # per kind: instances that are not there at the moment
+        self._missing = [0] * len(kinds)  # per kind: instances that are missing at the moment
 
     def block(self, job: Job, start: float, end: float) -> None:
-        """A stretch in which a job ran unchanged."""
+        """Records a stretch in which a job ran unchanged."""
         lanes = job.lanes
         kind = job.kind
-        # A throttled job has its lane to itself, whatever part of the time it runs.
+        # A throttled job has its lane to itself, whatever fraction of the time it runs.
         part_run = job.rate / job.pace
         project, number, by_deadline = job.project.index, job.id, job.by_deadline
         rows = self._rows
@@ -234,7 +235,7 @@ class Recorder:
             self._misses.late_secs.append(late_secs)
 
     def rpc(self, now: float, project: int, asked_secs: float, got: int, reported: int, answered: bool) -> None:
-        """One RPC."""
+        """Records one RPC."""
         rpcs = self._rpcs
         if len(rpcs.at_secs) < MAX_RPCS:
             rpcs.at_secs.append(now)
@@ -245,7 +246,7 @@ class Recorder:
             rpcs.answered.append(answered)
 
     def miss(self, now: float, job: Job) -> None:
-        """A job is late."""
+        """Records a late job."""
         misses = self._misses
         if len(misses.at_secs) < MAX_RPCS:
             misses.at_secs.append(now)
@@ -254,7 +255,7 @@ class Recorder:
             misses.late_secs.append(now - job.deadline_secs)
 
     def state(self, now: float, state: HostState) -> None:
-        """The computer's state from now on."""
+        """Records the computer's state from now on."""
         self._book_off(now)
         self._since = now
         self._state = state
@@ -263,7 +264,7 @@ class Recorder:
             self._states.append(state)
 
     def present(self, now: float, kind: int, count: int) -> None:
-        """How many processors of a kind there are from now on; the others count as off."""
+        """Records how many processors of a kind exist from now on; the others count as off."""
         self._book_off(now)
         self._since = now
         self._missing[kind] = self._instances[kind] - count
@@ -285,7 +286,7 @@ class Recorder:
             )
 
     def levels(self, now: float, buffer_secs: list[float], standing: list[float]) -> None:
-        """A sample of the buffer and of the projects' ranks."""
+        """Records a sample of the buffer and of the projects' ranks."""
         levels = self._levels
         levels.at_secs.append(now)
         for column, value in zip(levels.buffer_secs, buffer_secs, strict=True):
@@ -294,7 +295,7 @@ class Recorder:
             column.append(value)
 
     def timeline(self) -> Timeline:
-        """The whole recording, once the run is over."""
+        """Returns the whole recording, once the run is over."""
         self._fold()
         self._book_off(self._duration_secs)
         kinds, projects = len(self._kinds), len(self._projects)
@@ -329,7 +330,7 @@ class DecisionLog:
         self.dropped = 0
 
     def __len__(self) -> int:
-        """How many decisions were kept so far."""
+        """The number of decisions recorded so far."""
         return len(self._rows) // 7
 
     def add(
@@ -342,7 +343,7 @@ class DecisionLog:
         processor: int = 0,
         amount: float = 0.0,
     ) -> None:
-        """One decision; see results.Decisions."""
+        """Records one decision; see results.Decisions."""
         rows = self._rows
         if self.from_secs <= now <= self.to_secs and len(rows) < MAX_DECISION_NUMBERS:
             rows += (now, kind, reason, project, job, processor, amount)
@@ -361,6 +362,6 @@ class DecisionLog:
         columns: list[array[Any]]
         columns = [made.at_secs, made.kind, made.reason, made.project, made.job, made.processor, made.amount]
         for place, column in enumerate(columns):
-            numbers = np.array(self._rows[place :: len(columns)])  # a list would go one by one
+            numbers = np.array(self._rows[place :: len(columns)])  # a list would be converted one by one
             column.frombytes(numbers.astype(column.typecode).tobytes())
         return made

@@ -1,8 +1,8 @@
 """The results of a run: the timeline in columns, the figures of merit, and the reason for each decision.
 
-Columns are arrays of numbers, one entry per row. Two accounts of time are kept: *blocks*, one row per stretch in
-which a job ran unchanged on an instance, exact but only for the first `MAX_BLOCKS` rows; and *bins*, a fixed
-number of equal parts of the run, which account for every instance-second of it however long it is.
+Columns are arrays of numbers, one entry per row. There are two records of time: *blocks*, one row per stretch in which
+a job ran unchanged on an instance, exact but only for the first `MAX_BLOCKS` rows; and *bins*, a fixed number of equal
+parts of the run, which account for every instance-second of it however long it is.
 """
 
 from __future__ import annotations
@@ -54,7 +54,8 @@ def _shorts() -> array[int]:
 class Blocks:
     """Stretches of running. `lane` counts all instances of all kinds (see Timeline.lanes); a job on several
     instances has a row for each. `usage` is the part of the lane it has (a fraction, or less when CPUs are
-    overcommitted). The CPU use of a GPU job is a row of lane NO_LANE."""
+    overcommitted). The CPU use of a GPU job is a row of lane NO_LANE.
+    """
 
     start_secs: array[float] = field(default_factory=_doubles)
     end_secs: array[float] = field(default_factory=_doubles)
@@ -71,8 +72,9 @@ class Blocks:
 
 @dataclass(slots=True)
 class Bins:
-    """The run in equal parts: `busy[kind, project, bin]` instance-seconds, `off[kind, bin]` instance-seconds in
-    which the kind could not compute. Idle is what is left of `instances * width`."""
+    """The run in equal parts: `busy[kind, project, bin]` instance-seconds, `off[kind, bin]` instance-seconds in which
+    the kind could not compute. The rest of `instances * width` is idle.
+    """
 
     width_secs: float
     busy: Floats
@@ -94,7 +96,7 @@ class Rpcs:
 
 @dataclass(slots=True)
 class Misses:
-    """Jobs that were not reported by their deadline, when that was certain."""
+    """Jobs that missed their deadline, when that became certain."""
 
     at_secs: array[float] = field(default_factory=_doubles)
     project: array[int] = field(default_factory=_shorts)
@@ -105,7 +107,8 @@ class Misses:
 @dataclass(slots=True)
 class Levels:
     """Sampled at equal steps (after the first change at or after each): work in the buffer per kind in
-    instance-seconds, and each project's standing (REC or debt). One array per kind, one per project."""
+    instance-seconds, and each project's standing (REC or debt). One array per kind, one per project.
+    """
 
     at_secs: array[float] = field(default_factory=_doubles)
     buffer_secs: list[array[float]] = field(default_factory=list)
@@ -141,11 +144,10 @@ class DecisionKind(IntEnum):
 
 @dataclass(slots=True)
 class Decisions:
-    """Why each thing was done, in the order in which it was done. `amount` is a
-    time in seconds, for the reasons that have one.
+    """The reason for each action, in order. `amount` is a time in seconds, for the reasons that have one.
 
-    Only those within `from_secs`..`to_secs` of the run are kept, and at most MAX_DECISIONS: the same scenario
-    and seed run again with another window shows the others. `dropped` counts those left out.
+    Only those within `from_secs`..`to_secs` of the run are recorded, and at most MAX_DECISIONS: the same scenario and
+    seed run again with another window shows the others. `dropped` counts those left out.
     """
 
     from_secs: float = 0.0
@@ -180,15 +182,15 @@ class ProjectResult:
     """The work of one project. FLOP are counted at the peak of the devices that its jobs occupied."""
 
     name: str
-    share: float  # the part of all work that it was entitled to (emulator.engine.entitlements)
-    got_fraction: float  # its part of all FLOP used
+    share: float  # the fraction of all work that it was entitled to (emulator.engine.entitlements)
+    got_fraction: float  # its fraction of all FLOP used
     used_flop: float
     wasted_flop: float
     instance_secs: tuple[float, ...]  # per kind
     jobs: int  # met and late
     met: int  # reported by their deadline
     late: int  # finished or reported after it, or neither by the end of the run
-    sent: int  # got from the server
+    sent: int  # received from the server
     rpcs: int
     failed: int = 0  # neither met nor late
 
@@ -205,6 +207,6 @@ class Result:
     decisions: Decisions
     timeline: Timeline | None  # None if not recorded
     stretches: tuple[Stretch, ...]  # what could have run when
-    # Jobs that are not finished though their deadline is over: project, job, seconds since then.
+    # Unfinished jobs past their deadline: project, job, seconds since then.
     overdue: tuple[tuple[int, int, float], ...] = ()
-    names: dict[int, str] = field(default_factory=dict)  # of the jobs that were there at the start, if they have one
+    names: dict[int, str] = field(default_factory=dict)  # of the jobs present at the start, if they have one

@@ -1,4 +1,4 @@
-"""What could have run when: the facts from which the shares that were attainable are calculated."""
+"""What could have run when: the facts from which the attainable shares are calculated."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Supply:
-    """Jobs that a project could have supplied: what one occupies, its counted FLOPS, and how many may run at once.
+    """Jobs that a project could have supplied: the devices that one occupies, its counted FLOPS, and how many may run
+    at once.
 
     `kind` is an index into the computer's kinds of processor, `usage` counts instances of it, `cpus` the CPUs beside a
     GPU job. `app` numbers the project's applications, whose jobs `most_of_app` limits (infinity: no limit).
@@ -23,9 +24,10 @@ class Supply:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """An entitled project in a stretch. `is_dry`: its server has no jobs, or may not be asked, so only those that the
-    client has can run. `most` limits its jobs that run at once. `start_flop`: per kind of processor, the counted FLOP
-    left of its jobs that were there at the start of the run, without the CPUs beside GPU jobs."""
+    """An entitled project in a stretch. `is_dry`: its server has no jobs, or may not be asked, so only the client's
+    present jobs can run. `most` limits its concurrent jobs. `start_flop`: per kind of processor, the counted FLOP left
+    of its jobs that were present at the start of the run, without the CPUs beside GPU jobs.
+    """
 
     project: int
     supplies: tuple[Supply, ...]
@@ -36,12 +38,12 @@ class Claim:
 
 @dataclass(slots=True)
 class Stretch:
-    """Parts of the run with the same claims: the work buffer in seconds, and per kind of processor the counted FLOPS
-    of an instance, and the seconds and the instance-seconds for which it was able to compute.
+    """Parts of the run with the same claims: the work buffer in seconds, and per kind of processor the counted FLOPS of
+    an instance, and the seconds and the instance-seconds for which it was able to compute.
 
     `dry_spells`: for each claim the numbers of its project's spells without work in which the parts lie. The buffer may
-    be full at the start of each of them. A spell that began with the run is not among them: the jobs at the start are
-    all that there is.
+    be full at the start of each of them. A spell that began with the run is not among them: then only the jobs from the
+    start are available.
     """
 
     claims: tuple[Claim, ...]

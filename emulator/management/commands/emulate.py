@@ -65,7 +65,7 @@ docs/how-to/emulator-command.md has more.
 
 
 class Formatter(RawDescriptionHelpFormatter, DjangoHelpFormatter):
-    """Keeps the lines of the description and of the examples, and puts Django's own options last."""
+    """Preserves the lines of the description and of the examples, and puts Django's own options last."""
 
 
 class Command(BaseCommand):
@@ -142,11 +142,11 @@ class Command(BaseCommand):
         except (OSError, ScenarioError, PolicyError) as error:
             raise CommandError(str(error)) from error
         except BrokenProcessPool as error:
-            raise CommandError("A process was ended from outside, or by a policy, or had no memory left.") from error
+            raise CommandError("A process was killed, from outside or by a policy, or ran out of memory.") from error
         self._print(results, source.scenario, options)
 
     def _checked(self, options: dict[str, Any]) -> float | None:
-        """The days; None: the scenario's own."""
+        """Return the days; None: the scenario's own."""
         if not options["scenario"]:
             raise _wrong("name a scenario; --list shows the examples")
         days, half_life, jobs = options["days"], options["half_life"], options["jobs"]
@@ -188,7 +188,7 @@ class Command(BaseCommand):
             raise _wrong(f"that makes {number} runs; the limit is {RUNS_MAX}")
         wants_timeline = bool(options["timeline"] or options["explain"])
         for variant in variants:
-            policy_of(variant.policy, scenario, variant.parameters)  # an unknown one is told before anything runs
+            policy_of(variant.policy, scenario, variant.parameters)  # an unknown one is reported before anything runs
         orders = [
             order_of(scenario, variant, days, seed, timeline=wants_timeline and seed == seeds[0])
             for variant in variants
@@ -199,7 +199,7 @@ class Command(BaseCommand):
         return report.ExperimentResults(days, seeds, variants, by_variant)
 
     def _progress(self, done: int, number: int) -> None:
-        """On a terminal one line that changes; in a log a line for every tenth of the runs."""
+        """Show progress: on a terminal one line that changes; in a log a line for every tenth of the runs."""
         if number == 1:
             return
         if sys.stderr.isatty():
@@ -228,7 +228,7 @@ class Command(BaseCommand):
             self._decisions(first, options["explain"])
 
     def _decisions(self, outcome: RunOutcome, count: int) -> None:
-        """The first decisions, one a line."""
+        """Return the first decisions, one a line."""
         assert outcome.timeline is not None
         packed, sentences = unpack(outcome.timeline), decision_texts.english()
         for number in range(min(count, len(packed["decisions.at_secs"]))):
@@ -258,7 +258,7 @@ class Command(BaseCommand):
 
 
 def _follow(document: Document, options: dict[str, Any]) -> None:
-    """What a document says is to be tried, unless the options name it."""
+    """Apply the settings in a document, unless options override them."""
     if options["seed"] is None:
         options["seed"] = document.seed
     if options["policies"] is not None or options["policy_file"]:
@@ -272,7 +272,7 @@ def _follow(document: Document, options: dict[str, Any]) -> None:
 
 
 def _base(name: str, options: dict[str, Any]) -> Variant:
-    """A policy as it is named, with what the options say for all."""
+    """Return a policy by name, with the options that apply to all."""
     label = name.rpartition(":")[2] if is_file(name) else name
     policy, has_quirks, parameters = name, options["quirks"] is not None, {}
     if policy.endswith(QUIRKS_SUFFIX):

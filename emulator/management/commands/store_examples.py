@@ -16,7 +16,7 @@ SECS_MAX: Final = 3600
 
 
 class Command(BaseCommand):
-    """Run after a change of the emulator's rules; what it writes belongs to the code. Needs no database."""
+    """Run it after a change of the emulator's rules, and commit its output. Needs no database."""
 
     help = "Make the finished runs of the emulator's examples again, in emulator/data/examples: all, or those named."
     requires_system_checks = []

@@ -1,1 +1,1 @@
-"""What the emulator's pages say: sentences for decisions, rows, findings and figures, in the visitor's language."""
+"""The words of the emulator's pages: sentences for decisions, rows, findings and figures, in the visitor's language."""

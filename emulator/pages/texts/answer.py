@@ -1,6 +1,7 @@
-"""The answer of a run in words: which tasks are late, which projects get too little, what idles, and what would help.
+"""The diagnosis of a run in words: late tasks, projects below their shares, idle processors, and changes that would
+help.
 
-Facts are those that its process stored (emulator.advice); here they become sentences in the visitor's language.
+The run's process stored the facts (emulator.advice); here they become sentences in the visitor's language.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ _FIGURES: Final[dict[str, _StrPromise]] = {
 
 @dataclass(frozen=True, slots=True)
 class TrialRow:
-    """A row of the table of what was tried; numbers as text."""
+    """A row of the table of trials; numbers as text."""
 
     change: str
     figures: list[str]
@@ -89,7 +90,7 @@ class Answer:
 
 
 def answer_of(stored: Mapping[str, Any], *, has_names: bool = True) -> Answer | None:
-    """The answer that a run stored; None for a run that has none. Without names, tasks have numbers."""
+    """Return the diagnosis that a run stored; None for a run that has none. Without names, tasks have numbers."""
     if not stored:
         return None
     findings, outcome = stored["findings"], stored["outcome"]
@@ -168,7 +169,7 @@ def _kind(kind: str) -> str:
 
 
 def _advice(advice: Mapping[str, Any], before: Mapping[str, float]) -> str:
-    """What to do, what it improves, and what becomes of the other figures."""
+    """Return what to do, what it improves, and the effect on the other figures."""
     after = advice["trial"]["measures"]
     names = [advice["figure"], *(name for name in FIGURES if name != advice["figure"])]
     effects = [

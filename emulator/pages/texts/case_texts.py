@@ -1,4 +1,4 @@
-"""Reported cases in words: a title, and what was seen then. What each run came to is a number of its figures."""
+"""Reported cases in words: a title, and the observation. The result of each run is a number of its figures."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ CASE_TEXTS: Final[dict[int, tuple[_StrPromise, _StrPromise]]] = {
 
 
 def result(figure: str, figures: Mapping[str, Any], projects: Sequence[Mapping[str, Any]]) -> str:
-    """What a run came to, such as "12 % idle" or "3 late tasks"."""
+    """Describe the result of a run, such as "12 % idle" or "3 late tasks"."""
     if figure == CaseFigure.IDLE:
         return gettext("%(part)s idle") % {"part": percent(figures["idle"])}
     if figure == CaseFigure.LATE:

@@ -91,16 +91,16 @@ _SENTENCES: Final[dict[Reason, _StrPromise]] = {
 
 
 def sentence(reason: Reason) -> str:
-    """The sentence in the active language; placeholders ``job``, ``project``, ``kind`` and ``time``."""
+    """Return the sentence in the active language; placeholders ``job``, ``project``, ``kind`` and ``time``."""
     return str(_SENTENCES[reason]) if reason in _SENTENCES else ""
 
 
 def english() -> Mapping[Reason, str]:
-    """All sentences, for files and for the command line, whatever language the visitor reads."""
+    """Return all sentences, for files and for the command line, whatever language the visitor reads."""
     with override("en"):
         return {reason: sentence(reason) for reason in Reason}
 
 
 def in_words(text: str, *, job: int, project: str, kind: str, time: str) -> str:
-    """A sentence with the facts of one decision."""
+    """Return a sentence with the facts of one decision."""
     return text % {"job": job, "project": project, "kind": kind, "time": time}

@@ -1,4 +1,4 @@
-"""Lengths of time in words, each in the unit in which it is a handy number."""
+"""Lengths of time in words, each in a convenient unit."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from django.utils.translation import ngettext
 
 
 def duration(secs: float) -> str:
-    """Such as "25 s", "14 min", "3.2 h" or "5.4 days"."""
+    """Return a length such as "25 s", "14 min", "3.2 h" or "5.4 days"."""
     if abs(secs) < 99.5:
         return _("%(number)s\u00a0s") % {"number": floatformat(secs, 0)}
     if abs(secs) < 99.5 * 60:

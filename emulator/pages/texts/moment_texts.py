@@ -1,4 +1,4 @@
-"""What a policy knew at a moment (emulator.engine.replay.Moment, as JSON), in words."""
+"""A policy's knowledge at a moment (emulator.engine.replay.Moment, as JSON), in words."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _OBSTACLES: Final = {
 
 
 def hours(secs: float) -> str:
-    """Seconds as hours, for tables: "2.5"."""
+    """Return seconds as hours, for tables: "2.5"."""
     return str(floatformat(secs / 3600, 2))
 
 
 def in_words(moment: dict[str, Any], names: Sequence[str]) -> list[str]:
-    """The sentences over the picture."""
+    """Return the sentences above the picture."""
     return [*_buffer_words(moment), *_request_words(moment, names), _late_words(moment)]
 
 
@@ -97,7 +97,7 @@ def _late_words(moment: dict[str, Any]) -> str:
 
 
 def processor_row(row: dict[str, Any], moment: dict[str, Any]) -> dict[str, Any]:
-    """A row of the table of processors, in hours."""
+    """Return a row of the table of processors, in hours."""
     place = [processor["kind"] for processor in moment["processors"]].index(row["kind"])
     request = moment["request"]
     return {
@@ -112,7 +112,7 @@ def processor_row(row: dict[str, Any], moment: dict[str, Any]) -> dict[str, Any]
 
 
 def project_row(row: dict[str, Any], names: Sequence[str], moment: dict[str, Any]) -> dict[str, Any]:
-    """A row of the table of projects."""
+    """Return a row of the table of projects."""
     notes = []
     if row["obstacle"] == "waits":
         notes.append(_("It is not contacted for %(time)s.") % {"time": duration(row["wait_secs"])})
@@ -136,7 +136,7 @@ def project_row(row: dict[str, Any], names: Sequence[str], moment: dict[str, Any
 
 
 def job_row(row: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
-    """A row of the table of tasks, in hours from the moment."""
+    """Return a row of the table of tasks, in hours from the moment."""
     times = {name: row[f"{name}_secs"] for name in ("begin", "end", "deadline")}
     return {
         "job": row["job"],
@@ -154,7 +154,7 @@ def _signed(number: float, digits: int) -> str:
 
 
 def bar_title(job: int, project: str, begin_secs: float, end_secs: float, is_late: bool) -> str:
-    """What a bar of the picture says when it is pointed at."""
+    """Return the tooltip of a bar of the picture."""
     facts = {"job": job, "project": project, "begin": hours(begin_secs), "end": hours(end_secs)}
     if is_late:
         return _("Task %(job)s of %(project)s, %(begin)s to %(end)s h; would or might miss its deadline") % facts

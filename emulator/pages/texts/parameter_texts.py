@@ -1,4 +1,4 @@
-"""The parameters of a sweep in words: emulator.runs.sweeps has what they do."""
+"""The parameters of a sweep in words: emulator.runs.sweeps defines their effect."""
 
 from __future__ import annotations
 
@@ -29,24 +29,24 @@ TEXTS: Final[dict[str, tuple[_StrPromise, _StrPromise | str]]] = {
 
 
 def label(full_name: str) -> str:
-    """Such as "Share of Rosetta"."""
+    """Return a label such as "Share of Rosetta"."""
     name, project = split(full_name)
     text = str(TEXTS[name][0])
     return text % {"project": project} if project else text
 
 
 def unit(full_name: str) -> str:
-    """The unit of its values; empty for a number without one."""
+    """Return the unit of its values; empty for a number without one."""
     return str(TEXTS[split(full_name)[0]][1])
 
 
 def with_unit(full_name: str) -> str:
-    """Such as "Minimum buffer (days)"."""
+    """Return a label such as "Minimum buffer (days)"."""
     return f"{label(full_name)} ({unit(full_name)})" if unit(full_name) else label(full_name)
 
 
 def setting(full_name: str, value: float) -> str:
-    """Such as "Minimum buffer: 2 days"; a parameter that there no longer is keeps its name."""
+    """Return a setting such as "Minimum buffer: 2 days"; a parameter that no longer exists keeps its name."""
     try:
         return f"{label(full_name)}: {localised(f'{value:g}')} {unit(full_name)}".rstrip()
     except ScenarioError:

@@ -109,26 +109,31 @@ _TEXTS: Final[dict[str, tuple[_StrPromise, _StrPromise]]] = {
 
 
 def texts_of(preset: Preset) -> tuple[str, str]:
-    """The title of an example in the visitor's language, and what it shows, or what was seen in a reported case."""
+    """Return the title of an example in the visitor's language, and its point, or the observation in a reported
+    case.
+    """
     title, shows = CASE_TEXTS[preset.case.issue] if preset.case else _TEXTS[preset.key]
     return str(title), str(shows)
 
 
 def title_of(preset: Preset) -> str:
-    """The title of an example in the visitor's language."""
+    """Return the title of an example in the visitor's language."""
     return texts_of(preset)[0]
 
 
 def offered() -> Iterator[dict[str, Any]]:
-    """All examples for the page: ``key``, ``title``, ``shows``, and the number of the BOINC issue (``issue``, or 0)."""
+    """Return all examples for the page: ``key``, ``title``, ``shows``, and the number of the BOINC issue (``issue``, or
+    0).
+    """
     for example in PRESETS:
         title, shows = texts_of(example)
         yield {"key": example.key, "title": title, "shows": shows, "issue": example.case.issue if example.case else 0}
 
 
 def origin(text: str, computers: Mapping[int, str]) -> str:
-    """Where an experiment's scenario is from: ``kind:name`` as views store it, in words. ``computers``: the names of
-    the visitor's own by number."""
+    """Return the source of an experiment's scenario, ``kind:name`` as views store it, in words. ``computers``: the
+    names of the visitor's own by number.
+    """
     kind, _, name = text.partition(":")
     if kind == "example":
         try:

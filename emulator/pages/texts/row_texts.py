@@ -37,7 +37,7 @@ _STATES: Final[dict[HostState, _StrPromise]] = {
 
 
 def decision(packed: Packed, number: int, sentences: Mapping[Reason, str] | None = None) -> dict[str, Any]:
-    """A decision in words; ``sentences`` to use others than those of the active language."""
+    """Put a decision into words; ``sentences``: other ones than those of the active language."""
     kind = packed.texts["kinds"][int(packed["decisions.processor"][number])]
     project = packed.texts["projects"][int(packed["decisions.project"][number])]
     job = int(packed["decisions.job"][number])
@@ -63,7 +63,7 @@ def decision(packed: Packed, number: int, sentences: Mapping[Reason, str] | None
 
 
 def block(packed: Packed, number: int) -> dict[str, Any]:
-    """A stretch of running in words."""
+    """Put a stretch of running into words."""
     lane, project = int(packed["blocks.lane"][number]), int(packed["blocks.project"][number])
     processor = " ".join(str(part) for part in packed.texts["lanes"][lane]) if lane >= 0 else _("Beside a GPU task")
     facts = {
@@ -79,7 +79,7 @@ def block(packed: Packed, number: int) -> dict[str, Any]:
 
 
 def rpc(packed: Packed, number: int) -> dict[str, Any]:
-    """A contact with a project in words."""
+    """Put a contact with a project into words."""
     got, reported = int(packed["rpcs.got"][number]), int(packed["rpcs.reported"][number])
     asked = float(packed["rpcs.asked_secs"][number])
     parts = []
@@ -99,7 +99,7 @@ def rpc(packed: Packed, number: int) -> dict[str, Any]:
 
 
 def miss(packed: Packed, number: int) -> dict[str, Any]:
-    """A late task in words."""
+    """Put a late task into words."""
     late = duration(float(packed["misses.late_secs"][number]))
     job = int(packed["misses.job"][number])
     why = _("Task %(job)s is late: %(late)s past its deadline") % {"job": job, "late": late}
@@ -107,7 +107,7 @@ def miss(packed: Packed, number: int) -> dict[str, Any]:
 
 
 def level(packed: Packed, number: int) -> dict[str, Any]:
-    """Work in the buffer and the projects' standing at a moment, in words."""
+    """Put the work in the buffer and the projects' standing at a moment into words."""
     kinds, projects = packed.texts["kinds"], packed.texts["projects"]
     stored = [
         f"{kind} {_hours(float(line[number]))}" for kind, line in zip(kinds, packed["levels.buffer_secs"], strict=True)
@@ -126,14 +126,15 @@ def level(packed: Packed, number: int) -> dict[str, Any]:
 
 
 def state(packed: Packed, number: int) -> dict[str, Any]:
-    """The computer's availability from a moment on, in words."""
+    """Put the computer's availability from a moment on into words."""
     why = str(_STATES[HostState(int(packed["states.state"][number]))])
     return {"at_secs": float(packed["states.from_secs"][number]), "project": "", "project_number": 0, "why": why}
 
 
 def of_job(packed: Packed, job: int) -> list[dict[str, Any]]:
-    """All decisions about a job and all stretches in which it ran, in order of time: rows as above, at most
-    JOB_ROWS_MAX."""
+    """Return all decisions about a job and all stretches in which it ran, in order of time: rows as above, at most
+    JOB_ROWS_MAX.
+    """
     made = [decision(packed, int(row)) for row in np.flatnonzero(packed["decisions.job"] == job)[:JOB_ROWS_MAX]]
     ran = [block(packed, int(row)) for row in np.flatnonzero(packed["blocks.job"] == job)[:JOB_ROWS_MAX]]
     return sorted([*made, *ran], key=itemgetter("at_secs"))[:JOB_ROWS_MAX]
@@ -153,7 +154,7 @@ def _row(packed: Packed, times: str, number: int, project: int, why: str) -> dic
 
 
 def run_time(secs: float) -> str:
-    """Seconds from the start of a run as "day 3, 04:05:06"."""
+    """Return seconds from the start of a run as "day 3, 04:05:06"."""
     whole = int(secs)
     time = f"{whole // 3600 % 24:02d}:{whole // 60 % 60:02d}:{whole % 60:02d}"
     return _("day %(day)s, %(time)s") % {"day": whole // 86400, "time": time}

@@ -21,8 +21,8 @@ QUIRKS: Final = gettext_noop("As implemented in BOINC")
 NO_RULE: Final = gettext_noop("Long-term debt without the eligibility rule")
 
 
-def shown(stored: str) -> str:
-    """A variant's name in the active language; behind it the value of a sweep, if there is one."""
+def label_of(stored: str) -> str:
+    """Return a variant's name in the active language, followed by the value of a sweep, if there is one."""
     names = (*NAMES.values(), QUIRKS, NO_RULE)
     name, _comma, value = stored.rpartition(", ")
     if stored not in names and name in names:
@@ -31,6 +31,6 @@ def shown(stored: str) -> str:
 
 
 def parameters(stored: Mapping[str, Any]) -> list[str]:
-    """What differs from the defaults, such as "Minimum buffer: 2 days"."""
+    """Return the differences from the defaults, such as "Minimum buffer: 2 days"."""
     words = [parameter_texts.setting(name, value) for name, value in stored.items() if name != "eligibility_rule"]
     return words if stored.get("eligibility_rule", True) else [*words, gettext("no eligibility rule")]

@@ -1,4 +1,4 @@
-"""What a figure of merit means, in a sentence: whether it is good. What would help is tried (emulator.advice).
+"""Explain a figure of merit in a sentence: whether it is good. Remedies are tried elsewhere (emulator.advice).
 
 The bounds are ours: what a volunteer would notice on a computer, not a rule of the emulator document.
 """
@@ -32,7 +32,7 @@ LEVEL_NAMES: Final[dict[Level, Text]] = {Level.GOOD: _("good"), Level.FAIR: _("f
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A figure's level and what it says."""
+    """A figure's level and the sentence about it."""
 
     level: Level
     text: Text
@@ -70,7 +70,7 @@ _SCALES: Final = {
         0.001,
         0.02,
         (
-            _("Practically every task was finished in time."),
+            _("Nearly every task was finished in time."),
             _("A few tasks were finished after their deadline."),
             _("Much work came too late to count."),
         ),
@@ -88,9 +88,9 @@ _SCALES: Final = {
         0.05,
         0.2,
         (
-            _("Projects got as near to their shares as any schedule could have brought them."),
-            _("Another schedule could have come somewhat nearer to the shares."),
-            _("Another schedule could have come much nearer to the shares."),
+            _("Projects got as close to their shares as any schedule could have brought them."),
+            _("Another schedule could have come somewhat closer to the shares."),
+            _("Another schedule could have come much closer to the shares."),
         ),
     ),
     "monotony": _Scale(
@@ -99,7 +99,7 @@ _SCALES: Final = {
         (
             _("Projects take turns often."),
             _("Projects run for a while before others have their turn. Most people do not mind."),
-            _("One project runs for long before others have their turn, so their results come late."),
+            _("One project runs for a long time before others have their turn, so their results come late."),
         ),
     ),
     "rpcs_per_job": _Scale(
@@ -107,18 +107,18 @@ _SCALES: Final = {
         1.0,
         (
             _("Several tasks are fetched and reported at once, which spares the servers of projects."),
-            _("Nearly every task is fetched and reported by itself."),
+            _("Nearly every task is fetched and reported separately."),
             _("Projects are contacted more often than there are tasks: many contacts brought nothing."),
         ),
     ),
 }
-# With a single project these say nothing.
+# With a single project these mean nothing.
 _OF_SEVERAL: Final = frozenset({"share_violation_normalised", "share_violation_avoidable", "monotony"})
 _ALONE: Final = Verdict(Level.GOOD, _("There is one project, so nothing has to be shared."))
 
 
 def verdict_of(name: str, value: float, nprojects: int) -> Verdict:
-    """What this value of a figure of merit means on a computer with this many projects."""
+    """Return the meaning of a figure of merit on a computer with this many projects."""
     if nprojects == 1 and name in _OF_SEVERAL:
         return _ALONE
     return _SCALES[name].verdict(value)
@@ -126,7 +126,7 @@ def verdict_of(name: str, value: float, nprojects: int) -> Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Best:
-    """The variant with the least of a figure, its mean, and what that means; ``is_shared``: others have as little."""
+    """The variant with the lowest value of a figure, its mean, and its meaning; ``is_shared``: others have the same."""
 
     label: str
     mean: float
@@ -135,7 +135,7 @@ class Best:
 
 
 def best_of(rows: Sequence[VariantRow]) -> Mapping[str, Best]:
-    """The best variant for each figure, of those that finished."""
+    """Return the best of the finished variants for each figure."""
     done = [row for row in rows if row.figures]
     if not done:
         return {}

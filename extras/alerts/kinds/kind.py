@@ -1,4 +1,4 @@
-"""What a kind of channel says of itself: how one is added, and what is posted there."""
+"""The description of a kind of channel: how one is added, and what is posted to it."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 class ChannelKind:
     """A kind of channel. ``name``: as it is stored. ``path``: of the address that a filled-in form is sent to.
 
-    ``title``, ``about``, ``button``: of the form; ``about`` is HTML. ``request``: what is posted, at the time of the
-    call. ``signs``: whether a secret of the channel signs its messages, and can be renewed.
+    ``title``, ``about``, ``button``: of the form; ``about`` is HTML. ``request``: builds the request, at the time of
+    the call. ``signs``: whether a secret of the channel signs its messages, and can be renewed.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Alerts by a topic on a server of ntfy."""
+"""Alerts by a topic on an ntfy server."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from extras.alerts.kinds.kind import ChannelKind
 from extras.alerts.wire import URGENT, Alert, Destination, Request
 
 MAX_NTFY_BYTES: Final = 4000
-"""Of a text for ntfy, which makes a file of one with more than 4,096 bytes, or refuses it."""
+"""The length of a text for ntfy, which makes a file of one with more than 4,096 bytes, or refuses it."""
 MAX_TOKEN_CHARS: Final = 200
 _TAGS: Final[Mapping[str, str]] = {
     "silent": "warning",
@@ -28,7 +28,7 @@ _TAGS: Final[Mapping[str, str]] = {
 
 
 def ntfy_request(alert: Alert, to: Destination) -> Request:
-    """Plain text, with what ntfy reads from headers."""
+    """Build a request of plain text, with the headers that ntfy reads."""
     priority = "4" if alert.kind == URGENT else "2" if alert.is_over else "3"
     headers = {
         "Content-Type": "text/plain; charset=utf-8",
@@ -47,7 +47,7 @@ def ntfy_request(alert: Alert, to: Destination) -> Request:
 
 
 def _header(text: str) -> str:
-    """A text as a header: as it is, or encoded by RFC 2047, which ntfy reads."""
+    """Encode a text as a header: unchanged, or by RFC 2047, which ntfy reads."""
     if text.isascii():
         return text
     charset = Charset("utf-8")
@@ -56,7 +56,7 @@ def _header(text: str) -> str:
 
 
 class NtfyForm(AddressForm):
-    """A topic on a server of ntfy."""
+    """A topic on an ntfy server."""
 
     prefix = "ntfy"
     token = forms.CharField(

@@ -21,19 +21,19 @@ from portal.sign_in.browsers import browser_name
 from portal.wire import web_push
 
 TTL_SECS: Final = 86_400
-"""How long a push service keeps a message for a browser that is not there."""
+"""How long a push service stores a message for a browser that is offline."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sender:
-    """Who sends Web Push: the site's key, and an address to complain to."""
+    """The sender of Web Push: the site's key, and an address for complaints."""
 
     key: EllipticCurvePrivateKey
     contact: str
 
 
 def push_request(alert: Alert, to: Destination, sender: Sender, now_secs: int) -> Request:
-    """What only the browser can read, as JSON for static/alerts/sw.js."""
+    """Build a request that only the browser can read, as JSON for static/alerts/sw.js."""
     keys = web_push.parse_browser_keys(to.p256dh, to.auth)
     content: dict[str, Any] = {"title": alert.title, "body": alert.text, "url": alert.url, "tag": alert.id}
     body = json.dumps(content, ensure_ascii=False).encode()
@@ -55,7 +55,7 @@ def push_request(alert: Alert, to: Destination, sender: Sender, now_secs: int) -
 
 
 def parse_subscription(text: str) -> Destination:
-    """What a browser gave when it subscribed, as JSON. Raises DestinationError."""
+    """Parse the JSON of a browser's subscription. Raises DestinationError."""
     if len(text) > 4 * MAX_URL_CHARS:
         raise DestinationError(f"the subscription has more than {4 * MAX_URL_CHARS} characters")
     try:
@@ -79,7 +79,9 @@ def parse_subscription(text: str) -> Destination:
 
 @lru_cache(maxsize=1)
 def sender(key_text: str) -> Sender:
-    """Push services want an address at which they can reach who sends; pages of a site without https are none."""
+    """Return the sender. Push services want an address at which they can reach it; a page without https does not
+    qualify.
+    """
     contact = (
         settings.SITE_URL if settings.HTTPS else f"mailto:{settings.DEFAULT_FROM_EMAIL.split('<')[-1].strip('> ')}"
     )
@@ -91,7 +93,7 @@ def _request(alert: Alert, to: Destination) -> Request:
 
 
 class BrowserForm(ChannelForm):
-    """What the browser gives when it subscribes; the page's script fills it in."""
+    """A browser's subscription; the page's script fills it in."""
 
     subscription = forms.CharField(max_length=4 * MAX_URL_CHARS, widget=forms.HiddenInput)
 

@@ -1,4 +1,4 @@
-"""Alerts to a program of somebody's own, as JSON that is signed as Standard Webhooks have it."""
+"""Alerts to a user's own program, as JSON signed according to Standard Webhooks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SECRET_BYTES: Final = (24, 64)
 
 
 def webhook_request(alert: Alert, to: Destination, now_secs: int) -> Request:
-    """JSON, signed as Standard Webhooks have it: HMAC-SHA256 over id, time and body."""
+    """Build a request of JSON, signed according to Standard Webhooks: HMAC-SHA256 over id, time and body."""
     content = {
         "type": f"alert.{alert.kind}",
         "timestamp": alert.created_at.isoformat(),
@@ -46,13 +46,13 @@ def webhook_request(alert: Alert, to: Destination, now_secs: int) -> Request:
 
 
 def signature(secret: str, id_: str, now_secs: int, body: bytes) -> str:
-    """The value of the header webhook-signature."""
+    """Return the value of the header webhook-signature."""
     made = hmac.digest(_secret_bytes(secret), f"{id_}.{now_secs}.".encode() + body, hashlib.sha256)
     return f"v1,{base64.b64encode(made).decode()}"
 
 
 def new_secret() -> str:
-    """A secret for a webhook, in the form of Standard Webhooks."""
+    """Create a secret for a webhook, in the form of Standard Webhooks."""
     return KEY_PREFIX + base64.b64encode(secrets.token_bytes(32)).decode()
 
 
@@ -75,7 +75,7 @@ class WebhookForm(AddressForm):
     prefix = "webhook"
 
     def clean(self) -> dict[str, Any]:
-        """The secret that signs what is sent is shown once, when the channel is added."""
+        """Create the secret that signs the messages; it is shown once, when the channel is added."""
         cleaned = super().clean() or self.cleaned_data
         if not self.errors:
             self.destination = Destination(cleaned["url"], key=new_secret())

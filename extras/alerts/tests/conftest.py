@@ -1,4 +1,4 @@
-"""This machine may be sent to, by its own certificate."""
+"""Let this machine receive alerts, with its own certificate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where alerts arrive: an encrypted server of this machine, and channels that lead to it."""
+"""Receivers of alerts: an encrypted server on this machine, and channels that lead to it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HOST = "127.0.0.2"
 
 
 class Receiver(RawServer):
-    """Answers each request with the next of the statuses that are given, and with the last one from then on."""
+    """Answers each request with the next of the given statuses, and repeats the last one."""
 
     def __init__(self, tls: ssl.SSLContext, *statuses: str) -> None:
         self._statuses = list(statuses or ["200 OK"])
@@ -32,7 +32,7 @@ class Receiver(RawServer):
         connection.sendall(reply(b"", status=status))
 
     def received(self) -> list[tuple[Message, bytes]]:
-        """Headers and bodies of what came."""
+        """Return headers and bodies of the requests."""
         found = []
         for request in self.requests:
             head, _, body = request.partition(b"\r\n\r\n")
@@ -41,7 +41,7 @@ class Receiver(RawServer):
 
 
 def silent_server(tls: ssl.SSLContext) -> RawServer:
-    """Takes requests, and never answers."""
+    """Accept requests, and never answer."""
 
     def wait(_connection: socket.socket, _request: bytes) -> object:
         return server.is_over.wait(60)

@@ -1,4 +1,4 @@
-"""Messages on their way: to a browser that decrypts, a program that checks signatures, a server of ntfy."""
+"""Delivery of messages: to a browser that decrypts, a program that checks signatures, an ntfy server."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def queue(channel: AlertChannel, title: str = "A computer is silent", **fields: 
 
 
 def due_again(**fields: Any) -> None:
-    """The time comes at which messages are tried again."""
+    """Advance to the time at which messages are retried."""
     AlertMessage.objects.filter(outcome="waiting").update(due_at=timezone.now(), **fields)
 
 
@@ -56,9 +56,9 @@ def test_a_browser_gets_an_alert_that_only_it_can_read_from_this_site(alice: Use
         assert deliver.deliver_due() == 1
     ((headers, body),) = service.received()
     assert service.requests[0].startswith(b"POST /send/x HTTP/1.1") and b"attic" not in body
-    told = json.loads(browser.decrypted(body))
-    assert told["body"] == "attic has not reported." and told["tag"] == f"msg_{message.uid.hex}"
-    assert told["url"] == f"{site_settings.SITE_URL}computers/1/"
+    payload = json.loads(browser.decrypted(body))
+    assert payload["body"] == "attic has not reported." and payload["tag"] == f"msg_{message.uid.hex}"
+    assert payload["url"] == f"{site_settings.SITE_URL}computers/1/"
     claims = claims_of(headers["Authorization"])
     assert claims["aud"] == f"https://{HOST}:{service.port}"
     assert claims["k"] == web_push.public_key_text(web_push.parse_key(site_settings.VAPID_PRIVATE_KEY))
@@ -142,7 +142,7 @@ def test_what_could_not_be_sent_for_a_day_is_given_up(alice: User, tls: ssl.SSLC
 
 
 def test_a_private_address_is_never_sent_to(alice: User, tls: ssl.SSLContext, settings: Settings) -> None:
-    """Whatever was in the table before, or a name stands for now."""
+    """Whatever was in the table before, or whatever a name resolves to now."""
     settings.FETCH_ALLOWED_NETWORKS = []
     with Receiver(tls) as server:
         for url in (server.url, "https://10.0.0.1/", "https://[::1]/", "https://169.254.169.254/"):
@@ -168,7 +168,7 @@ def test_a_redirect_is_not_followed_and_its_owner_is_told(alice: User, tls: ssl.
 def test_a_slow_channel_holds_up_nobody_else(
     alice: User, bob: User, tls: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """More slow ones of one volunteer than there are threads: only few of theirs are tried at once."""
+    """One volunteer has more slow ones than there are threads: only a few of them are tried at once."""
     monkeypatch.setattr(deliver, "SEND_LIMITS", FetchLimits(total_secs=2.0))
     monkeypatch.setattr(deliver, "THREADS", 2)
     monkeypatch.setattr(deliver, "RUN_SECS", 0.0)
@@ -185,7 +185,7 @@ def test_a_slow_channel_holds_up_nobody_else(
 
 
 def test_a_worker_that_dies_loses_nothing(alice: User, tls: ssl.SSLContext) -> None:
-    """It took the message, and died before or after it was sent: after the lease another one sends it."""
+    """It took the message, and died before or after sending it: after the lease another one sends it."""
     with Receiver(tls) as server:
         queue(add_webhook(alice, server.url))
         assert len(deliver._take(timezone.now())) == 1

@@ -1,4 +1,4 @@
-"""What volunteers with channels are told, and what it costs to find out."""
+"""Alerts to volunteers with channels, and the cost of an evaluation."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ HOOK = "https://hook.example.org/"
 
 @pytest.fixture
 def channel(alice: User) -> AlertChannel:
-    """Alice's channel, after the first evaluation, which tells of all that it can."""
+    """Alice's channel, after the first evaluation, which reports everything that it can."""
     made = add_webhook(alice, HOOK)
     channels.choose(alice, made.pk, ["silent", "failing", "project", "security", "news"], tells_end=True)
     evaluation.evaluate_user(alice.pk, timezone.now())
@@ -38,7 +38,7 @@ def channel(alice: User) -> AlertChannel:
 
 
 def told(user: User, now: dt.datetime) -> list[tuple[str, list[str]]]:
-    """What an evaluation at this time tells: title and lines of each new message."""
+    """Return the messages of an evaluation at this time: title and lines of each new message."""
     known = set(AlertMessage.objects.values_list("pk", flat=True))
     evaluation.evaluate_user(user.pk, now)
     new = AlertMessage.objects.exclude(pk__in=known).order_by("pk")
@@ -120,7 +120,7 @@ def test_who_signs_in_is_told_and_wrong_passwords_are_not(alice: User, channel: 
 def test_an_event_that_was_written_late_is_told_and_none_twice(alice: User, channel: AlertChannel) -> None:
     now = timezone.now() + HOUR
     assert told(alice, now) == []
-    # A transaction that began before the look, and ended after it
+    # A transaction that began before the evaluation, and ended after it
     SecurityEvent.objects.create(user=alice, kind=Kind.TOKEN_MADE, at=now - dt.timedelta(minutes=2))
     assert len(told(alice, now + dt.timedelta(minutes=1))) == 1
     for hours in range(1, 30):
@@ -200,7 +200,7 @@ def test_messages_about_the_account_have_a_limit_of_their_own(
 def test_other_messages_take_no_room_from_those_about_the_account(
     alice: User, channel: AlertChannel, settings: Settings
 ) -> None:
-    """Nor do these from others: the one message of the day is still there for news."""
+    """Nor do these take room from others: the one message of the day is still available for news."""
     settings.ALERTS_PER_CHANNEL_DAY = 1
     for _ in range(3):
         record(alice, Kind.LOGIN, Source())
@@ -293,7 +293,7 @@ def test_two_looks_at_once_make_one_message(alice: User, studio: Host) -> None:
 def test_an_error_with_one_volunteer_does_not_keep_others_from_their_alerts(
     alice: User, bob: User, monkeypatch: pytest.MonkeyPatch, error: type[Exception]
 ) -> None:
-    """Of whatever kind: who could not be evaluated is first in line the next time too."""
+    """Any error: a volunteer who could not be evaluated is first in line the next time too."""
     real: Callable[[int, dt.datetime], int] = evaluation.evaluate_user
 
     def broken(user_id: int, now: dt.datetime) -> int:

@@ -1,4 +1,4 @@
-"""The page of alerts: channels are added, chosen for, tried, paused and removed, by their owner alone."""
+"""The page of alerts: channels are added, configured, tried, paused and removed, only by their owner."""
 
 from __future__ import annotations
 
@@ -211,7 +211,7 @@ def test_a_page_left_open_while_no_worker_sends_does_not_ask_for_ever(signed_in:
 
 
 def test_two_clicks_are_one_test_and_there_is_a_most_of_the_day(signed_in: Client, alice: User) -> None:
-    """Also for who removes the channel and adds another."""
+    """Also after removing the channel and adding another."""
     for _ in range(channels.MAX_TESTS_PER_DAY):
         channel = add_webhook(alice, HOOK)
         for _ in range(2):
@@ -265,7 +265,7 @@ def test_nobody_else_has_a_hand_in_it(client: Client, alice: User, bob: User, wh
 
 
 def test_adding_asks_for_the_password_again(client: Client, alice: User, own_machine: None) -> None:
-    """Who sits down at a browser that was left signed in must not have alerts sent elsewhere."""
+    """Somebody who uses a browser that was left signed in must not have alerts sent elsewhere."""
     client.force_login(alice)
     reply = client.post(f"{ALERTS}ntfy/", {"ntfy-url": HOOK})
     assert reply.status_code == 302 and "reauthenticate" in reply.headers["Location"]
@@ -293,7 +293,7 @@ def test_a_form_that_is_sent_twice_adds_one_channel_and_shows_its_secret(signed_
         reply = signed_in.post(f"{ALERTS}webhook/", sent)
     channel = AlertChannel.objects.get()
     assert Page(reply.content.decode()).one("code", id="webhook-secret").text == decrypt_destination(channel).key
-    # A form that is shown again adds another one.
+    # A form that is displayed again adds another one.
     assert Page(reply.content.decode()).one("input", name="webhook-form_key").attributes["value"] != key
     signed_in.post(f"{ALERTS}webhook/", {"webhook-url": HOOK})
     assert AlertChannel.objects.count() == 2
@@ -332,7 +332,7 @@ def test_another_secret_is_for_its_owner_after_the_password(client: Client, alic
 
 
 def moved(old: str, new: str) -> int:
-    """The status, for a service worker that has no login and no CSRF token."""
+    """Return the status, for a service worker that has no login and no CSRF token."""
     sent = f'{{"old": {old}, "new": {new}}}'
     worker = Client(enforce_csrf_checks=True)
     return worker.post(f"{ALERTS}browser/moved/", sent, content_type="application/json").status_code
@@ -346,7 +346,7 @@ def test_a_browser_is_followed_to_its_new_address(alice: User, own_machine: None
     assert moved(old, new) == 204
     channel.refresh_from_db()
     assert (decrypt_destination(channel).url, channel.paused_at, channel.fault) == (f"https://{HOST}/new", None, "")
-    # It does so again if the answer was lost: the old address is nobody's then.
+    # It repeats the request if the answer was lost: then the old address is nobody's.
     assert moved(old, new) == 404 and AlertChannel.objects.count() == 1
 
 

@@ -1,4 +1,4 @@
-"""Two at once have a hand in the same channel."""
+"""Races of two sessions for the same channel."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_two_people_who_add_one_browser_at_the_same_moment_get_no_error(alice: U
 def test_a_channel_is_removed_while_a_worker_writes_down_what_came_of_its_messages(
     alice: User, bob: User, what: str
 ) -> None:
-    """In the order of locks that workers have: the channel, then its messages."""
+    """Workers lock in this order: the channel, then its messages."""
     browser = PushBrowser()
     channel = add_browser(alice, PUSH, browser)
     message = AlertMessage.objects.create(channel=channel, kind="silent", title="x", path="/")

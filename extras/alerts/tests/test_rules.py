@@ -1,4 +1,4 @@
-"""What is told of troubles and events, and when a message is tried again."""
+"""Which troubles and events are reported, and when a message is retried."""
 
 from __future__ import annotations
 
@@ -41,19 +41,21 @@ LOGIN = Observation(AlertKind.SECURITY, "security 7", "signed in", "/account/eve
 def told(
     looks: Sequence[Sequence[Observation]], *, every: dt.timedelta = 10 * MINUTE, is_first: bool = False
 ) -> list[str]:
-    """What is told in a row of looks, each this long after the one before: "+key" for begun, "-key" for over."""
-    known: dict[str, OpenAlert] = {}
+    """Return the reports of successive evaluations, each this long after the one before: "+key" for begun, "-key" for
+    over.
+    """
+    open_alerts: dict[str, OpenAlert] = {}
     lines = []
     for number, seen in enumerate(looks):
-        evaluated = evaluate(known, seen, NOW + number * every, is_first=is_first and number == 0)
+        evaluated = evaluate(open_alerts, seen, NOW + number * every, is_first=is_first and number == 0)
         lines += [f"+{each.key}" for each in evaluated.begun] + [f"-{each.key}" for each in evaluated.over]
-        known = evaluated.open
+        open_alerts = evaluated.open
     return lines
 
 
 def test_a_trouble_is_told_when_it_begins_and_when_it_is_over() -> None:
     looks = [[], [silent()], [silent()], [], [], []]
-    # Gone at the fourth look, and for an hour at the fifth.
+    # Gone at the fourth evaluation, and for an hour at the fifth.
     assert told(looks, every=OVER_AFTER) == ["+silent attic", "-silent attic"]
 
 
@@ -68,7 +70,7 @@ def test_one_that_comes_back_after_its_end_is_told_again() -> None:
 
 def test_what_is_there_at_the_first_look_is_not_told_but_what_happens_is() -> None:
     assert told([[silent(), LOGIN], [silent()]], is_first=True) == ["+security 7"]
-    # Its end is: the volunteer may have seen it on a page.
+    # Its end is reported: the volunteer may have seen it on a page.
     assert told([[silent()], [], []], every=OVER_AFTER, is_first=True) == ["-silent attic"]
 
 
@@ -86,13 +88,13 @@ SEEN = st.builds(
 
 @given(looks=st.lists(st.lists(SEEN, max_size=6), max_size=6), minutes=st.integers(1, 120), first=st.booleans())
 def test_looking_again_at_the_same_tells_nothing_new(looks: list[list[Observation]], minutes: int, first: bool) -> None:
-    known: dict[str, OpenAlert] = {}
+    open_alerts: dict[str, OpenAlert] = {}
     for number, seen in enumerate(looks):
         now = NOW + number * minutes * MINUTE
-        evaluated = evaluate(known, seen, now, is_first=first and number == 0)
+        evaluated = evaluate(open_alerts, seen, now, is_first=first and number == 0)
         again = evaluate(evaluated.open, seen, now)
         assert (again.begun, again.over, again.open) == ([], [], evaluated.open)
-        known = evaluated.open
+        open_alerts = evaluated.open
 
 
 @given(looks=st.lists(st.lists(SEEN, max_size=6), max_size=6), minutes=st.integers(1, 120), seed=st.integers(0, 9))
@@ -115,19 +117,19 @@ def test_the_order_in_which_things_are_seen_does_not_matter(
 def test_what_is_over_had_begun_and_nothing_begins_twice_without_an_end(
     looks: list[list[Observation]], minutes: int
 ) -> None:
-    known: dict[str, OpenAlert] = {}
+    open_alerts: dict[str, OpenAlert] = {}
     open_now: set[str] = set()
     for number, seen in enumerate([*looks, [], [], []]):
-        evaluated = evaluate(known, seen, NOW + number * minutes * MINUTE)
+        evaluated = evaluate(open_alerts, seen, NOW + number * minutes * MINUTE)
         begun, over = ({each.key for each in some} for some in (evaluated.begun, evaluated.over))
         assert not begun & open_now and over <= open_now
         assert all(each.kind in LASTING for each in evaluated.over)
-        known = evaluated.open
-        # An event may be forgotten without a word.
-        open_now = (open_now | begun) & set(known)
+        open_alerts = evaluated.open
+        # An event may be forgotten silently.
+        open_now = (open_now | begun) & set(open_alerts)
 
 
-# --- trying again --------------------------------------------------------------------------------------
+# --- retrying --------------------------------------------------------------------------------------------
 
 
 def tried(status: int | None, ntries: int = 1, **fields: Any) -> Try:
@@ -174,7 +176,7 @@ def test_each_try_waits_longer_until_it_is_given_up_within_a_day() -> None:
 def test_a_server_may_ask_for_a_longer_wait_but_not_for_a_shorter_one() -> None:
     assert judge(tried(429, retry_secs=600), NOW)[1] == NOW + 10 * MINUTE
     assert judge(tried(429, retry_secs=1), NOW)[1] == NOW + RETRY_AFTER[0]
-    # Longer than the message is of use
+    # Longer than the message is useful
     assert judge(tried(429, retry_secs=86_400), NOW) == (Verdict.FAILED, None)
 
 

@@ -1,4 +1,4 @@
-"""What is posted to webhooks, to ntfy and to push services."""
+"""Requests to webhooks, to ntfy and to push services."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_ntfy_gets_plain_text_and_headers() -> None:
 
 
 def test_a_long_alert_loses_lines_so_that_ntfy_shows_it_as_a_message() -> None:
-    """Longer texts are files to ntfy, which many servers refuse."""
+    """ntfy treats longer texts as files, which many servers refuse."""
     alert = replace(ALERT, lines=tuple("計" * MAX_LINE_CHARS for _ in range(MAX_LINES)))
     body = ntfy_request(alert, Destination("https://ntfy.test/topic")).body
     assert 3000 < len(body) <= MAX_NTFY_BYTES and body.decode().endswith("計\n…")
@@ -111,8 +111,8 @@ def test_a_long_alert_loses_lines_so_that_a_push_service_takes_it() -> None:
     to = parse_subscription(browser.subscription("https://push.test/abc"))
     sender = Sender(web_push.parse_key(web_push.new_key_text()), "https://s.test/")
     alert = replace(ALERT, title="題" * 120, lines=tuple("計" * MAX_LINE_CHARS for _ in range(MAX_LINES)))
-    told = json.loads(browser.decrypted(push_request(alert, to, sender, 1).body))
-    assert told["body"].endswith("\n…") and told["title"] == alert.title
+    payload = json.loads(browser.decrypted(push_request(alert, to, sender, 1).body))
+    assert payload["body"].endswith("\n…") and payload["title"] == alert.title
 
 
 @pytest.mark.parametrize(

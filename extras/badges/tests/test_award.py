@@ -30,9 +30,9 @@ NOW = at("2026-05-20", 12)
 
 def badge(kind: BadgeKind, threshold: int, **more: object) -> Badge:
     title = f"{kind} {threshold}"
-    found = Badge.objects.create(title=title, kind=kind, threshold=threshold, is_active=True, **more)
-    Badge.objects.filter(pk=found.pk).update(changed_at=NOW - dt.timedelta(days=1))
-    return found
+    badge = Badge.objects.create(title=title, kind=kind, threshold=threshold, is_active=True, **more)
+    Badge.objects.filter(pk=badge.pk).update(changed_at=NOW - dt.timedelta(days=1))
+    return badge
 
 
 @pytest.fixture
@@ -82,7 +82,7 @@ def test_a_harder_rule_takes_no_badge_away_and_says_what_it_was_for(host: Host, 
     assert (award.rule, str(award.day)) == ("80 credits", "2026-04-02")
     client.force_login(alice)
     assert "the rule has changed since; you keep the badge" in client.get("/history/badges/").content.decode()
-    # Nobody takes it for 5,000 credits on a certificate.
+    # Nobody mistakes it for 5,000 credits on a certificate.
     assert titles_until(alice, NOW.date()) == ["credit 80 (80 credits)"]
 
 
@@ -116,7 +116,7 @@ def test_work_of_a_later_day_is_seen_when_the_computer_has_reported(host: Host) 
 def test_a_month_that_is_closed_meanwhile_counts_once(host: Host) -> None:
     badge(BadgeKind.CREDIT, 121)
     badge(BadgeKind.DAYS, 4)
-    # What a run has read that began before April was closed; its sums are there by now.
+    # The content of a run that began before April was closed; its sums exist by now.
     ClosedMonths.objects.update(until=dt.date(2026, 4, 1))
     assert award_due(NOW) == 0
 

@@ -1,4 +1,4 @@
-"""When a badge is reached: by days and by months, in whatever order they come."""
+"""When a badge is earned: by days and by months, in any order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The badges that a new site begins with."""
+"""The badges that a new site starts with."""
 
 from __future__ import annotations
 

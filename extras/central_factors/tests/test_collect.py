@@ -1,4 +1,4 @@
-"""Projects are asked over real sockets; what each does wrong is kept, and stops no other."""
+"""Projects are queried over real sockets; faults of one are recorded, and do not affect others."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_one_bad_project_blocks_no_other_and_what_it_said_last_is_kept(
     assert collect(NOON + 2 * DAY) == Collected(2, 1)
     bad = CollectedExport.objects.get(url=servers[1].url)
     assert problem in str(bad.problem) and (bad.problem_since, bad.read_at) == (NOON + DAY, NOON)
-    # Both are of NOON, so both weigh less by now, and alike: (0.6 × 300 + 0.4 × 100) / 400
+    # Both are of NOON, so both weigh less by now, equally: (0.6 × 300 + 0.4 × 100) / 400
     assert cuda(NOON + 2 * DAY) == about(0.55)
     says(servers[1], GOOD)
     collect(NOON + 3 * DAY)
@@ -189,7 +189,7 @@ def test_the_central_server_is_asked_for_its_averages(servers: list[RawServer], 
     assert path_of(servers[0].requests[0]) == "/project/version_factors.xml"
     known = known_factors(NOON)
     assert known is not None and (known.factors, known.source) == (factors, settings.CENTRAL_SERVER)
-    # One that breaks keeps what it said for a month.
+    # If one breaks, its last answer is kept for a month.
     servers[0]._answer = by_path(version_factors=reply(b"<version_factors><factor></factor></version_factors>"))
     assert collect(NOON + DAY) == Collected(1, 1)
     known = known_factors(NOON + DAY)

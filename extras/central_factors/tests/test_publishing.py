@@ -1,4 +1,4 @@
-"""What a central server publishes, and which versions take it."""
+"""Averages that a central server publishes, and the versions that take them."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def known(settings: Settings) -> None:
 
 @pytest.fixture
 def lonely(known: None) -> AppVersion:
-    """The only version of an app; by itself it has the factor 1."""
+    """The only version of an app; without others it has the factor 1."""
     version = make_version(make_app("comets"), plan_class="cuda", pfc_n=200, pfc_avg=12.5, **GPU)
     feed(timezone.now())
     version.refresh_from_db()

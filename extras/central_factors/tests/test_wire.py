@@ -156,7 +156,7 @@ factors = st.builds(
     processor_type=st.sampled_from(["CPU", "NVIDIA", "ATI"]),
     plan_class=st.none() | st.text("abc_&<>\"'é", max_size=8),
     scale=st.floats(1e-4, 100),
-    # What is nearer to 0 is read as 0.
+    # A number closer to 0 is read as 0.
     expavg_credit=st.just(0.0) | st.floats(1e-9, 1e12),
     nprojects=st.integers(1, 100),
     nversions=st.integers(1, 1000),

@@ -1,4 +1,4 @@
-"""Certificates: what they say, who sees it, and what their check says."""
+"""Certificates: their content, their visibility, and their check."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from extras.badges.rules import BadgeKind
 from extras.badges.texts import kept_rule
 from extras.certificates import registry
 from extras.certificates.models import Certificate
-from extras.certificates.texts import shown
+from extras.certificates.texts import certificate_text
 from portal.models import User
 from tests.support.accounting_factories import credit, granted, make_host, make_project
 from tests.support.page_reader import page_of
@@ -95,21 +95,21 @@ def test_since_is_the_first_day_of_what_it_is_about(client: Client, alice: User,
 
 
 def test_it_begins_with_the_first_day_of_work(client: Client, alice: User, alpha: Project) -> None:
-    found = made(client, alice, first="1980-01-01", shows=["badges"])
-    assert (found.statement["first"], found.statement["last"]) == ("2026-01-31", "2026-02-28")
+    certificate = made(client, alice, first="1980-01-01", shows=["badges"])
+    assert (certificate.statement["first"], certificate.statement["last"]) == ("2026-01-31", "2026-02-28")
 
 
 def test_badges_that_come_with_the_site_are_named_in_the_readers_language(
     client: Client, alice: User, alpha: Project
 ) -> None:
-    # The migrations' own is gone after a test that emptied all tables.
+    # The migrations' own row is gone after a test that emptied all tables.
     values = {"kind": BadgeKind.TASKS.value, "threshold": 1}
     badge, _ = Badge.objects.get_or_create(title="First task", defaults=values)
     BadgeAward.objects.create(user=alice, badge=badge, day="2026-01-31", rule=kept_rule(badge))
     certificate = made(client, alice, shows=["badges"])
     assert certificate.statement["facts"]["badges"] == ["First task"]
     with override("de"):
-        assert ("Abzeichen", "Erste Aufgabe") in shown(certificate.statement).lines
+        assert ("Abzeichen", "Erste Aufgabe") in certificate_text(certificate.statement).lines
 
 
 @pytest.mark.parametrize(
@@ -133,16 +133,16 @@ def test_days_without_work_are_not_certified(
 
 
 def test_what_was_not_chosen_is_nowhere(client: Client, alice: User, alpha: Project) -> None:
-    found = made(client, alice, shows=["tasks"])
-    assert found.statement["facts"] == {"tasks": 12}
-    page = Client().get(f"/certificates/{found.code}/").content.decode()
-    assert "350" not in page and alice.email not in page and "name" not in found.statement
+    certificate = made(client, alice, shows=["tasks"])
+    assert certificate.statement["facts"] == {"tasks": 12}
+    page = Client().get(f"/certificates/{certificate.code}/").content.decode()
+    assert "350" not in page and alice.email not in page and "name" not in certificate.statement
 
 
 def test_its_facts_are_frozen(client: Client, alice: User, alpha: Project) -> None:
-    found = made(client, alice)
+    certificate = made(client, alice)
     credit(make_host(alice, "third"), alpha, "2026-02-20", (1000 * CREDIT, 0, 0, 0, 0, 0))
-    assert "350" in Client().get(f"/certificates/{found.code}/").content.decode()
+    assert "350" in Client().get(f"/certificates/{certificate.code}/").content.decode()
 
 
 def test_the_preview_makes_nothing(client: Client, alice: User, alpha: Project) -> None:
@@ -188,9 +188,9 @@ def test_the_number_of_certificates_is_limited(
     client: Client, alice: User, alpha: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(registry, "MAX_CERTIFICATES", 1)
-    found = made(client, alice)
+    certificate = made(client, alice)
     assert "which is the limit" in client.post("/history/certificates/new/", ask()).content.decode()
-    path = f"/history/certificates/{found.pk}/change/"
+    path = f"/history/certificates/{certificate.pk}/change/"
     client.post(path, {"delete": ""})  # not before it is revoked
     assert Certificate.objects.count() == 1
     client.post(path, {"revoke": ""})
@@ -199,10 +199,10 @@ def test_the_number_of_certificates_is_limited(
 
 
 def test_a_revoked_one_says_so_and_shows_nothing(client: Client, alice: User, alpha: Project) -> None:
-    found = made(client, alice, name="Mara")
-    client.post(f"/history/certificates/{found.pk}/change/", {"revoke": ""})
+    certificate = made(client, alice, name="Mara")
+    client.post(f"/history/certificates/{certificate.pk}/change/", {"revoke": ""})
     for path in ("", "statement.json"):
-        answer = Client().get(f"/certificates/{found.code}/{path}")
+        answer = Client().get(f"/certificates/{certificate.code}/{path}")
         assert b"revoked" in answer.content and b"Mara" not in answer.content and b"350" not in answer.content
 
 
@@ -210,29 +210,29 @@ def test_a_revoked_one_says_so_and_shows_nothing(client: Client, alice: User, al
 def test_those_of_accounts_that_are_blocked_or_being_deleted_are_unknown(
     client: Client, alice: User, alpha: Project, change: dict[str, object]
 ) -> None:
-    found = made(client, alice)
+    certificate = made(client, alice)
     User.objects.filter(pk=alice.pk).update(**change)
-    assert Client().get(f"/certificates/{found.code}/").status_code == 404
+    assert Client().get(f"/certificates/{certificate.code}/").status_code == 404
 
 
 def test_a_statement_that_was_changed_is_not_confirmed(client: Client, alice: User, alpha: Project) -> None:
-    found = made(client, alice)
-    found.statement["facts"]["estimated_credits"] = 9_999
-    found.save()
-    page = Client().get(f"/certificates/{found.code}/").content.decode()
+    certificate = made(client, alice)
+    certificate.statement["facts"]["estimated_credits"] = 9_999
+    certificate.save()
+    page = Client().get(f"/certificates/{certificate.code}/").content.decode()
     assert "cannot be confirmed" in page and "9\u202f999" not in page
 
 
 def test_another_secret_confirms_nothing(client: Client, alice: User, alpha: Project, settings: Settings) -> None:
-    found = made(client, alice)
+    certificate = made(client, alice)
     settings.CERTIFICATE_SECRET = "another"
-    assert registry.check(found.code).verdict is registry.Verdict.BROKEN
+    assert registry.check(certificate.code).verdict is registry.Verdict.BROKEN
 
 
 @pytest.mark.system
 def test_openssl_confirms_the_signature(client: Client, alice: User, alpha: Project, tmp_path: Path) -> None:
-    found = made(client, alice, name="Ελένη")
-    content = Client().get(f"/certificates/{found.code}/statement.json").json()
+    certificate = made(client, alice, name="Ελένη")
+    content = Client().get(f"/certificates/{certificate.code}/statement.json").json()
     (tmp_path / "key.pem").write_bytes(Client().get("/certificates/key.pem").content)
     (tmp_path / "signed").write_bytes(content["signed"].encode())
     (tmp_path / "signature").write_bytes(b64decode(content["signature"]))
@@ -241,8 +241,8 @@ def test_openssl_confirms_the_signature(client: Client, alice: User, alpha: Proj
 
 
 def test_a_code_that_is_typed_finds_its_certificate(client: Client, alice: User, alpha: Project) -> None:
-    found = made(client, alice)
-    typed = "-".join(found.code.lower()[place : place + 4] for place in range(0, 16, 4))
+    certificate = made(client, alice)
+    typed = "-".join(certificate.code.lower()[place : place + 4] for place in range(0, 16, 4))
     assert "is valid" in Client().get("/certificates/", {"code": typed}, follow=True).content.decode()
     assert "This is not a certificate code" in Client().get("/certificates/", {"code": "7KQ4"}).content.decode()
 
@@ -255,6 +255,6 @@ def test_making_one_takes_the_same_statements_for_a_long_history(client: Client,
         credit(make_host(alice, f"h{month}"), make_project(), f"2025-{month:02}-07", (CREDIT, 0, 0, 0, 0, 0))
     close_months(timezone.now(), since=dt.date(2025, 1, 1))
     with CaptureQueriesContext(connection) as long:
-        found = made(client, alice, first="2025-01-01")
-    assert found.statement["facts"]["computers"] == 14
+        certificate = made(client, alice, first="2025-01-01")
+    assert certificate.statement["facts"]["computers"] == 14
     assert len(long) == len(short)

@@ -1,4 +1,4 @@
-"""The scheduler's folders and keys, an app whose programs run in containers, and somebody who submits jobs."""
+"""The scheduler's folders and keys, an app whose programs run in containers, and a submitter of jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A Docker image on 500 inputs: from one form to what clients are sent, and what is refused on the way."""
+"""A Docker image on 500 inputs: from one form to the scheduler's replies, and refusals on the way."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def computer(user: User, platform: str = LINUX, **fields: Any) -> Computer:
 
 
 def inputs(reply: str) -> dict[str, str]:
-    """The names that the program of the job sees its inputs under, and what they are called on the computer."""
+    """Return the names under which the job's program sees its inputs, and their names on the computer."""
     (workunit,) = re.findall("<workunit>(.*?)</workunit>", reply, re.DOTALL)
     refs = re.findall(r"<file_name>(.*?)</file_name>\n<open_name>(.*?)</open_name>\n<copy_file/>", workunit)
     return {open_name: name for name, open_name in refs}
@@ -116,9 +116,9 @@ def test_the_images_of_a_person_have_a_limit(app: App, alice: User, monkeypatch:
 
 
 def test_an_image_is_run_on_five_hundred_inputs_of_one_archive(browser: Client, app: App, alice: User) -> None:
-    shown = run(browser, app, file=zipped(*(f"{number}.txt" for number in range(500))), settings="verbose = 1")
-    assert "Submit 500 jobs" in shown.content.decode()
-    assert "Too few results" in shown.content.decode()
+    preview = run(browser, app, file=zipped(*(f"{number}.txt" for number in range(500))), settings="verbose = 1")
+    assert "Submit 500 jobs" in preview.content.decode()
+    assert "Too few results" in preview.content.decode()
     browser.post(f"/project/batches/drafts/{SubmissionDraft.objects.get().pk}/submit/")
     batch = Batch.objects.get()
     assert (batch.nworkunits, batch.name) == (500, "wordcount")
@@ -159,7 +159,7 @@ def test_a_computer_gets_the_variant_for_it(browser: Client, app: App, submitter
     assert (value(reply, "plan_class"), value(reply, "count")) == ("docker_nvidia", "1")
 
     assert browser.post(f"{page}remove/", {"plan_class": "\0", "cpu": "x" * 99}).status_code == 302
-    # Jobs that were submitted have their files, though the image is gone since.
+    # Submitted jobs have their files, though the image has been deleted since.
     for variant in (("", ""), ("docker", "arm"), ("docker_nvidia", "")):
         browser.post(f"{page}remove/", dict(zip(("plan_class", "cpu"), variant, strict=True)))
     assert not Image.objects.exists()
@@ -175,7 +175,7 @@ def test_jobs_without_a_variant_for_a_computer_stay_here_and_its_owner_is_told(
     submit(app, job, [{}], owner=submitter, now=timezone.now())
     lonely = computer(alice)
     assert "run in containers that are not made for this kind of processor" in messages(lonely.ask(1, **CLIENT))[0]
-    # Without Docker it is another sentence, and on ARM it runs.
+    # Without Docker the sentence is different, and on ARM it runs.
     assert "need Docker" in messages(computer_of(alice).ask(1, **CLIENT))[0]
     reader = computer(alice, MAC)
     reply = reader.ask(1, **CLIENT)
@@ -230,9 +230,9 @@ def test_what_no_image_can_be_run_with_is_told_beside_its_field(
 def test_inputs_that_cannot_be_taken_are_told_before_anything_is_submitted(
     browser: Client, app: App, file: SimpleUploadedFile, said: str
 ) -> None:
-    shown = run(browser, app, file=file).content.decode().replace("\u202f", "").replace("\xa0", "")
-    assert said in shown
-    assert "cannot be submitted" in shown and not Batch.objects.exists()
+    preview = run(browser, app, file=file).content.decode().replace("\u202f", "").replace("\xa0", "")
+    assert said in preview
+    assert "cannot be submitted" in preview and not Batch.objects.exists()
 
 
 def test_jobs_of_other_ways_cannot_leave_the_container_either(app: App, submitter: User) -> None:
@@ -267,8 +267,8 @@ def test_only_owners_change_images_and_all_submitters_run_them(
     assert content_of(theirs.files.get().file.name) == "FROM x\n"
     assert b"Store the variant" not in browser.get(page).content
     assert b"theirs" in browser.get("/project/batches/images/").content
-    shown = run(browser, app, image=theirs.pk, image_name=None, base=None, command=None).content.decode()
-    assert "Submit 2 jobs" in shown
+    preview = run(browser, app, image=theirs.pk, image_name=None, base=None, command=None).content.decode()
+    assert "Submit 2 jobs" in preview
     assert "called theirs already" in run(browser, app, image_name="theirs").content.decode()
 
 

@@ -1,4 +1,4 @@
-"""Groups that want each other's workunits: with a shuffled queue they gain what chance gives them, and no more."""
+"""Groups that collude on workunits: with a shuffled queue they gain what chance gives them, and no more."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ def test_a_group_gains_what_chance_gives_it(ncolluders: int, nhosts: int, is_laz
     group = Group(ncolluders, nhosts, is_lazy=is_lazy)
     gain = collude(group, 1)
     measured = gain.for_nothing if is_lazy else gain.per_flop
-    # 1 / 98, 4 / 95, 19 / 80 and 19 / 380 are the parts of others; below half of it the measure itself would be wrong.
+    # 1 / 98, 4 / 95, 19 / 80 and 19 / 380 are the others' fractions; below half of it the measure itself would be
+    # wrong.
     assert (bound(group) - 0.01) / 1.1 / 2 < measured <= bound(group)
 
 
@@ -27,7 +28,7 @@ def test_in_the_order_of_making_those_who_ask_in_turn_are_paid_for_most_of_their
 def test_pairs_that_are_believed_no_more_lose_what_they_had_even_then() -> None:
     gain = collude(Group(2, 100, is_lazy=True, is_shuffled=False), 1)
     assert gain.npairs == 1
-    # They are believed again when a week has passed without a result of theirs, for a day.
+    # They are trusted again when a week has passed without a result of theirs, for a day.
     assert gain.for_nothing < 0.2
 
 

@@ -1,4 +1,4 @@
-"""Experiments: rules side by side on a described population, with the same module as `manage.py credit_report`."""
+"""Experiments: rules compared on a described population, with the same module as `manage.py credit_report`."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from extras.laboratory.trials.population import KINDS, Cheat, Computer, make_job
 from extras.laboratory.trials.trial import Outcome, Setup, Trial
 from portal.languages.messages import VERBATIM, Message
 
-NEUTRAL = "device neutrality: versions' mean grants apart"
+NEUTRAL = "device neutrality: difference between versions' mean grants"
 COLLUDING = "gain of those who collude in pairs, per FLOP"
 
 
-def goals_of(found: VariantGoals) -> dict[str, Goal]:
-    return {goal.name: goal for goal in found.goals}
+def goals_of(results: VariantGoals) -> dict[str, Goal]:
+    return {goal.name: goal for goal in results.goals}
 
 
 def test_the_usual_population_is_that_of_the_report() -> None:
@@ -43,8 +43,8 @@ def test_the_usual_population_is_that_of_the_report() -> None:
 
 
 def test_published_rules_meet_the_goals_on_the_usual_population() -> None:
-    [found] = measure(Experiment([Variant(host_scale_check=True)], jobs=9000, nseeds=1))
-    goals = goals_of(found)
+    [results] = measure(Experiment([Variant(host_scale_check=True)], jobs=9000, nseeds=1))
+    goals = goals_of(results)
     assert goals[NEUTRAL].is_met
     assert goals[str(CPU_TIME)].measured < 0.02
     assert goals[str(GPU_TIME)].measured < 0.03
@@ -61,8 +61,8 @@ def test_rule_sets_are_compared_on_the_same_population_and_picking_pays_without_
 
 
 def test_a_limit_of_an_app_changes_what_is_measured() -> None:
-    found = measure(Experiment((Variant(), Variant(limits={"min_version_samples": 1_000_000})), jobs=6000, nseeds=1))
-    scaled, unscaled = (goals_of(each)[NEUTRAL].measured for each in found)
+    results = measure(Experiment((Variant(), Variant(limits={"min_version_samples": 1_000_000})), jobs=6000, nseeds=1))
+    scaled, unscaled = (goals_of(each)[NEUTRAL].measured for each in results)
     # Without scales GPU versions, at a tenth of their peak, claim several times as much.
     assert unscaled > 1 > scaled
 
@@ -87,22 +87,22 @@ def test_a_pair_of_one_volunteer_does_not_get_both_replicas() -> None:
 
 
 def computers_of(*cheats: Cheat, hosts: int = 40, **parameters: float) -> list[Cheat]:
-    """What each computer of a described population does."""
-    said = {"hosts": hosts, **{f"cheat_{cheat}": 0.1 for cheat in cheats}, **parameters}
-    experiment = Experiment([Variant()], said)
+    """Return the cheat of each computer of a described population."""
+    parameters_sent = {"hosts": hosts, **{f"cheat_{cheat}": 0.1 for cheat in cheats}, **parameters}
+    experiment = Experiment([Variant()], parameters_sent)
     return [computer.cheat for computer in Trial(setup_of(experiment, Variant(), 1)).computers]
 
 
 def test_as_many_computers_cheat_in_each_way_as_were_asked_for() -> None:
     ways = (Cheat.CHERRY_PICK, Cheat.EXAGGERATE, Cheat.SLACK, Cheat.COLLUDE)
-    found = computers_of(*ways)
-    assert {cheat: found.count(cheat) for cheat in ways} == dict.fromkeys(ways, 4)
+    results = computers_of(*ways)
+    assert {cheat: results.count(cheat) for cheat in ways} == dict.fromkeys(ways, 4)
 
 
 def test_a_small_part_is_one_computer_and_of_those_who_collude_a_pair() -> None:
-    found = computers_of(cheat_slack=0.001, cheat_collude=0.001)
-    assert found.count(Cheat.SLACK) == 1
-    assert found.count(Cheat.COLLUDE) == 2
+    results = computers_of(cheat_slack=0.001, cheat_collude=0.001)
+    assert results.count(Cheat.SLACK) == 1
+    assert results.count(Cheat.COLLUDE) == 2
     # 4.8 computers: two pairs
     assert computers_of(cheat_collude=0.12).count(Cheat.COLLUDE) == 4
 
@@ -112,17 +112,17 @@ def test_each_way_of_cheating_can_be_chosen() -> None:
     assert {name for name in PARAMETERS if name.startswith("cheat_")} == {f"cheat_{way}" for way in ways}
     assert len(ways) == 22
     experiment = Experiment([Variant(replication=PAIRS)], {f"cheat_{way}": 0.02 for way in ways}, 6000, 1)
-    [found] = measure(experiment)
-    gains = [goal.name for goal in found.goals if goal.name.startswith("gain of those who")]
+    [results] = measure(experiment)
+    gains = [goal.name for goal in results.goals if goal.name.startswith("gain of those who")]
     assert len(set(gains)) == 22
     assert all(PARAMETERS[f"cheat_{way}"].help for way in ways)
 
 
 def test_more_who_cheat_than_leave_honest_ones_are_refused() -> None:
     # Of ten computers at least one cheats in each way: eleven would.
-    said = {"hosts": 10, **{f"cheat_{way}": 0.01 for way in list(Cheat)[1:12]}}
+    parameters_sent = {"hosts": 10, **{f"cheat_{way}": 0.01 for way in list(Cheat)[1:12]}}
     with pytest.raises(ExperimentError, match="cheats: 11 of 10 computers would cheat, and there may be 9"):
-        Experiment([Variant()], said)
+        Experiment([Variant()], parameters_sent)
 
 
 def test_of_an_odd_number_of_computers_the_one_without_a_partner_counts_as_honest() -> None:
@@ -144,7 +144,7 @@ def test_a_wrong_benchmark_changes_what_is_reported_and_not_what_is_done() -> No
 
     wrong = [computer for computer in trial.computers if computer.benchmark == 4.0]
     assert len(wrong) > 40
-    # About 4 GFLOPS in truth: their benchmarks say 16.
+    # About 4 GFLOPS in truth: their benchmarks report 16.
     assert 2e9 < sorted(map(speed, wrong))[len(wrong) // 2] < 8e9
 
 
@@ -254,13 +254,13 @@ def test_grants_of_nothing_differ_by_nothing() -> None:
 
 
 def test_a_population_in_which_nobody_is_granted_anything_is_measured() -> None:
-    # Found by trying extreme populations: the deployed rules grant those with programs of their own nothing here.
+    # Found by trying extreme populations: the deployed rules grant computers with their own programs nothing here.
     population = {
         "hosts": 11, "jobs_per_host_day": 200, "efficiency_spread": 1, "anonymous_part": 0.9,
         "efficiency_1": 0.03463798235058335, "cheat_pick_and_exaggerate": 0.1, "cheat_hold_back": 0.3,
     }  # fmt: skip
-    [found] = measure(Experiment([Variant("deployed", replication=ADAPTIVE)], population, 1000, 1))
-    assert all(math.isfinite(goal.measured) for goal in found.goals)
+    [results] = measure(Experiment([Variant("deployed", replication=ADAPTIVE)], population, 1000, 1))
+    assert all(math.isfinite(goal.measured) for goal in results.goals)
 
 
 def test_many_jobs_that_are_held_back_cost_no_more_time_each(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -272,7 +272,7 @@ def test_many_jobs_that_are_held_back_cost_no_more_time_each(monkeypatch: pytest
     monkeypatch.setattr(trial, "_count", lambda record, ending: looked_at.append(record))
     trial._time_out()
     assert looked_at == []
-    # Looked at in the order of their ends, and only those that are over
+    # Examined in the order of their ends, and only finished ones
     first_end = trial._held[0][0]
     assert first_end == min(each[0] for each in trial._held)
     trial.now = first_end
@@ -287,10 +287,10 @@ def test_the_documents_goals_are_measured_in_parts() -> None:
 
 def process(**order: object) -> subprocess.CompletedProcess[str]:
     experiment = Experiment([Variant()], {"hosts": 20}, 200_000, 100).as_json()
-    said = {"experiment": experiment, "secs_max": 60, "bytes_max": 1024**3, **order}
+    parameters_sent = {"experiment": experiment, "secs_max": 60, "bytes_max": 1024**3, **order}
     command = [sys.executable, "-m", "extras.laboratory.trials.process"]
     return subprocess.run(
-        command, input=json.dumps(said), capture_output=True, text=True, cwd=settings.BASE_DIR, check=False
+        command, input=json.dumps(parameters_sent), capture_output=True, text=True, cwd=settings.BASE_DIR, check=False
     )
 
 
@@ -299,7 +299,7 @@ def test_the_process_answers_with_what_was_found() -> None:
     experiment = Experiment([Variant()], {"hosts": 20}, 1000, 1)
     kind, _, rest = process(experiment=experiment.as_json()).stdout.splitlines()[-1].partition(" ")
     assert kind == "found"
-    assert json.loads(rest) == [found.as_json() for found in measure(experiment)]
+    assert json.loads(rest) == [results.as_json() for results in measure(experiment)]
 
 
 @pytest.mark.system

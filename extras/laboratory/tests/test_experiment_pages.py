@@ -46,15 +46,15 @@ SENT: dict[str, Any] = {
 
 
 @cache
-def found(said: str) -> list[dict[str, Any]]:
+def measured(said: str) -> list[dict[str, Any]]:
     return [goals.as_json() for goals in measure(Experiment.from_json(json.loads(said)))]
 
 
 @pytest.fixture(autouse=True)
 def measured_once(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Most experiments are the same one, and what it finds is worked out here; tests of the process are marked."""
+    """Most experiments are the same one, and its results are computed here once; tests of the process are marked."""
     if request.node.get_closest_marker("unit"):
-        monkeypatch.setattr(worker, "measure_in_process", lambda said, report: found(json.dumps(said)))
+        monkeypatch.setattr(worker, "measure_in_process", lambda said, report: measured(json.dumps(said)))
 
 
 @pytest.fixture
@@ -79,21 +79,21 @@ def asked(owner: User) -> CreditExperiment:
 
 
 def done(owner: User) -> CreditExperiment:
-    kept = asked(owner)
+    experiment = asked(owner)
     assert queue.carry_out_next()
-    kept.refresh_from_db()
-    return kept
+    experiment.refresh_from_db()
+    return experiment
 
 
-# --- asked for, and carried out ---------------------------------------------------------------------------
+# --- started, and carried out ---------------------------------------------------------------------------------
 
 
 @pytest.mark.system
 def test_an_operator_compares_rule_sets_in_the_admin(staff: Client, bob: User) -> None:
     allow(bob, "add_creditexperiment", "view_creditexperiment")
     response = staff.post(reverse("admin:laboratory_creditexperiment_add"), SENT)
-    kept = CreditExperiment.objects.get()
-    address = reverse("admin:laboratory_creditexperiment_change", args=[kept.pk])
+    experiment = CreditExperiment.objects.get()
+    address = reverse("admin:laboratory_creditexperiment_change", args=[experiment.pk])
     assert response.headers["Location"] == address
     assert "number 1 in the queue" in text_of(staff.get(address))
     assert queue.carry_out_next()
@@ -102,17 +102,17 @@ def test_an_operator_compares_rule_sets_in_the_admin(staff: Client, bob: User) -
     assert "2: deployed, single results, host_scale_check" in text
     assert "equal jobs on different hosts: mean deviation" in text
     assert "This experiment is short." in text
-    kept.refresh_from_db()
-    assert kept.progress == 1.0 and kept.finished_at is not None
-    found = staff.get(reverse("admin:laboratory_creditexperiment_json", args=[kept.pk])).json()
-    assert found["results"] == kept.results
-    assert Experiment.from_json(found["settings"]).parameters == {"hosts": 20}
+    experiment.refresh_from_db()
+    assert experiment.progress == 1.0 and experiment.finished_at is not None
+    measured = staff.get(reverse("admin:laboratory_creditexperiment_json", args=[experiment.pk])).json()
+    assert measured["results"] == experiment.results
+    assert Experiment.from_json(measured["settings"]).parameters == {"hosts": 20}
 
 
 def test_the_page_has_each_chart_and_the_same_numbers_as_a_table(staff: Client, bob: User) -> None:
     allow(bob, "view_creditexperiment")
-    kept = done(bob)
-    page = staff.get(reverse("admin:laboratory_creditexperiment_change", args=[kept.pk]))
+    experiment = done(bob)
+    page = staff.get(reverse("admin:laboratory_creditexperiment_change", args=[experiment.pk]))
     charts, rows = page.context["charts"], page.context["rows"]
     assert sum(len(chart["labels"]) for chart in charts) == len(rows)
     assert [chart["title"].split(":")[0] for chart in charts] == [
@@ -128,18 +128,18 @@ def test_the_page_has_each_chart_and_the_same_numbers_as_a_table(staff: Client, 
         ]
         assert all(len(series["values"]) == len(chart["labels"]) for series in chart["series"])
     # In percent; of the document's bound for versions' mean grants, 0.03
-    assert kept.results is not None
-    first = kept.results[0]["goals"][0]
+    assert experiment.results is not None
+    first = experiment.results[0]["goals"][0]
     assert charts[0]["series"][0]["values"][0] == pytest.approx(100 * first["measured"])
     assert charts[0]["bounds"][0] == 3
 
 
 @pytest.mark.parametrize("codename", ["add_creditexperiment", "view_creditexperiment", "view_app"])
 def test_each_page_of_operators_needs_its_permission(staff: Client, bob: User, alice: User, codename: str) -> None:
-    kept = done(alice)
+    experiment = done(alice)
     pages = {
         "add_creditexperiment": reverse("admin:laboratory_creditexperiment_add"),
-        "view_creditexperiment": reverse("admin:laboratory_creditexperiment_change", args=[kept.pk]),
+        "view_creditexperiment": reverse("admin:laboratory_creditexperiment_change", args=[experiment.pk]),
         "view_app": reverse("admin:credit_own_results"),
     }
     assert {name: staff.get(page).status_code for name, page in pages.items()} == dict.fromkeys(pages, 403)
@@ -151,16 +151,16 @@ def test_each_page_of_operators_needs_its_permission(staff: Client, bob: User, a
 def test_an_experiment_is_shared_only_with_the_permission_to_change_it(
     staff: Client, bob: User, alice: User, public: None
 ) -> None:
-    kept = done(alice)
-    address = reverse("admin:laboratory_creditexperiment_change", args=[kept.pk])
+    experiment = done(alice)
+    address = reverse("admin:laboratory_creditexperiment_change", args=[experiment.pk])
     allow(bob, "view_creditexperiment")
     assert staff.post(address).status_code == 403
     allow(bob, "change_creditexperiment")
     bob_again = Client()
     sign_in_lately(bob_again, User.objects.get(pk=bob.pk))
     bob_again.post(address)
-    kept.refresh_from_db()
-    assert kept.share_token is not None
+    experiment.refresh_from_db()
+    assert experiment.share_token is not None
 
 
 def test_a_field_out_of_its_range_is_named_with_its_limit(signed_in: Client, public: None) -> None:
@@ -189,11 +189,11 @@ def test_too_many_combinations_are_refused(signed_in: Client, public: None) -> N
 @pytest.mark.system
 def test_what_takes_too_long_is_told(alice: User, settings: Settings) -> None:
     settings.CREDIT_LABORATORY_SECS_MAX = 1
-    kept = ask(alice, "Long", Experiment([Variant()], {}, 200_000, 10), is_operator=True)
+    experiment = ask(alice, "Long", Experiment([Variant()], {}, 200_000, 10), is_operator=True)
     assert queue.carry_out_next()
-    kept.refresh_from_db()
-    assert str(kept.failure).startswith("It took more than 1 s of processor time")
-    assert kept.finished_at is not None and kept.results is None
+    experiment.refresh_from_db()
+    assert str(experiment.failure).startswith("It took more than 1 s of processor time")
+    assert experiment.finished_at is not None and experiment.results is None
 
 
 def test_one_that_was_deleted_is_not_carried_out(alice: User) -> None:
@@ -227,15 +227,15 @@ def test_the_form_of_volunteers_does_not_offer_the_documents_goals(signed_in: Cl
 def test_the_laboratory_is_public_only_where_the_operator_opens_it(
     signed_in: Client, alice: User, settings: Settings
 ) -> None:
-    kept = asked(alice)
-    requests.share(kept)
-    kept.refresh_from_db()
+    experiment = asked(alice)
+    requests.share(experiment)
+    experiment.refresh_from_db()
     pages = [
         reverse("credit_laboratory"),
         reverse("credit_experiment_new"),
-        reverse("credit_experiment", args=[kept.pk]),
-        reverse("credit_experiment_shared", args=[kept.share_token]),
-        reverse("credit_experiment_shared_json", args=[kept.share_token]),
+        reverse("credit_experiment", args=[experiment.pk]),
+        reverse("credit_experiment_shared", args=[experiment.share_token]),
+        reverse("credit_experiment_shared_json", args=[experiment.share_token]),
     ]
     assert [signed_in.get(page).status_code for page in pages] == [404] * 5
     assert pages[0] not in signed_in.get(reverse("apps")).content.decode()
@@ -247,23 +247,25 @@ def test_the_laboratory_is_public_only_where_the_operator_opens_it(
 def test_a_shared_experiment_is_read_by_its_link_until_it_is_not_shared(
     signed_in: Client, alice: User, public: None
 ) -> None:
-    kept = done(alice)
+    experiment = done(alice)
     stranger = Client()
-    signed_in.post(reverse("credit_experiment_share", args=[kept.pk]))
-    kept.refresh_from_db()
-    link = reverse("credit_experiment_shared", args=[kept.share_token])
-    assert link in text_of(signed_in.get(reverse("credit_experiment", args=[kept.pk])))
+    signed_in.post(reverse("credit_experiment_share", args=[experiment.pk]))
+    experiment.refresh_from_db()
+    link = reverse("credit_experiment_shared", args=[experiment.share_token])
+    assert link in text_of(signed_in.get(reverse("credit_experiment", args=[experiment.pk])))
     text = text_of(stranger.get(link))
     assert "Side by side" in text
     assert "Delete" not in text
-    assert stranger.get(reverse("credit_experiment_shared_json", args=[kept.share_token])).json()["title"] == "Mine"
-    signed_in.post(reverse("credit_experiment_share", args=[kept.pk]), {"end": "1"})
+    assert (
+        stranger.get(reverse("credit_experiment_shared_json", args=[experiment.share_token])).json()["title"] == "Mine"
+    )
+    signed_in.post(reverse("credit_experiment_share", args=[experiment.pk]), {"end": "1"})
     assert stranger.get(link).status_code == 404
 
 
 def test_a_change_of_a_copy_begins_with_its_settings(signed_in: Client, alice: User, bob: User, public: None) -> None:
-    kept = asked(alice)
-    form = signed_in.get(reverse("credit_experiment_new"), {"from": kept.pk}).context["form"]
+    experiment = asked(alice)
+    form = signed_in.get(reverse("credit_experiment_new"), {"from": experiment.pk}).context["form"]
     assert form.initial["rule_sets"] == ["deployed", "published"]
     assert form.initial["cheat_exaggerate"] == 0.2
     assert form.initial["hosts"] == 20
@@ -277,11 +279,11 @@ def test_a_change_of_a_copy_begins_with_its_settings(signed_in: Client, alice: U
 def test_the_goals_are_measured_on_an_apps_own_results(staff: Client, bob: User) -> None:
     call_command("simulate_results", "--hosts", "12", "--jobs", "600", "--validate", verbosity=0)
     app = App.objects.get()
-    found = measure_app(app, 300)
-    assert found.nworkunits == 300
+    measured = measure_app(app, 300)
+    assert measured.nworkunits == 300
     # Two replicas of each
-    assert sum(row.nresults for row in found.versions) == 600
-    assert "equal jobs on different hosts: mean deviation" in [goal.name for goal in found.goals]
+    assert sum(row.nresults for row in measured.versions) == 600
+    assert "equal jobs on different hosts: mean deviation" in [goal.name for goal in measured.goals]
     allow(bob, "view_app")
     page = staff.get(reverse("admin:credit_own_results"), {"app": app.name, "last": "1000"})
     assert "the most recent 600 workunits" in text_of(page)
@@ -298,9 +300,9 @@ def test_an_app_without_results_says_so(staff: Client, bob: User) -> None:
 def test_an_app_that_grants_nothing_is_measured(staff: Client, bob: User) -> None:
     call_command("simulate_results", "--hosts", "12", "--jobs", "1000", "--validate", verbosity=0)
     Result.objects.update(granted_credit=0, claimed_credit=0)
-    found = measure_app(App.objects.get(), 1000)
-    assert {goal.measured for goal in found.goals} == {0.0}
-    assert len(found.goals) == 4
+    measured = measure_app(App.objects.get(), 1000)
+    assert {goal.measured for goal in measured.goals} == {0.0}
+    assert len(measured.goals) == 4
 
 
 def test_results_of_computers_that_are_gone_are_no_computer_of_their_own() -> None:
@@ -311,11 +313,11 @@ def test_results_of_computers_that_are_gone_are_no_computer_of_their_own() -> No
     gone = Result.objects.latest("pk")
     Result.objects.filter(host=gone.host).update(host=None, granted_credit=1e6)
     after = {goal.name: goal.measured for goal in measure_app(app, 600).goals}[name]
-    # The others' grants are as near to each other as before.
+    # The others' grants are as close to each other as before.
     assert after < before + 0.05
 
 
-# --- what nobody should send ---------------------------------------------------------------------------------
+# --- impossible input -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("key", ["%00", "a" * 2000, "%ff", "'", "../1"])
@@ -347,7 +349,7 @@ def test_an_address_of_an_apps_own_results_that_makes_no_sense_says_so(
     assert words in text_of(staff.get(reverse("admin:credit_own_results"), query))
 
 
-# Each with what it is told
+# Each with its message
 HOSTILE: dict[str, tuple[str, ...]] = {
     "hosts": ("nan", "inf", "-1", "1e3", "9" * 5000, "10.5", "\0"),
     "jobs": ("", "0", "-5", "1e400", "200001"),
@@ -379,14 +381,14 @@ def test_what_is_no_number_of_the_range_is_refused_beside_its_field(
 def test_a_page_read_while_the_last_figures_are_stored_does_not_say_that_it_was_given_up(
     signed_in: Client, alice: User, public: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept = asked(alice)
+    experiment = asked(alice)
 
     def finished_meanwhile(*said: Any) -> dict[int, Any]:
         assert queue.carry_out_next()
         return {}
 
     monkeypatch.setattr("extras.laboratory.reads.queue.standings", finished_meanwhile)
-    text = text_of(signed_in.get(reverse("credit_experiment", args=[kept.pk])))
+    text = text_of(signed_in.get(reverse("credit_experiment", args=[experiment.pk])))
     assert "given up" not in text
     assert "Side by side" in text
 
@@ -395,7 +397,7 @@ def test_a_page_read_while_the_last_figures_are_stored_does_not_say_that_it_was_
 def test_one_that_failed_each_time_is_finished_and_says_so(
     signed_in: Client, alice: User, public: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept = asked(alice)
+    experiment = asked(alice)
 
     def fail(*said: Any, **options: Any) -> None:
         raise OSError("no memory for another process")
@@ -405,9 +407,9 @@ def test_one_that_failed_each_time_is_finished_and_says_so(
         with pytest.raises(OSError):
             queue.carry_out_next()
     assert not queue.carry_out_next()
-    text = text_of(signed_in.get(reverse("credit_experiment", args=[kept.pk])))
+    text = text_of(signed_in.get(reverse("credit_experiment", args=[experiment.pk])))
     assert "was abandoned." in text
-    # It does not count among those that are not finished.
+    # It does not count among the unfinished ones.
     for _ in range(requests.MAX_UNFINISHED):
         asked(alice)
 
@@ -436,13 +438,13 @@ def test_one_that_is_deleted_while_it_runs_is_stopped(alice: User, monkeypatch: 
 
 
 def test_one_whose_worker_was_lost_begins_again(alice: User) -> None:
-    kept = asked(alice)
-    CreditExperiment.objects.filter(pk=kept.pk).update(progress=0.5)
+    experiment = asked(alice)
+    CreditExperiment.objects.filter(pk=experiment.pk).update(progress=0.5)
     RequestedWork.objects.update(started_at=timezone.now() - queue.LOST_AFTER * 2, ntries=1)
     queue.requeue_lost(timezone.now())
     assert queue.carry_out_next()
-    kept.refresh_from_db()
-    assert kept.results is not None and kept.progress == 1.0
+    experiment.refresh_from_db()
+    assert experiment.results is not None and experiment.progress == 1.0
 
 
 @pytest.mark.system
@@ -454,12 +456,12 @@ def test_a_process_that_fails_is_told_as_a_fault_of_the_site(
     program.write_text(f"#!/bin/sh\necho '{answer}'\nexit 1\n")
     program.chmod(0o755)
     monkeypatch.setattr("extras.laboratory.worker.sys.executable", str(program))
-    kept = done(alice)
-    assert kept.failure == Message("experiment_site_fault")
-    assert kept.results is None
+    experiment = done(alice)
+    assert experiment.failure == Message("experiment_site_fault")
+    assert experiment.results is None
 
 
-# --- who may ----------------------------------------------------------------------------------------------------
+# --- permissions ------------------------------------------------------------------------------------------------
 
 
 def test_who_may_only_ask_sees_ones_own(staff: Client, bob: User, alice: User) -> None:
@@ -476,17 +478,17 @@ def test_an_operator_shares_an_experiment_also_while_the_laboratory_is_closed(
     staff: Client, bob: User, client: Client
 ) -> None:
     allow(bob, "add_creditexperiment", "view_creditexperiment", "change_creditexperiment")
-    kept = done(bob)
-    address = reverse("admin:laboratory_creditexperiment_change", args=[kept.pk])
+    experiment = done(bob)
+    address = reverse("admin:laboratory_creditexperiment_change", args=[experiment.pk])
     assert "Share with a link" in text_of(staff.get(address))
     staff.post(address)
-    kept.refresh_from_db()
-    link = reverse("credit_experiment_shared", args=[kept.share_token])
+    experiment.refresh_from_db()
+    link = reverse("credit_experiment_shared", args=[experiment.share_token])
     assert link in text_of(staff.get(address))
     stranger = Client()
     assert "Side by side" in text_of(stranger.get(link))
     assert stranger.get(f"{link}result.json").status_code == 200
-    # What was shared by one who is no operator any more is closed.
+    # Experiments shared by somebody who is no longer an operator are closed.
     bob.user_permissions.clear()
     assert stranger.get(link).status_code == 404
 
@@ -495,37 +497,37 @@ def test_a_volunteers_link_can_be_ended_but_not_made_while_the_laboratory_is_clo
     staff: Client, bob: User, alice: User, settings: Settings
 ) -> None:
     allow(bob, "view_creditexperiment", "change_creditexperiment")
-    kept = asked(alice)
-    address = reverse("admin:laboratory_creditexperiment_change", args=[kept.pk])
+    experiment = asked(alice)
+    address = reverse("admin:laboratory_creditexperiment_change", args=[experiment.pk])
     assert "Share with a link" not in text_of(staff.get(address))
     assert "shared only while the laboratory is public" in text_of(staff.post(address, follow=True))
-    kept.refresh_from_db()
-    assert kept.share_token is None
-    requests.share(kept)
+    experiment.refresh_from_db()
+    assert experiment.share_token is None
+    requests.share(experiment)
     assert "Stop sharing" in text_of(staff.get(address))
     staff.post(address, {"end": "1"})
-    kept.refresh_from_db()
-    assert kept.share_token is None
+    experiment.refresh_from_db()
+    assert experiment.share_token is None
 
 
 def test_a_volunteer_cannot_see_change_or_share_what_is_not_theirs(signed_in: Client, bob: User, public: None) -> None:
-    kept = done(bob)
+    experiment = done(bob)
     for name in ("credit_experiment", "credit_experiment_json"):
-        assert signed_in.get(reverse(name, args=[kept.pk])).status_code == 404
+        assert signed_in.get(reverse(name, args=[experiment.pk])).status_code == 404
     for name in ("credit_experiment_share", "credit_experiment_delete"):
-        assert signed_in.post(reverse(name, args=[kept.pk])).status_code == 404
-    kept.refresh_from_db()
-    assert kept.share_token is None
+        assert signed_in.post(reverse(name, args=[experiment.pk])).status_code == 404
+    experiment.refresh_from_db()
+    assert experiment.share_token is None
     for page in ("credit_laboratory", "credit_experiment_new"):
         assert Client().get(reverse(page)).status_code == 302
 
 
 def test_what_a_link_shows_says_nothing_of_its_owner(alice: User, public: None) -> None:
-    kept = done(alice)
-    requests.share(kept)
-    kept.refresh_from_db()
+    experiment = done(alice)
+    requests.share(experiment)
+    experiment.refresh_from_db()
     stranger = Client()
-    link = reverse("credit_experiment_shared", args=[kept.share_token])
+    link = reverse("credit_experiment_shared", args=[experiment.share_token])
     for body in (stranger.get(link).content.decode(), stranger.get(f"{link}result.json").content.decode()):
         assert alice.email not in body and alice.name not in body
     fragment = stranger.get(link, headers={"HX-Request": "true"})
@@ -557,8 +559,8 @@ def test_the_documents_goals_are_charts_by_how_often_a_job_is_computed() -> None
         ("Cheat resistance: loss of honest computers", 1),
     ]
     assert charts[4]["series"][0] == {"name": "published, single results", "values": [0.1], "worst": [0.2]}
-    # The title of a chart says the rest.
-    assert charts[1]["labels"] == ["credit of CPU time here and at another project apart"]
+    # The title of the chart supplies the rest.
+    assert charts[1]["labels"] == ["difference between credit for CPU time here and at another project"]
     assert charts[4]["labels"] == ["greatest grant over the default (single results)"]
 
 

@@ -1,4 +1,6 @@
-"""The credit document's goals on simulated populations, and that the laboratory would notice if they were missed."""
+"""The credit document's goals on simulated populations, and evidence that the laboratory would notice if they were
+missed.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,7 @@ from extras.laboratory.trials.population import KINDS, Cheat
 from extras.laboratory.trials.trial import Outcome, Setup, Trial
 
 ABOUT_NOTHING = 1.25 * EVASION_BOUND
-"""Of one population: by chance its jobs are a little shorter or longer than others'."""
+"""Tolerance for one population: by chance its jobs are slightly shorter or longer than others'."""
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +63,7 @@ def test_credit_does_not_drift(singles: list[Outcome]) -> None:
 def test_replicas_of_a_job_claim_nearly_the_same() -> None:
     trial = Trial(Setup(seed=7, hosts=60, nreplicas=2))
     trial.run(6000)
-    # Run times are spread by ±5 %: two of them lie a thirtieth apart on average.
+    # Run times vary by ±5 %: two of them differ by a thirtieth on average.
     assert 0.02 < wingman_variance(trial.run(3000)) < 0.05
 
 
@@ -70,7 +72,7 @@ def gain_of(cheat: Cheat, *, nreplicas: int = 1, rules: Rules | None = None) -> 
     trial = Trial(Setup(seed=7, hosts=20, first_cheats=[cheat], nreplicas=nreplicas, rules=rules))
     while sum(outcome.cheat is cheat for outcome in trial.outcomes) < CHEAT_JOBS + 300:
         trial.run(2000)
-    # Honest hosts' first jobs, before anything is known of anybody, are no measure.
+    # Honest hosts' first jobs, before anything is known about anybody, are no measure.
     mature = [outcome for outcome in trial.outcomes if outcome.cheat is cheat or outcome.number > 2000]
     return cheat_gain(mature, cheat, CHEAT_JOBS)
 
@@ -79,7 +81,7 @@ def gain_of(cheat: Cheat, *, nreplicas: int = 1, rules: Rules | None = None) -> 
 def test_a_host_that_exaggerates_tenfold_ends_near_honest_ones(nreplicas: int) -> None:
     gain = gain_of(Cheat.EXAGGERATE, nreplicas=nreplicas)
     assert abs(gain.late - 1) < 0.2
-    # What it has by then: its first jobs count tenfold until its average is known, 10 of 500 on each version.
+    # Its gain by then: its first jobs count tenfold until its average is known, 10 of 500 on each version.
     assert gain.early < 1.5
 
 
@@ -91,12 +93,12 @@ def test_an_impossible_run_time_brings_at_most_the_default() -> None:
 @pytest.mark.long
 def test_next_to_nothing_on_nine_of_ten_jobs_is_the_gap_that_is_left() -> None:
     # Averages are not weighted by job size: the tenth job is worth up to ten. To the letter the cap on samples, ten
-    # times the average so far, keeps that average low. What is left of the gain is told, not hidden.
+    # times the average so far, keeps that average low. The remaining gain is reported, not hidden.
     assert 1 < gain_of(Cheat.SLACK).late < 1.1
     assert gain_of(Cheat.SLACK, rules=Rules.letter()).late > 1.5
 
 
-# --- picking jobs of which the estimate does not tell the size ---------------------------------------
+# --- picking jobs whose estimate hides their size ------------------------------------------------------------
 @pytest.mark.long
 def test_picking_short_jobs_pays_without_the_check() -> None:
     # Half of the jobs take 0.2, half 2 times the estimate: a factor of 1.1 / 0.2 = 5.5.
@@ -116,13 +118,13 @@ def test_to_the_letter_all_ways_but_errors_pay() -> None:
 
 @pytest.mark.parametrize(("way", "failing_part"), [pytest.param(ADAPTIVE, 0.0, marks=pytest.mark.long), (PAIRS, 0.03)])
 def test_replicas_take_the_gain_from_those_who_exaggerate_their_short_jobs(way: str, failing_part: float) -> None:
-    """Where other computers fail some jobs, too, and are on probation now and then."""
+    """Other computers fail some jobs, too, and are on probation now and then."""
     gain = picking_gain(Rules.published(), 7, Cheat.PICK_AND_EXAGGERATE, way, failing_part=failing_part)
     assert gain <= EVASION_BOUND
 
 
 def test_single_results_do_not() -> None:
-    # Nothing tells its claim from an honest one's. The report says so.
+    # Its claim looks like an honest one. The report says so.
     assert picking_gain(Rules.published(), 7, Cheat.PICK_AND_EXAGGERATE) > 4
 
 
@@ -179,7 +181,7 @@ def test_figures_of_made_up_outcomes() -> None:
         return Outcome(number, host, 1, kind_index, granted, granted, False, Cheat.NONE, 1.0, False)
 
     rows = [outcome(n, n % 2, n % 2, 1.0 if n % 2 else 1.5) for n in range(200)]
-    # Means 1 and 1.5, of all 1.25: (1.5 − 1) / 1.25 = 0.4; each host is 0.25 off: 0.25 / 1.25 = 0.2
+    # Means 1 and 1.5, overall 1.25: (1.5 − 1) / 1.25 = 0.4; each host is 0.25 off: 0.25 / 1.25 = 0.2
     assert device_neutrality(rows) == pytest.approx(0.4)
     assert host_spread(rows) == pytest.approx(0.2)
     # From 1 to 2 in 1,000 jobs, 1.5 on average: 1 / 1.5
@@ -190,7 +192,7 @@ def test_figures_of_made_up_outcomes() -> None:
 
 
 def test_a_version_that_is_granted_the_mean_for_long_and_short_jobs_is_as_neutral_as_one_that_is_not() -> None:
-    """The document's goal is the same credit on average, of jobs of which the estimate does not tell the size."""
+    """The document's goal is the same credit on average, for jobs whose estimate hides their size."""
 
     def outcome(number: int, kind_index: int, granted: float, work: float) -> Outcome:
         return Outcome(number, kind_index, 1, kind_index, granted, granted, False, Cheat.NONE, 1.0, False, work)
@@ -226,6 +228,6 @@ def test_a_project_that_pays_for_peak_flops_is_not_neutral() -> None:
 
 @pytest.mark.parametrize("cheat", [Cheat.LATE, Cheat.LATE_TIMES, Cheat.RAMP, Cheat.LEAVE])
 def test_claims_that_change_their_level_gain_nothing(cheat: Cheat) -> None:
-    # One of twenty moves the versions' averages a little itself.
+    # One of twenty shifts the versions' averages slightly itself.
     assert gain_of(cheat).early < 1.12
     assert gain_of(cheat, rules=Rules.letter()).early > 1.3

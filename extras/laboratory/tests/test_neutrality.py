@@ -7,11 +7,11 @@ from tests.support.credit_engine_facts import about
 
 
 def test_factors_from_other_projects_bring_credit_per_host_hour_together() -> None:
-    found = measure_neutrality(1, njobs=1500)
-    assert found.others.keys() == WITH_BOTH.keys()
+    neutrality = measure_neutrality(1, njobs=1500)
+    assert neutrality.others.keys() == WITH_BOTH.keys()
     # Without a counterpart for CPUs GPU time is paid by its peak alone, several times as much as elsewhere.
-    assert found.ratio(found.before) > 3
-    assert found.ratio(found.after) == about(1, rel=0.1)
+    assert neutrality.ratio(neutrality.before) > 3
+    assert neutrality.ratio(neutrality.after) == about(1, rel=0.1)
 
 
 def test_the_factors_are_those_of_the_projects_efficiencies() -> None:

@@ -22,8 +22,8 @@ def simulate(*words: str) -> str:
 
 
 def test_jobs_are_validated_and_normalised_on_the_way() -> None:
-    told = simulate("--hosts", "12", "--jobs", "600", "--validate", "--cheat", "wrong=0.2", "--cheat", "pick=0.2")
-    assert told.startswith("600 workunits with")
+    output = simulate("--hosts", "12", "--jobs", "600", "--validate", "--cheat", "wrong=0.2", "--cheat", "pick=0.2")
+    assert output.startswith("600 workunits with")
     assert Workunit.objects.filter(canonical_result__isnull=False).count() == 600
     assert Result.objects.filter(validate_state=ValidateState.INVALID).count() > 0
     assert Result.objects.filter(outcome=Outcome.CLIENT_ERROR).count() > 0

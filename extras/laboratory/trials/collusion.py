@@ -1,9 +1,9 @@
-"""Groups that want each other's workunits: what they gain where chance decides who gets the copies. Pure.
+"""Groups that collude on workunits: their gain where chance decides who gets the copies. Pure.
 
-Computers ask for jobs of a queue day after day. Those who collude ask one right after the other, keep what they get
-until they know who has the other copies, and send the same invented output for each workunit that two of them have.
-``is_lazy``: they compute nothing and give the rest back; else they compute the rest, so that they stand out less.
-Nobody sees their ties: this is the worst case, accounts in different networks that are not new.
+Computers ask for jobs from a queue day after day. Colluders ask one right after the other, keep their jobs until they
+know who has the other copies, and send the same invented output for each workunit that two of them have. ``is_lazy``:
+they compute nothing and give the rest back; otherwise they compute the rest, to attract less attention. Nobody sees
+their ties: this is the worst case, established accounts in different networks.
 """
 
 from __future__ import annotations
@@ -23,24 +23,25 @@ from portal.languages.messages import Message
 JOBS_PER_DAY: Final = 20
 HOST_DAYS: Final = 20_000
 MIN_DAYS: Final = 5
-"""Few computers are followed for longer: a pair among a hundred has one workunit in common in five days."""
+"""Few computers are simulated for longer: a pair among a hundred has one workunit in common in five days."""
 LOOKED_BACK_DAYS: Final = 7
 MIN_WINDOW: Final = 256
 PAIR_CHANCE: Final = 1e-6
 GROUPS: Final = (2, 5, 20)
 POPULATIONS: Final = (100, 1_000, 10_000)
 TIMING: Final = 1.1
-"""What asking one right after the other may add: copies that are both due soon are a little more often both there."""
+"""The gain from asking one right after the other: copies that are both due soon are slightly more often both in
+reach."""
 CHANCE_ALLOWED: Final = 0.01
 HONEST_PAIRS: Final = {20: 0.5, 100: 0.01}
-"""How many honest pairs may be believed no more on a day, by the number of computers."""
+"""How many honest pairs may lose trust per day, by the number of computers."""
 HONEST_DAYS: Final = 60
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """``ncolluders`` of ``nhosts`` computers; all get as many jobs a day. ``is_shuffled`` False: a queue whose jobs are
-    handed out in the order in which they were made, as a comparison.
+    """``ncolluders`` of ``nhosts`` computers; all get the same number of jobs a day. ``is_shuffled`` False: a queue
+    that hands out jobs in the order in which they were made, for comparison.
     """
 
     ncolluders: int
@@ -59,7 +60,7 @@ class _Workunit:
 
 
 class _Queue:
-    """Copies of workunits, by their places; the rule is that of `scheduler.submission.sql.CREATE_RESULTS`."""
+    """Copies of workunits, by position; the rule is that of `scheduler.submission.sql.CREATE_RESULTS`."""
 
     def __init__(self, draw: random.Random, length: int, *, is_shuffled: bool) -> None:
         self._draw, self._length, self._is_shuffled = draw, length, is_shuffled
@@ -69,7 +70,7 @@ class _Queue:
         self.fill()
 
     def fill(self) -> None:
-        """New workunits, two copies of each, until the queue is as long as it was."""
+        """Add workunits, two copies of each, until the queue has its former length."""
         nnew = max(0, self._length - len(self._heap)) // 2 * 2
         head = min(self._heap[0][0], self._newest) if self._heap else self._newest
         length = self._newest - head
@@ -84,12 +85,12 @@ class _Queue:
         heapq.heappush(self._heap, (place, self._newest, workunit))
 
     def put_third(self, workunit: _Workunit) -> None:
-        """One more copy of a workunit that needs one: it goes out soon."""
+        """Queue one more copy of a workunit that needs one, near the front."""
         self._newest = next(self._ids)
         heapq.heappush(self._heap, (self._heap[0][0] if self._heap else 0, self._newest, workunit))
 
     def take(self, host: int, njobs: int) -> list[_Workunit]:
-        """The first copies of workunits of which this computer has none."""
+        """Take the first copies of workunits of which this computer has none."""
         taken: list[_Workunit] = []
         left = []
         while self._heap and len(taken) < njobs:
@@ -106,7 +107,7 @@ class _Queue:
 
 @dataclass(slots=True)
 class GroupGain:
-    """What a group got, in jobs: granted in all, and computed; and the pairs of it that were believed no more."""
+    """A group's jobs: granted, and computed; and its pairs that lost trust."""
 
     granted: float = 0.0
     computed: int = 0
@@ -115,17 +116,17 @@ class GroupGain:
 
     @property
     def per_flop(self) -> float:
-        """Beside one job for each that is computed, which is what honest computers get."""
+        """Granted jobs per computed job; honest computers get one."""
         return self.granted / self.computed - 1 if self.computed else 0.0
 
     @property
     def for_nothing(self) -> float:
-        """The part of an honest computer's credit."""
+        """The fraction of an honest computer's credit."""
         return self.granted / self.njobs
 
 
 def collude(group: Group, seed: int) -> GroupGain:
-    """Days of a population, on each of which the group asks for jobs at a time of its choice."""
+    """Simulate days of a population, on each of which the group asks for jobs at a time of its choice."""
     draw = random.Random(seed)
     queue = _Queue(draw, group.nhosts * JOBS_PER_DAY, is_shuffled=group.is_shuffled)
     colluders = range(1, group.ncolluders + 1)
@@ -161,7 +162,7 @@ def _report(
     results: list[Sequence[int]],
     gain: GroupGain,
 ) -> list[_Workunit]:
-    """What becomes of the group's workunits; those whose other copies nobody has yet."""
+    """Report the group's workunits, except those whose other copies nobody has yet."""
     still_open = {}
     for workunit in workunits:
         if workunit.invented:
@@ -193,7 +194,7 @@ def _report(
 
 
 def _pairs(results: Sequence[Sequence[int]], colluders: range, nhosts: int, ndays: int) -> set[Pair]:
-    """The group's pairs that are believed no more; all other computers have all of their results valid."""
+    """Return the group's pairs that lost trust; all other computers have only valid results."""
     together: Counter[Pair] = Counter()
     nresults: Counter[int] = Counter()
     for holders in results:
@@ -211,7 +212,7 @@ def _pairs(results: Sequence[Sequence[int]], colluders: range, nhosts: int, nday
 
 @dataclass(frozen=True, slots=True)
 class HonestPairs:
-    """The honest pairs in ``nlists`` lists: how many there were, and how many were no longer believed."""
+    """The honest pairs in ``nlists`` lists: how many there were, and how many lost trust."""
 
     nlists: int
     nlisted: int
@@ -219,7 +220,9 @@ class HonestPairs:
 
 
 def honest_pairs(nhosts: int, ndays: int, seed: int) -> HonestPairs:
-    """Honest computers that differ much in their jobs a day, and ask at the same time each day: the worst case."""
+    """Simulate honest computers with very different numbers of jobs a day that ask at the same time each day: the worst
+    case.
+    """
     draw = random.Random(seed)
     rates = [max(1, round(draw.lognormvariate(2.5, 1.0))) for _ in range(nhosts)]
     times = [draw.random() for _ in range(nhosts)]
@@ -244,14 +247,14 @@ def honest_pairs(nhosts: int, ndays: int, seed: int) -> HonestPairs:
 
 
 def bound(group: Group) -> float:
-    """Of each one's jobs the others of the group have the copies as often as anybody else: that part, over the rest. A
-    tenth more for those who time their requests, and one in a hundred for chance.
+    """Bound the gain: of each member's jobs the rest of the group holds the copies as often as anybody else, which
+    gives that fraction over the rest. Plus a tenth for timed requests, and one hundredth for chance.
     """
     return TIMING * (group.ncolluders - 1) / (group.nhosts - group.ncolluders) + CHANCE_ALLOWED
 
 
 def collusion_goals(seeds: Sequence[int]) -> list[Goal]:
-    """What groups of three sizes gain in populations of three sizes, beside the stated bound."""
+    """Measure the gain of groups of three sizes in populations of three sizes, with the stated bound."""
     goals = []
     for nhosts in POPULATIONS:
         for ncolluders in GROUPS:

@@ -1,7 +1,7 @@
 """A history of validated credit for ``make run``: weeks of work of the demo volunteer's computers and of others'.
 
-All of it goes through the real validator and feeder, on a clock that is passed in. What the volunteer's computers did
-is passed in too, so that these tasks and what the computers told the account manager are one story.
+All of it goes through the real validator and feeder, on a clock that is passed in. The work of the volunteer's
+computers is passed in too, so that these tasks match what the computers told the account manager.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ REPORTS_EVERY: Final = dt.timedelta(hours=6)
 WINGMEN: Final = 24
 SEED: Final = 2026
 WRONG: Final = 0.015
-"""The part of the volunteer's tasks with a wrong output, as of a computer with a fault in its memory."""
+"""The fraction of the volunteer's tasks with a wrong output, as from a computer with faulty memory."""
 OUT: Final = 4
 """Tasks that each computer has not reported."""
 JOB_SECS: Final = 3 * 3600.0
@@ -54,7 +54,7 @@ PROGRAMS: Final = [kind for kind in KINDS if not (kind.plan_class == "mt" or kin
 
 @dataclass(frozen=True, slots=True)
 class ReportedWork:
-    """What a computer did between two reports; ``failed`` of its CPU and GPU jobs failed."""
+    """A computer's work between two reports; ``failed`` of its CPU and GPU jobs failed."""
 
     since: dt.datetime
     until: dt.datetime
@@ -70,7 +70,7 @@ Timed = tuple[Job, list[dt.datetime]]
 
 
 def make_history(owner: User, now: dt.datetime, work: Work | None) -> int:
-    """Three weeks of an app; the number of results. Safe to repeat: only the first time does anything.
+    """Simulate three weeks of an app; return the number of results. Safe to repeat: only the first call does anything.
 
     ``work``: by the computers' ids; without it, each computer has worked with a fifth of its processors.
     """
@@ -124,7 +124,7 @@ def _usual_work(host: Host, now: dt.datetime) -> Iterator[ReportedWork]:
 def _jobs_of(
     project: SimulatedProject, computer: Computer, done: Iterable[ReportedWork], now: dt.datetime
 ) -> Iterator[Timed]:
-    """The jobs of one of the volunteer's computers, and those that it has not reported."""
+    """Return the jobs of one of the volunteer's computers, and those that it has not reported."""
     stretch = None
     for stretch in done:
         failed = set(project.rng.sample(range(stretch.cpu_jobs + stretch.gpu_jobs), stretch.failed))
@@ -140,7 +140,7 @@ def _jobs_of(
 
 
 def _job(project: SimulatedProject, computer: Computer, secs: float, *, is_gpu: bool) -> Job | None:
-    """A job that takes the computer this long, with its own report; None if it has no program for it."""
+    """Return a job that takes the computer this long, with its own report; None if it has no program for it."""
     able = [
         n for n in computer.kinds(project.kinds) if (project.kinds[n].processor_type != ProcessorType.CPU) == is_gpu
     ]
@@ -162,7 +162,7 @@ def _report(project: SimulatedProject, computer: Computer, job: Job, *, is_gpu: 
 
 
 def _wingman(project: SimulatedProject, job: Job) -> Report:
-    """Another volunteer's computer does the job too, with the same kind of processor."""
+    """Return another volunteer's computer that does the job too, with the same kind of processor."""
     is_gpu = job.reports[0].kind.processor_type != ProcessorType.CPU
     taken = {report.computer.user_id for report in job.reports}
     able = [
@@ -174,7 +174,7 @@ def _wingman(project: SimulatedProject, job: Job) -> Report:
 
 
 def _reported(project: SimulatedProject, job: Job, stretch: ReportedWork, has_failed: bool, now: dt.datetime) -> Timed:
-    """Reported between two contacts; the wingman's report is hours later, or still to come."""
+    """Report the job between two contacts; the wingman's report comes hours later, or is still missing."""
     rng, own = project.rng, job.reports[0]
     own.ending = Ending.FAILED if has_failed else Ending.SUCCESS
     own.is_right = rng.random() >= WRONG
@@ -191,7 +191,9 @@ def _reported(project: SimulatedProject, job: Job, stretch: ReportedWork, has_fa
 
 
 def _not_reported(project: SimulatedProject, job: Job, last: dt.datetime, now: dt.datetime) -> Timed:
-    """Sent before the computer's last contact. If the deadline passed, two others have done the job meanwhile."""
+    """Send the job before the computer's last contact. If the deadline passed, two others have done the job
+    meanwhile.
+    """
     job.reports[0].is_out = True
     sent_at = last - dt.timedelta(minutes=project.rng.randrange(5, 170))
     moments = [sent_at]
@@ -208,7 +210,7 @@ def _not_reported(project: SimulatedProject, job: Job, last: dt.datetime, now: d
 
 
 def _computer(host: Host) -> Computer:
-    """The platform in the simulation; a system that the app has no version for counts as Linux."""
+    """Return the platform in the simulation; a system that the app has no version for counts as Linux."""
     types = {kind.processor_type for kind in PROGRAMS if kind.processor_type != ProcessorType.CPU}
     gpu: dict[str, Any] = next((c for c in host.coprocs if c.get("type") in types), {})
     platform = host.platform_name if host.platform_name == WINDOWS else LINUX

@@ -1,4 +1,4 @@
-"""Some of the others in the demo's history: they have names, and two of them a team."""
+"""Give names to some of the other volunteers in the demo's history, and put two of them into a team."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NMEMBERS: Final = 2
 
 
 def choose(computers: Iterable[Computer], since: dt.datetime) -> list[User]:
-    """Name three volunteers who claim what is true, and put two of them into a team, before any of them has credit."""
+    """Name three volunteers with honest claims, and put two of them into a team, before any of them has credit."""
     false = {computer.user_id for computer in computers if computer.cheat != Cheat.NONE}
     honest = {computer.user_id for computer in computers} - false
     users = list(User.objects.filter(pk__in=honest).order_by("pk")[: len(NAMES)])

@@ -1,4 +1,4 @@
-"""What the demo says about its app and its team, shown in the reader's language (portal.languages.supplied)."""
+"""The demo's texts about its app and its team, shown in the reader's language (portal.languages.supplied)."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
-"""An experiment: rules side by side, on a population that one describes or on those of the document's goals. Pure.
+"""An experiment: rules compared on a described population, or on those of the document's goals. Pure.
 
 ``manage.py credit_report`` and the pages of the laboratory both call `measure`. From Python::
 
     from extras.laboratory.trials.experiment import Experiment, Variant, measure
 
     sets = (Variant("published", host_scale_check=True), Variant("deployed"))
-    for found in measure(Experiment(sets, {"cheat_pick": 0.05, "hidden_ratio": 10})):
-        for goal in found.goals:
-            print(found.label, goal.name, goal.measured, goal.worst, goal.bound)
+    for result in measure(Experiment(sets, {"cheat_pick": 0.05, "hidden_ratio": 10})):
+        for goal in result.goals:
+            print(result.label, goal.name, goal.measured, goal.worst, goal.bound)
 """
 
 from __future__ import annotations
@@ -44,16 +44,16 @@ USUAL_JOBS: Final = 24_000
 SETTLING_DAYS: Final = 25
 """New computers are granted less for this long where ``host_scale_check`` is on (docs/explanation/credit.md)."""
 CHUNK_JOBS: Final = 1000
-"""This many jobs are done between two reports of progress."""
+"""The number of jobs between two progress reports."""
 LEAST_RESULTS: Final = 100
-"""Of a version, to be compared with others."""
+"""The fewest jobs of a version that is compared with others."""
 LEAST_HOST_RESULTS: Final = 20
 MAX_CHEATS: Final = 0.9
-"""Of all computers: there have to be honest ones to compare with."""
+"""The largest fraction of cheaters: there have to be honest computers to compare with."""
 
 
 class ExperimentError(MessageError):
-    """An experiment that cannot be; ``name`` is the field, which the sentence names with its limit."""
+    """An impossible experiment; ``name`` is the field, which the sentence names with its limit."""
 
     def __init__(self, name: str, message: Message) -> None:
         super().__init__(message)
@@ -62,7 +62,7 @@ class ExperimentError(MessageError):
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """Rules that are compared with others: a rule set with its limits, and how often a job is computed (``WAYS``)."""
+    """Rules to compare: a rule set with its limits, and how often a job is computed (``WAYS``)."""
 
     rule_set: str = RuleSet.PUBLISHED
     host_scale_check: bool = False
@@ -77,7 +77,7 @@ class Variant:
 
     @property
     def rules(self) -> Rules:
-        """Raises RulesError for a limit out of range."""
+        """Return the rules. Raises RulesError for a limit out of range."""
         return Rules.of(self.rule_set).with_limits(**self.limits)
 
 
@@ -85,9 +85,9 @@ class Variant:
 class Experiment:
     """Variants, each on the same populations. Raises ExperimentError, or RulesError for a limit.
 
-    ``parameters``: those of ``PARAMETERS`` that are not as usual. ``jobs`` of each population; its first third is left
-    out, as then the statistics are not known yet. ``is_document``: the populations and goals of the credit document
-    instead; ``parameters``, ``jobs`` and the variants' replication and check do nothing then.
+    ``parameters``: those of ``PARAMETERS`` that differ from the default. ``jobs``: of each population; its first third
+    is discarded, as the statistics are still unknown. ``is_document``: the populations and goals of the credit document
+    instead; ``parameters``, ``jobs`` and the variants' replication and check then have no effect.
     """
 
     variants: Sequence[Variant]
@@ -120,7 +120,7 @@ class Experiment:
 
     @property
     def first_cheats(self) -> tuple[Cheat, ...]:
-        """How the computers cheat that do."""
+        """Return how the cheating computers cheat."""
         parts = {cheat: part for cheat in CHEATS if (part := self.value(f"cheat_{cheat}"))}
         return tuple(cheating(parts, round(self.value("hosts"))))
 
@@ -131,12 +131,12 @@ class Experiment:
 
     @property
     def days(self) -> float:
-        """How long the population works on its jobs; the first third is left out."""
+        """How long the population works on its jobs; the first third is discarded."""
         return self.jobs / (self.value("hosts") * self.value("jobs_per_host_day"))
 
     @property
     def is_short(self) -> bool:
-        """Whether computers are still new after the part that is left out, so that the check takes credit from them."""
+        """Whether computers are still new after the discarded part, so that the check takes credit from them."""
         has_check = any(variant.host_scale_check for variant in self.variants)
         return has_check and not self.is_document and self.days / 3 < SETTLING_DAYS
 
@@ -151,7 +151,7 @@ class Experiment:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Experiment:
-        """From what `as_json` gave."""
+        """Build it from the output of `as_json`."""
         return cls(**{**data, "variants": tuple(Variant(**variant) for variant in data["variants"])})
 
 
@@ -170,7 +170,7 @@ def _not_one_of(name: str, choices: Sequence[str]) -> ExperimentError:
 
 @dataclass(frozen=True, slots=True)
 class VariantGoals:
-    """What was measured of a variant."""
+    """The measurements of a variant."""
 
     label: Message
     goals: Sequence[Goal]
@@ -181,13 +181,15 @@ class VariantGoals:
 
 
 def goal_json(goal: Goal) -> dict[str, Any]:
-    """The goal with its verdict, as `credit_report --json` has it: its name in English, and as a message's JSON."""
+    """Return the goal with its verdict, as `credit_report --json` has it: its name in English, and as a message's
+    JSON.
+    """
     figures = {"measured": goal.measured, "worst": goal.worst, "bound": goal.bound, "note": goal.note}
     return {"name": goal.name, **goal.message.to_json(), **figures, "is_met": goal.is_met}
 
 
 def measure(experiment: Experiment, report: Callable[[float], None] = lambda _: None) -> list[VariantGoals]:
-    """Measure each variant on each population; ``report`` is told how far it is, from 0 to 1."""
+    """Measure each variant on each population; ``report`` receives the progress, from 0 to 1."""
     variants = []
     number = len(experiment.variants)
     for place, variant in enumerate(experiment.variants):
@@ -210,7 +212,7 @@ def _document(experiment: Experiment, variant: Variant, report: Callable[[float]
 
 
 def setup_of(experiment: Experiment, variant: Variant, seed: int) -> Setup:
-    """The trial of a variant on one population."""
+    """Build the trial of a variant on one population."""
     value = experiment.value
     ratio = value("hidden_ratio")
     return replace(
@@ -222,7 +224,7 @@ def setup_of(experiment: Experiment, variant: Variant, seed: int) -> Setup:
         host_scale_check=variant.host_scale_check,
         anonymous_part=value("anonymous_part"),
         first_cheats=experiment.first_cheats,
-        # Their mean is what the estimate says.
+        # Their mean equals the estimate.
         works=(2 / (1 + ratio), 2 * ratio / (1 + ratio)) if ratio > 1 else (1.0,),
         failing_part=value("failing_part"),
         jobs_per_host_day=value("jobs_per_host_day"),
@@ -257,7 +259,7 @@ def _described(experiment: Experiment, variant: Variant, report: Callable[[float
 
 
 def _run(setup: Setup, jobs: int, report: Callable[[float], None]) -> list[Outcome]:
-    """The outcomes after the first third of the jobs."""
+    """Return the outcomes after the first third of the jobs."""
     trial = Trial(setup)
     for done in range(0, jobs, CHUNK_JOBS):
         trial.run(min(CHUNK_JOBS, jobs - done))
@@ -268,7 +270,7 @@ def _run(setup: Setup, jobs: int, report: Callable[[float], None]) -> list[Outco
 def _figures(
     setup: Setup, outcomes: Sequence[Outcome], outcomes_elsewhere: Sequence[Outcome]
 ) -> Iterator[tuple[Message, float, float | None]]:
-    """Each goal's name, value and bound; those that too few results tell of are left out."""
+    """Return each goal's name, value and bound; those with too few results are left out."""
     honest = [outcome for outcome in outcomes if outcome.cheat is Cheat.NONE]
     versions = Counter(outcome.kind_index for outcome in honest if outcome.kind_index is not None)
     if sum(number >= LEAST_RESULTS for number in versions.values()) > 1:
@@ -297,7 +299,7 @@ def _cheat_figures(
     honest = credit_per_flop(outcomes) if any(outcome.cheat is Cheat.NONE for outcome in outcomes) else 0.0
     if not cheats or not honest:
         return
-    # No bound: those of the document are for one cheat among many computers that are equally efficient.
+    # No bound: those of the document are for one cheat among many equally efficient computers.
     yield Message("goal_gain", cheat=CHEATS[cheat][0]), credit_per_flop(outcomes, cheat) / honest - 1, None
     absurd = [outcome.granted / outcome.default for outcome in cheats if outcome.is_absurd]
     if cheat is Cheat.ONE_TIME and absurd:

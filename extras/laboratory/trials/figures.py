@@ -13,7 +13,7 @@ from extras.laboratory.trials.trial import Outcome
 
 
 def _means(outcomes: Iterable[Outcome], key: Callable[[Outcome], Hashable], least: int) -> list[float]:
-    """The mean grant of each group that has at least this many outcomes, for as much work as is estimated.
+    """Return the mean grant of each group that has at least this many outcomes, per estimated work.
 
     By chance a group's jobs are longer or shorter than others' of the same estimate.
     """
@@ -28,12 +28,12 @@ def _means(outcomes: Iterable[Outcome], key: Callable[[Outcome], Hashable], leas
 
 
 def _over(difference: float, mean: float) -> float:
-    """What is granted nothing differs by nothing."""
+    """Divide a difference by a mean; 0 if nothing is granted."""
     return difference / mean if mean else 0.0
 
 
 def device_neutrality(outcomes: Sequence[Outcome], least: int = 100) -> float:
-    """How far the versions' mean grants lie apart: (greatest − least) / mean, of versions with enough outcomes.
+    """Measure how far apart the versions' mean grants are: (greatest − least) / mean, of versions with enough outcomes.
 
     Goal: "on average, the same credit for a job whichever device" (credit document, "Goals of the new system").
     """
@@ -42,14 +42,14 @@ def device_neutrality(outcomes: Sequence[Outcome], least: int = 100) -> float:
 
 
 def host_spread(outcomes: Sequence[Outcome], least: int = 20) -> float:
-    """How far hosts' mean grants are from the mean of all hosts: mean absolute deviation / mean."""
+    """Measure how far hosts' mean grants are from the mean of all hosts: mean absolute deviation / mean."""
     means = _means(outcomes, lambda outcome: outcome.host, least)
     middle = fmean(means)
     return _over(fmean(abs(mean - middle) for mean in means), middle)
 
 
 def wingman_variance(outcomes: Sequence[Outcome]) -> float:
-    """How far replicas' claims for one job lie apart, on average: |a − b| / mean of both."""
+    """Measure how far apart replicas' claims for one job are, on average: |a − b| / mean of both."""
     by_job: dict[int, list[float]] = defaultdict(list)
     for outcome in outcomes:
         if not outcome.is_approximate:
@@ -59,9 +59,9 @@ def wingman_variance(outcomes: Sequence[Outcome]) -> float:
 
 
 def drift(outcomes: Sequence[Outcome], per_jobs: int = 1000) -> float:
-    """How much the mean grant changes in ``per_jobs`` jobs, by a straight line through all: |slope| × jobs / mean.
+    """Measure how much the mean grant changes in ``per_jobs`` jobs, by linear regression: |slope| × jobs / mean.
 
-    What jobs are longer or shorter than others of the same estimate is taken from their grants, at the mean rate.
+    Grants are adjusted, at the mean rate, for jobs that are longer or shorter than others of the same estimate.
     """
     xs = [float(outcome.number) for outcome in outcomes]
     usual = fmean(outcome.work for outcome in outcomes)
@@ -73,8 +73,8 @@ def drift(outcomes: Sequence[Outcome], per_jobs: int = 1000) -> float:
 
 
 def time_credit(kinds: Sequence[VersionKind], outcomes: Iterable[Outcome], *, is_gpu: bool) -> tuple[float, float]:
-    """Honest computers' credit for processor time of this kind, over what its peak FLOPs are worth, and its efficiency:
-    the FLOPs done over the peak FLOPs. 0 and 0 if there are no such results.
+    """Return honest computers' credit for processor time of this kind, per peak FLOPs, and its efficiency: the FLOPs
+    done per peak FLOPs. 0 and 0 without such results.
     """
     places = {place for place, kind in enumerate(kinds) if (kind.processor_type != ProcessorType.CPU) is is_gpu}
     rows = [outcome for outcome in outcomes if outcome.kind_index in places and outcome.cheat is Cheat.NONE]
@@ -88,10 +88,10 @@ def project_neutrality(
     other_kinds: Sequence[VersionKind],
     other_outcomes: Iterable[Outcome],
 ) -> float | None:
-    """How far two projects' credit for CPU time lies apart, over the mean of both; None if one grants none.
+    """Measure how far apart two projects' credit for CPU time is, divided by their mean; None if one grants none.
 
     Goal: "different projects should grant about the same amount of credit per host-hour, averaged over hosts" (credit
-    document, "Goals of the new system"). Hours count by the peak FLOPS of their processors.
+    document, "Goals of the new system"). Hours are weighted by the peak FLOPS of their processors.
     """
     here, _ = time_credit(kinds, outcomes, is_gpu=False)
     there, _ = time_credit(other_kinds, other_outcomes, is_gpu=False)
@@ -99,7 +99,7 @@ def project_neutrality(
 
 
 def gpu_neutrality(kinds: Sequence[VersionKind], outcomes: Sequence[Outcome]) -> float | None:
-    """How far credit for GPU time over that for CPU time is from the ratio of the efficiencies; None without both.
+    """Measure how far the ratio of GPU credit to CPU credit is from the ratio of the efficiencies; None without both.
 
     Goal: "Projects with GPU apps should grant credit in proportion to the efficiency of the apps" (as above).
     """
@@ -114,8 +114,8 @@ def gpu_neutrality(kinds: Sequence[VersionKind], outcomes: Sequence[Outcome]) ->
 class Gain:
     """The gain from cheating: the mean grant of cheats / that of honest hosts in the same stretch of jobs.
 
-    ``early``: the cheats' first ``until`` results; ``late``: those after; 0 if there are none. ``greatest``: the
-    largest grant for an impossible run time, over the default of that moment; 0 if none was reported.
+    ``early``: the cheats' first ``until`` results; ``late``: the later ones; 0 if there are none. ``greatest``: the
+    largest grant for an impossible run time, divided by the default of that moment; 0 if none was reported.
     """
 
     early: float
@@ -124,7 +124,7 @@ class Gain:
 
 
 def credit_per_flop(outcomes: Iterable[Outcome], cheat: Cheat = Cheat.NONE) -> float:
-    """What these hosts are granted for their work: 1 is what the estimate of a job is worth, for as many FLOPs.
+    """Return these hosts' grant per FLOP, where 1 is the value of a job's estimate.
 
     Raises ValueError if there are no such hosts.
     """
@@ -135,7 +135,9 @@ def credit_per_flop(outcomes: Iterable[Outcome], cheat: Cheat = Cheat.NONE) -> f
 
 
 def cheat_gain(outcomes: Sequence[Outcome], cheat: Cheat, until: int = 500) -> Gain:
-    """This cheat's gain relative to honest hosts. Raises ValueError if there are no cheats or no honest hosts."""
+    """Return this cheat's gain relative to honest hosts. Raises ValueError if there are no cheats or no honest
+    hosts.
+    """
     cheats = [outcome for outcome in outcomes if outcome.cheat is cheat]
     honest = [outcome for outcome in outcomes if outcome.cheat is Cheat.NONE]
     if not cheats or not honest:

@@ -38,7 +38,7 @@ CHEAT_JOBS: Final = 500
 JOBS_MAX: Final = 400_000
 HONEST_JOBS: Final = 40_000
 LEAD_JOBS: Final = 16_000
-"""Of sixty honest computers, so 150 of each of their records on average."""
+"""Of sixty honest computers, so 150 for each of their records on average."""
 LEAD_LOSS_BOUND: Final = 0.01
 BELOW_USUAL_BOUND: Final = 3 * pstdev(HIDDEN_WORK) / fmean(HIDDEN_WORK) / sqrt(LEAD_JOBS - LEAD_JOBS / 16)
 """Three standard deviations of the mean size of the jobs measured, which are all but the first sixteenth:
@@ -46,16 +46,16 @@ BELOW_USUAL_BOUND: Final = 3 * pstdev(HIDDEN_WORK) / fmean(HIDDEN_WORK) / sqrt(L
 HALF_HIDDEN_WORK: Final = (0.5, 1.5)
 FAILING_PERCENT: Final = 3
 FAILING_PART: Final = FAILING_PERCENT / 100
-"""Of the jobs of honest computers that fail now and then."""
+"""The fraction of failing jobs on honest computers that fail now and then."""
 EVASION_BOUND: Final = 0.02
 SINGLE_PICKING_BOUND: Final = 0.04
 """Of single results, where as many long jobs fail as honest hosts may fail: 0.05 × (their size / the mean − 1)."""
 ONE_TIME_ADAPTIVE_BOUND: Final = 1.1
-"""The default is averaged with another replica's claim for the same job, which may be a little above it."""
+"""The default is averaged with another replica's claim for the same job, which may be slightly above it."""
 PICKING_JOBS: Final = 300
-"""Of the computer that picks. Its first third is left out: by then most computers have left probation."""
+"""Jobs of the computer that picks. Its first third is discarded: by then most computers have left probation."""
 _LIKE_ERRORS: Final = (Cheat.PICK_BY_202, Cheat.PICK_BY_DOWNLOAD, Cheat.PICK_BY_UPLOAD, Cheat.PICK_BY_LOSS)
-"""What the published rules treat as compute errors: measured for single results only."""
+"""Cheats that the published rules treat as compute errors: measured for single results only."""
 EVASIONS: Final = (Cheat.CHERRY_PICK, *_LIKE_ERRORS, Cheat.PICK_BY_OUTPUT)
 """The ways to get rid of long jobs."""
 _MEASURED_BY_SEVERAL: Final = frozenset({*TAKING_TURNS, Cheat.PICK_FEW})
@@ -65,10 +65,11 @@ _IN_BATCHES: Final = frozenset({Cheat.HOLD_BACK, Cheat.HOLD_IN_TURNS, Cheat.FAIL
 HOLDING_JOBS_PER_DAY: Final = 20.0
 """Enough that a host that holds the long ones back has ten short ones of each version before its probation ends."""
 OTHER_EFFICIENCY: Final = 0.5
-"""Of another project's programs, over that here: there the same processor time does half as many FLOPs."""
+"""Efficiency of another project's programs, relative to that here: there the same processor time does half the
+FLOPs."""
 SINGLE, ADAPTIVE, PAIRS = "way_single", "way_adaptive", "way_pairs"
 WAYS: Final = {SINGLE: Setup(), ADAPTIVE: Setup(is_adaptive=True), PAIRS: Setup(nreplicas=2)}
-"""How often a job is computed. With adaptive replication once for trusted computers, but for spot-checks."""
+"""How often a job is computed. With adaptive replication once for trusted computers, except for spot-checks."""
 _LEVELS: Final = {
     Cheat.LATE: Message("level_late"),
     Cheat.LATE_TIMES: Message("level_late_times"),
@@ -77,7 +78,7 @@ _LEVELS: Final = {
     Cheat.LEAVE_SLACK: Message("level_leave_slack"),
 }
 _LEVEL_BOUNDS: Final = {Cheat.LEAVE: 0.05, Cheat.LATE_TIMES: 0.06, Cheat.LEAVE_SLACK: 0.3}
-"""Those that leave claim at most the default, which may be a little above honest hosts' mean. Run times bring at most
+"""Hosts that leave claim at most the default, which may be slightly above honest hosts' mean. Run times bring at most
 ``max_lead_jobs`` of a thousand jobs, and ``max_lead_share`` of the jobs of a record."""
 _PICKING: Final = {
     Cheat.CHERRY_PICK: Message("picking_errors"),
@@ -107,7 +108,7 @@ class Goal:
 
     @property
     def name(self) -> str:
-        """In English."""
+        """The name in English."""
         return str(self.message)
 
     @property
@@ -117,7 +118,7 @@ class Goal:
 
 
 def settled(setup: Setup) -> tuple[list[Outcome], float]:
-    """Outcomes after each version had this many jobs, and the share of all jobs before that.
+    """Return outcomes after each version had this many jobs, and the share of all jobs before that.
 
     Raises ValueError if a version gets hardly any jobs.
     """
@@ -133,7 +134,7 @@ def settled(setup: Setup) -> tuple[list[Outcome], float]:
 
 
 def elsewhere(setup: Setup, efficiency: float) -> Setup:
-    """Another project: programs for CPUs only, less efficient ones."""
+    """Return another project: programs for CPUs only, less efficient ones."""
     kinds = [replace(kind, efficiency=kind.efficiency * efficiency) for kind in setup.kinds if not kind.gpu_usage]
     return replace(setup, kinds=kinds)
 
@@ -164,7 +165,7 @@ def _replaced(setup: Setup, cheat: Cheat) -> Setup:
 
 
 def goal_steps(rules: Rules, seeds: Sequence[int]) -> list[Callable[[], list[Goal]]]:
-    """What measures the goals of the document, part by part: each call takes seconds."""
+    """Return the measurements of the document's goals, part by part: each call takes seconds."""
     cheating = [partial(_cheat_goals, rules, seeds, way, check) for way, check in product(WAYS, (False, True))]
     evading = [partial(_evasion_goals, rules, seeds, way) for way in WAYS]
     levels = [partial(_level_goals, rules, seeds, way) for way in WAYS]
@@ -179,7 +180,7 @@ def goal_steps(rules: Rules, seeds: Sequence[int]) -> list[Callable[[], list[Goa
 
 
 def _neutrality_goals(rules: Rules, seeds: Sequence[int]) -> list[Goal]:
-    """Single results and pairs, and another project, no probation."""
+    """Measure single results and pairs, and another project, without probation."""
     setup = Setup(hosts=120, rules=rules)
     other = elsewhere(setup, OTHER_EFFICIENCY)
     singles = [settled(replace(setup, seed=seed))[0] for seed in seeds]
@@ -212,12 +213,12 @@ def _goal(
 
 
 def _way(way: str, *, check: bool = False) -> list[Message | str]:
-    """How often a job is computed, and whether with ``host_scale_check``, for the name of a goal."""
+    """Name how often a job is computed, and whether with ``host_scale_check``, as part of a goal's name."""
     return [Message(way), "host_scale_check"] if check else [Message(way)]
 
 
 def _cheat_goals(rules: Rules, seeds: Sequence[int], way: str, check: bool) -> list[Goal]:
-    """Each cheat's gain over honest hosts, and the document's two promises about it."""
+    """Measure each cheat's gain over honest hosts, and the document's two promises about it."""
     setup = replace(WAYS[way], rules=rules, host_scale_check=check)
     words = _way(way, check=check)
     cheat_goals = {
@@ -242,7 +243,7 @@ def _cheat_goals(rules: Rules, seeds: Sequence[int], way: str, check: bool) -> l
 
 
 def _level_goals(rules: Rules, seeds: Sequence[int], way: str) -> list[Goal]:
-    """The gain of hosts whose claims change their level: on average over twice ``CHEAT_JOBS`` jobs."""
+    """Measure the gain of hosts whose claims change their level: on average over twice ``CHEAT_JOBS`` jobs."""
     goals = []
     for cheat, cheating in _LEVELS.items():
         levels = [_with_cheat(replace(WAYS[way], rules=rules, seed=seed), cheat) for seed in seeds]
@@ -262,11 +263,11 @@ def picking_gains(
     check: bool = True,
     failing_part: float = 0.0,
 ) -> dict[Cheat, float]:
-    """What computers gain per FLOP by doing only short jobs, where the estimate does not tell which these are.
+    """Measure computers' gain per FLOP from doing only short jobs, where the estimate does not show which these are.
 
-    One computer for each of these cheats, in one population: several move the averages of versions a little, and gain
-    some per cent more than one alone. All computers are as efficient as each other: on probation an efficient one gets
-    less, and another one more.
+    One computer for each of these cheats, in one population: several shift the averages of versions slightly, and gain
+    a few per cent more than one alone. All computers are equally efficient: on probation a more efficient one gets
+    less, and a less efficient one more.
     """
     first = [cheat for cheat in cheats for _ in range(SEVERAL if cheat in _MEASURED_BY_SEVERAL else 1)]
     setup = replace(WAYS[way], seed=seed, hosts=120, rules=rules, host_scale_check=check, failing_part=failing_part)
@@ -281,12 +282,12 @@ def picking_gains(
 
 
 def picking_gain(rules: Rules, seed: int, cheat: Cheat, way: str = SINGLE, **setup: Any) -> float:
-    """The gain of a single cheat; see ``picking_gains``."""
+    """Measure the gain of a single cheat; see ``picking_gains``."""
     return picking_gains(rules, seed, [cheat], way, **setup)[cheat]
 
 
 def _evasion_goals(rules: Rules, seeds: Sequence[int], way: str) -> list[Goal]:
-    """What is gained by the ways to get rid of long jobs: nothing, with ``host_scale_check``."""
+    """Measure the gain from ways to get rid of long jobs: nothing, with ``host_scale_check``."""
     gains = [picking_gain(rules, seed, Cheat.CHERRY_PICK, way, check=False) for seed in seeds]
     hidden = Message("goal_way_gain", cheat=Message("picking_hidden"), way=_way(way))
     goals = [Goal(hidden, fmean(gains), max(gains), None)]
@@ -305,7 +306,7 @@ def _evasion_goals(rules: Rules, seeds: Sequence[int], way: str) -> list[Goal]:
 
 
 def _picking_bound(cheat: Cheat, way: str) -> float | None:
-    """What the rules can hold; docs/explanation/credit.md says why single results leave more, and once anything."""
+    """Return the bound that the rules can hold; docs/explanation/credit.md explains why single results allow more."""
     if way != SINGLE:
         return EVASION_BOUND
     if cheat is Cheat.PICK_AND_EXAGGERATE:
@@ -314,7 +315,7 @@ def _picking_bound(cheat: Cheat, way: str) -> float | None:
 
 
 def honest_loss(rules: Rules, seed: int, failing_part: float, way: str = SINGLE) -> float:
-    """What honest computers, which fail this part of their jobs, lose by ``host_scale_check``, on average."""
+    """Measure the average loss by ``host_scale_check`` of honest computers, which fail this fraction of their jobs."""
 
     def granted(check: bool) -> float:
         setup = replace(WAYS[way], seed=seed, hosts=120, rules=rules, host_scale_check=check)
@@ -337,11 +338,11 @@ def _honest_goals(rules: Rules, seeds: Sequence[int]) -> list[Goal]:
 
 
 def lead_loss(rules: Rules, seed: int, works: Sequence[float]) -> tuple[float, float]:
-    """What honest computers, all of them new, lose by the bound on leads, and how far below usual jobs they are."""
+    """Measure the loss of new honest computers by the bound on leads, and how far below usual jobs they are."""
 
     def outcomes(rules: Rules) -> list[Outcome]:
         done = Trial(Setup(seed=seed, rules=rules, works=works)).run(LEAD_JOBS)
-        # Before, too little is known of the versions.
+        # Before, too little is known about the versions.
         return [outcome for outcome in done if outcome.number > LEAD_JOBS / 16]
 
     bounded = outcomes(rules)

@@ -19,13 +19,13 @@ from extras.laboratory.trials.population import LINUX, USUAL_FPOPS, WINDOWS, Har
 from extras.laboratory.trials.trial import Outcome, Setup, Trial
 
 JOBS: Final = 3000
-"""Of each project, before anything is measured; then as many are."""
+"""Jobs of each project before anything is measured; then the same number are measured."""
 HOSTS: Final = 60
 _HOUR_SECS: Final = 3600.0
 
 
 def _kinds(cpu: float, nvidia: float, ati: float, mt: float = 0.0) -> list[VersionKind]:
-    """Programs by the part of their processors' peak that they achieve; 0: there is none."""
+    """Build programs by the fraction of their processors' peak that they achieve; 0: there is none."""
     kinds = []
     for platform in (LINUX, WINDOWS):
         kinds += [
@@ -47,7 +47,7 @@ _ONLY_KINDS: Final = _kinds(cpu=0, nvidia=0.1, ati=0.08)
 
 @dataclass(frozen=True, slots=True)
 class Neutrality:
-    """Credit per host-hour (all processors of a computer that the project has programs for, busy for an hour).
+    """Credit per host-hour (an hour on all processors of a computer that the project has programs for).
 
     ``others``: of the projects with both, by name. ``before`` and ``after``: of the one for GPUs only.
     """
@@ -58,12 +58,12 @@ class Neutrality:
     after: float
 
     def ratio(self, credit: float) -> float:
-        """Over the mean of the others: 1 is neutral."""
+        """Divide by the mean of the others: 1 is neutral."""
         return credit / fmean(self.others.values())
 
 
 def measure_neutrality(seed: int, njobs: int = JOBS) -> Neutrality:
-    """Two projects first; the averages of their factors are what the third one then takes."""
+    """Simulate two projects first; the third one takes the averages of their factors."""
     setup = Setup(seed=seed, hosts=HOSTS, hardware=Hardware(gpu_part=1.0))
     others, exports = {}, []
     for name, kinds in WITH_BOTH.items():
@@ -84,14 +84,14 @@ def _worked(setup: Setup, njobs: int) -> tuple[Trial, list[Outcome]]:
 
 
 def _host_hour(trial: Trial, outcomes: Sequence[Outcome]) -> float:
-    """The mean over computers."""
+    """Average over computers."""
     cpu, gpu = (time_credit(trial.setup.kinds, outcomes, is_gpu=is_gpu)[0] for is_gpu in (False, True))
     peaks = [(computer.ncpus * computer.p_fpops, computer.gpu_flops) for computer in trial.computers]
     return fmean(credit_of((cpu * cpus + gpu * gpus) * _HOUR_SECS) for cpus, gpus in peaks)
 
 
 def _exported(trial: Trial, outcomes: Sequence[Outcome]) -> list[ExportedVersion]:
-    """The versions as the project would export them; their credit per day is taken from the outcomes."""
+    """Return the versions as the project would export them; their credit per day comes from the outcomes."""
     days = len(outcomes) / (trial.setup.jobs_per_host_day * trial.setup.hosts)
     exported = []
     for place, (kind, version) in enumerate(zip(trial.setup.kinds, trial.versions, strict=True)):

@@ -1,4 +1,4 @@
-"""The parameters of a population: what each means, its range, and what is usual. Pure."""
+"""The parameters of a population: the meaning, range and default of each. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from portal.languages.messages import Message
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A number that describes the population: its range, and what is usual. ``words`` fill its label and its help."""
+    """A number that describes the population: its range, and its default. ``words`` fill its label and its help."""
 
     label: str
     low: float
@@ -120,7 +120,7 @@ CHEATS: Final = {
         ),
     ),
 }
-"""What those who cheat do, in a verb phrase (`extras.laboratory.messages`) and in a line."""
+"""What cheaters do, as a verb phrase (`extras.laboratory.messages`) and as a line."""
 _CHEAT_NUMBERS: Final = {"jobs": str(TURN_JOBS), "times": f"{PICKED_EXAGGERATION:g}"}
 PARAMETERS: Final[dict[str, Parameter]] = {
     "hosts": Parameter(gettext_noop("Computers"), 10, 500, 60, is_whole=True),

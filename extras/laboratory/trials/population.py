@@ -1,7 +1,7 @@
 """A simulated population: versions of different efficiency, computers, honest or not, and the jobs they report.
 
-Pure: random numbers in, jobs out. ``simulation`` puts them into the database. What cheaters do is what the credit
-document has rules against ("Cheat prevention"), and wrong outputs.
+Pure: random numbers in, jobs out. ``simulation`` puts them into the database. Cheaters do what the credit document has
+rules against ("Cheat prevention"), and return wrong outputs.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ USUAL_FPOPS: Final = 2e13
 CHERRY_PICKED_SIZE: Final = 1.5
 """A computer that picks jobs gives up those that are more than this many times the usual size, or the estimate."""
 HIDDEN_WORK: Final = (0.2, 2.0)
-"""FLOPs over estimate of jobs of which the estimate does not tell the size."""
+"""Actual FLOPs relative to the estimate, for jobs whose estimate hides their size."""
 FEW: Final = 1 / 12
-"""The part of its long jobs that a computer gives up that picks few: of half of all jobs, so one in 24."""
+"""The fraction of its long jobs that a computer gives up that picks a few: of half of all jobs, so one in 24."""
 TURN_JOBS: Final = 200
 """After this many jobs a computer that picks in turns becomes honest, or picks again."""
 PICKED_EXAGGERATION: Final = 5.5
-"""The mean of these over the shorter: the claims of short jobs then look like those of all."""
+"""The mean relative to the shorter: the claims of short jobs then look like everybody's."""
 
 
 LATE_JOBS: Final = 60
@@ -39,11 +39,11 @@ RAMP_JOBS: Final = 20
 """Honest jobs of each version before a computer exaggerates."""
 RAMP: Final = 1.05
 MOST_RAMP: Final = 50.0
-"""What a ramp multiplies the speed by with each job, and at most in all."""
+"""The factor on the speed with each job, and its maximum."""
 FACTOR_JOBS: Final = 10
 """A record has a factor from this many jobs on."""
 SLACK_RECORD_JOBS: Final = 110
-"""Jobs of a record, of which the first have next to no run time."""
+"""Jobs of a record, the first of which have next to no run time."""
 
 
 class Cheat(StrEnum):
@@ -54,21 +54,21 @@ class Cheat(StrEnum):
     RAMP = "ramp"  # reports a little more speed with each job, after some honest ones
     LEAVE = "leave"  # reports ten times its speed, and leaves for a new record before it has a factor
     LEAVE_SLACK = "leave_slack"  # next to no run time until it has a factor, then honest; then it leaves
-    ONE_TIME = "one_time"  # now and then an absurd run time
-    WRONG = "wrong"  # outputs that are made up
+    ONE_TIME = "one_time"  # occasionally an absurd run time
+    WRONG = "wrong"  # made-up outputs
     CHERRY_PICK = "pick"  # lets long jobs fail
     # The same, but its long jobs end otherwise
     PICK_BY_202 = "pick_by_202"  # "aborted by project", which did not
     PICK_BY_DOWNLOAD = "pick_by_download"  # failed downloads
     PICK_BY_UPLOAD = "pick_by_upload"  # failed uploads, or a success with nothing uploaded
     PICK_BY_LOSS = "pick_by_loss"  # left out while no work is sent
-    PICK_BY_OUTPUT = "pick_by_output"  # outputs that are made up
+    PICK_BY_OUTPUT = "pick_by_output"  # made-up outputs
     PICK_IN_TURNS = "pick_in_turns"  # honest between, until it is off probation
     PICK_AND_EXAGGERATE = "pick_and_exaggerate"  # so that its short jobs look like the usual ones
-    HOLD_BACK = "hold_back"  # keeps its long jobs while it is on probation, until they time out; then lets them fail
-    HOLD_IN_TURNS = "hold_in_turns"  # keeps its long jobs until they time out; then it is honest for as many
+    HOLD_BACK = "hold_back"  # holds its long jobs while on probation, until they time out; then lets them fail
+    HOLD_IN_TURNS = "hold_in_turns"  # holds its long jobs until they time out; then it is honest for as many
     FAIL_FIRST = "fail_first"  # lets long jobs fail at once, does short ones, waits until probation ends; then picks
-    PICK_FEW = "pick_few"  # lets few long jobs fail
+    PICK_FEW = "pick_few"  # lets a few long jobs fail
     SLACK = "slack"  # reports next to nothing for nine jobs, and honestly for the tenth
     COLLUDE = "collude"  # two volunteers get both replicas of a job, and report ten times their speeds for it
 
@@ -93,7 +93,7 @@ TAKING_TURNS: Final = frozenset({Cheat.PICK_IN_TURNS, Cheat.HOLD_IN_TURNS})
 
 @dataclass(frozen=True, slots=True)
 class VersionKind:
-    """A program: where it runs, what it uses, and the part of its devices' peak that it achieves."""
+    """A program: where it runs, what it uses, and the fraction of its devices' peak that it achieves."""
 
     platform: str
     processor_type: str = ProcessorType.CPU
@@ -118,10 +118,10 @@ KINDS: Final = (
 
 @dataclass(slots=True)
 class Computer:
-    """A simulated computer. ``efficiency``: how it does beside others of its kind; speeds in FLOPS.
+    """A simulated computer. ``efficiency``: relative to others of its kind; speeds in FLOPS.
 
-    ``failing_part``: of its jobs that fail though it is honest. ``benchmark``: the measured speed over the true one.
-    ``partner``: the computer that it colludes with.
+    ``failing_part``: the fraction of its jobs that fail though it is honest. ``benchmark``: the measured speed divided
+    by the true one. ``partner``: the computer that it colludes with.
     """
 
     host_id: int
@@ -141,7 +141,7 @@ class Computer:
     partner: Computer | None = None
 
     def kinds(self, kinds: Sequence[VersionKind]) -> list[int]:
-        """Which of these run on it, by their indexes."""
+        """Return which of these run on it, by their indexes."""
         return [
             kind_index
             for kind_index, kind in enumerate(kinds)
@@ -151,7 +151,7 @@ class Computer:
         ]
 
     def nrecord(self, kind_index: int) -> int:
-        """The how-manieth record of the version it has: one that leaves for a new one has several."""
+        """Return the number of its current record of the version: one that leaves for a new one has several."""
         size = {Cheat.LEAVE: FACTOR_JOBS, Cheat.LEAVE_SLACK: SLACK_RECORD_JOBS}.get(self.cheat)
         return 0 if size is None else (self.njobs_of[kind_index] - 1) // size
 
@@ -177,13 +177,13 @@ class Report:
 
     @property
     def turnaround_secs(self) -> float:
-        """How long the job was out: a little longer than it ran, but at most ``MAX_TURNAROUND_SECS``."""
+        """How long the job was out: slightly longer than it ran, but at most ``MAX_TURNAROUND_SECS``."""
         return min(self.elapsed_secs * 1.02 + 30, MAX_TURNAROUND_SECS)
 
 
 @dataclass(slots=True)
 class Job:
-    """``work``: its FLOPs over those estimated."""
+    """``work``: its FLOPs relative to the estimate."""
 
     fpops_est: float
     work: float
@@ -192,9 +192,10 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Hardware:
-    """What computers are like. Spreads are standard deviations of logarithms; 22.1: about 4 GFLOPS.
+    """The distribution of computers. Spreads are standard deviations of logarithms; 22.1: about 4 GFLOPS.
 
-    ``wrong_benchmarks``: the part of the computers whose benchmark is wrong, and the measured speed over the true one.
+    ``wrong_benchmarks``: the fraction of computers whose benchmark is wrong, and the measured speed divided by the true
+    one.
     """
 
     log_p_fpops: float = 22.1
@@ -213,7 +214,7 @@ def make_computer(
     cheats: Cheats,
     hardware: Hardware = Hardware(),
 ) -> Computer:
-    """A computer as there are many: benchmarks and efficiencies spread, one in three with a GPU."""
+    """Make a typical computer: benchmarks and efficiencies vary, one in three has a GPU."""
     platform = rng.choice((LINUX, WINDOWS))
     computer = Computer(
         host_id,
@@ -238,11 +239,11 @@ def make_computer(
 
 
 Cheats = dict[Cheat, float]
-"""Which part of the computers cheats, and how."""
+"""The fraction of computers that cheat, and how."""
 
 
 def cheating(cheats: Cheats, ncomputers: int) -> list[Cheat]:
-    """How each computer that cheats does so: a part of all computers, at least one; of those who collude, pairs."""
+    """Return how each cheating computer cheats: a fraction of all computers, at least one; colluders come in pairs."""
     chosen = []
     for cheat, part in cheats.items():
         size = 2 if cheat is Cheat.COLLUDE else 1
@@ -259,9 +260,10 @@ def make_job(
     works: Sequence[float] = (1.0,),
     size_spread: float = 0.5,
 ) -> Job:
-    """A job of some size, done by as many computers, each of another volunteer; a failed one's is done by another.
+    """Make a job of some size, done by this many computers, each of another volunteer; another one repeats a failed
+    result.
 
-    ``works``: what its FLOPs may be, over those estimated; each is as likely as the others.
+    ``works``: its possible FLOPs relative to the estimate, all equally likely.
     """
     fpops_est = usual_fpops * rng.lognormvariate(0, size_spread)
     job = Job(fpops_est, rng.choice(works) if len(works) > 1 else works[0], [])
@@ -272,7 +274,7 @@ def make_job(
         computer = partner or rng.choice(computers)
         if computer.user_id in users:
             if len(computers) <= 3 * nreplicas:
-                users.add(-len(users))  # few computers: do not look for ever
+                users.add(-len(users))  # few computers: do not search for ever
             continue
         users.add(computer.user_id)
         report = make_report(rng, computer, kinds, fpops_est, fpops_est / usual_fpops, job.work)
@@ -295,7 +297,7 @@ def pair(computers: Sequence[Computer]) -> None:
 
 
 def _partner(job: Job, users: set[int]) -> Computer | None:
-    """Who gets the job's second replica, if the first one's computer colludes with somebody."""
+    """Return who gets the job's second replica, if the first one's computer colludes with somebody."""
     partner = job.reports[0].computer.partner if len(job.reports) == 1 else None
     return None if partner is None or partner.user_id in users else partner
 
@@ -303,7 +305,7 @@ def _partner(job: Job, users: set[int]) -> Computer | None:
 def make_report(
     rng: Random, computer: Computer, kinds: Sequence[VersionKind], fpops_est: float, size: float, work: float = 1.0
 ) -> Report:
-    """A computer's report of a job of this ``size`` (1: the usual one), and this ``work`` (1: as estimated)."""
+    """Make a computer's report of a job of this ``size`` (1: the usual one), and this ``work`` (1: as estimated)."""
     kind_index = rng.choice(computer.kinds(kinds))
     kind = kinds[kind_index]
     peak_flops = kind.avg_ncpus * computer.p_fpops + kind.gpu_usage * computer.gpu_flops

@@ -21,7 +21,7 @@ PROGRESS_SECS: Final = 0.5
 def main() -> None:
     order = json.load(sys.stdin)
     limit = order["bytes_max"]
-    # Made while there is memory for it.
+    # Imported while there is memory for it.
     fault = json.dumps(Message("experiment_memory_limit", mib=round(limit / 2**20)).to_json())
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     # The kernel ends the process some seconds after the soft limit, whatever it does.

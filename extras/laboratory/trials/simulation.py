@@ -1,4 +1,4 @@
-"""Puts simulated jobs and their reports into the database in bulk, on a clock that is passed in.
+"""Put simulated jobs and their reports into the database in bulk, on a clock that is passed in.
 
 For demos, tests and benchmarks. It leaves the same data for the validator as the scheduler and the transitioner:
 workunits, their reported results, and records of the computers that were sent jobs.
@@ -44,12 +44,12 @@ MAX_COMPUTERS: Final = 100_000
 MAX_JOBS: Final = 1_000_000
 DELAY_BOUND: Final = dt.timedelta(days=7)
 MAX_RESULTS: Final = 20
-"""Then a workunit whose results disagree is given up."""
+"""After this many results, a workunit whose results disagree is given up."""
 
 
 @dataclass(slots=True)
 class SimulatedProject:
-    """An app with its versions, and the computers that work for it. ``versions`` go with ``kinds``."""
+    """An app with its versions, and the computers that work for it. ``versions`` correspond to ``kinds``."""
 
     app: App
     kinds: Sequence[VersionKind]
@@ -61,7 +61,7 @@ class SimulatedProject:
     njobs: int = field(default=0)
 
     def report(self, njobs: int, begin: dt.datetime, end: dt.datetime) -> int:
-        """This many jobs are sent and reported between two moments, and wait to be validated; the number of results."""
+        """Send and report this many jobs between two moments, ready to be validated; return the number of results."""
         if not 0 <= njobs <= MAX_JOBS:
             raise ValueError(f"njobs must be from 0 to {MAX_JOBS}, not {njobs}")
         jobs = [make_job(self.rng, self.computers, self.kinds, self.nreplicas, self.usual_fpops) for _ in range(njobs)]
@@ -69,7 +69,7 @@ class SimulatedProject:
             return _insert(self, jobs, begin, end)
 
     def add_replicas(self, now: dt.datetime) -> int:
-        """One more result for each workunit whose results disagree, as the transitioner would; how many."""
+        """Add one more result for each workunit whose results disagree, as the transitioner would; return how many."""
         undecided = Workunit.objects.filter(
             app=self.app, canonical_result=None, need_validate=False, transition_at__lte=now, name__startswith="sim_"
         )
@@ -89,7 +89,7 @@ class SimulatedProject:
 
 
 def release_versions(app: App, kinds: Sequence[VersionKind] = KINDS) -> list[AppVersion]:
-    """A version of each kind; those that are there already are taken."""
+    """Return a version of each kind, using existing ones."""
     return [
         AppVersion.objects.get_or_create(
             app=app,
@@ -156,7 +156,7 @@ def _coprocs(computer: Computer) -> list[dict[str, Any]]:
 
 
 def _insert(project: SimulatedProject, jobs: Sequence[Job], begin: dt.datetime, end: dt.datetime) -> int:
-    """Reported one after the other, the replicas of each at the same time."""
+    """Insert jobs reported one after the other, the replicas of each at the same time."""
     span = (end - begin) / max(1, len(jobs))
     timed = [(job, [begin + span * number] * len(job.reports)) for number, job in enumerate(jobs)]
     return insert_timed(project, timed, end)
@@ -165,8 +165,8 @@ def _insert(project: SimulatedProject, jobs: Sequence[Job], begin: dt.datetime, 
 def insert_timed(
     project: SimulatedProject, timed: Sequence[tuple[Job, Sequence[dt.datetime]]], end: dt.datetime
 ) -> int:
-    """Jobs, with the moments at which their replicas were reported (or, if they are still out, were sent); the number
-    of results.
+    """Insert jobs, with the moments at which their replicas were reported (or, if they are still out, were sent);
+    return the number of results.
     """
     ids = _next_ids(Workunit, len(timed))
     result_ids = iter(_next_ids(Result, sum(len(job.reports) for job, _ in timed)))
@@ -207,7 +207,7 @@ def _result(
     received_at: dt.datetime,
     end: dt.datetime,
 ) -> dict[str, Any]:
-    """Reported after its run time; one that claims to have run longer than that, at the end."""
+    """Build a result, reported after its run time; one that claims to have run longer than that, at the end."""
     took = dt.timedelta(seconds=report.turnaround_secs)
     if report.elapsed_secs > MAX_TURNAROUND_SECS:
         took = max(end - received_at, dt.timedelta(minutes=1))
@@ -254,7 +254,7 @@ def _next_ids(model: type[models.Model], number: int) -> list[int]:
 
 
 def _copy(model: type[models.Model], rows: Sequence[Mapping[str, Any]]) -> None:
-    """COPY rows; columns that they do not name have the model's defaults."""
+    """COPY rows; columns that they do not name get the model's defaults."""
     template = model()
     fields = model._meta.concrete_fields
     defaults = {f.column: _adapted(f, f.pre_save(template, True)) for f in fields if f.has_default() or not f.null}
@@ -287,7 +287,9 @@ def run(
     validates: bool = True,
     nsteps: int = 24,
 ) -> tuple[int, float]:
-    """This many jobs between two moments, in steps: reported, validated, scales renewed. Results and granted credit."""
+    """Run this many jobs between two moments, in steps: reported, validated, scales renewed. Return results and granted
+    credit.
+    """
     nresults = 0
     credit = 0.0
     for step in range(nsteps):
@@ -300,8 +302,8 @@ def run(
 
 
 def validate_until_decided(project: SimulatedProject, now: dt.datetime) -> tuple[int, float]:
-    """Validate what was reported, with further replicas where results disagree, and renew the scales. The number of
-    further results, and the credit granted.
+    """Validate the reports, adding replicas where results disagree, and renew the scales. Return the number of further
+    results, and the credit granted.
     """
     nresults, credit = 0, _validate(project.app, now)
     while again := project.add_replicas(now):

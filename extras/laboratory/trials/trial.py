@@ -1,8 +1,8 @@
 """One trial: a population works on a stream of jobs, and the engine decides each as in a pass of the validator.
 
-It stands in for the scheduler (jobs sent on probation), and says when passes end (versions' averages move) and when
-the feeder renews scales (every ten minutes), on a clock of its own. Grants are given relative to the job's
-estimate, so that jobs of different size can be compared: 1 is what the estimate is worth.
+It stands in for the scheduler (jobs sent on probation), and decides when passes end (versions' averages move) and when
+the feeder renews scales (every ten minutes), on its own clock. Grants are relative to the job's estimate, so that jobs
+of different size can be compared: 1 is the estimate's credit.
 """
 
 from __future__ import annotations
@@ -58,12 +58,12 @@ _NO_DAY: Final = date(1970, 1, 1)
 class Setup:
     """The parts of a trial.
 
-    ``hosts``: computers, each of a volunteer of its own. ``jobs_per_host_day``: how quickly the stream flows.
+    ``hosts``: computers, each of a different volunteer. ``jobs_per_host_day``: how quickly the stream flows.
     ``pass_jobs``: workunits of a validator pass. ``first_cheats``: how the very first computers cheat, with programs of
-    the project; the others are honest. ``works``: FLOPs of jobs over those estimated. ``failing_part``: which part of
-    their jobs honest computers fail. ``is_equal``: all are as efficient. ``is_adaptive``: single results of trusted
-    computers are accepted. ``size_spread``: the standard deviation of the logarithm of jobs' estimates.
-    ``received_scales``: factors from other projects, by plan class.
+    the project; the others are honest. ``works``: FLOPs of jobs relative to the estimate. ``failing_part``: the
+    fraction of honest computers' jobs that fail. ``is_equal``: all are equally efficient. ``is_adaptive``: single
+    results of trusted computers are accepted. ``size_spread``: the standard deviation of the logarithm of jobs'
+    estimates. ``received_scales``: factors from other projects, by plan class.
     """
 
     seed: int = 1
@@ -89,10 +89,10 @@ class Setup:
 class Outcome:
     """A valid result.
 
-    ``granted`` and ``claimed`` are relative to the estimate. ``kind_index`` is its version's, None for a program of the
-    volunteer's own. ``nth`` counts the host's results from 1. ``default`` is the default claim of the moment, and
-    ``is_absurd`` says whether an impossible run time was reported. ``work``: the job's FLOPs over those estimated.
-    ``peak_work``: run time × peak FLOPS as reported, over the estimate.
+    ``granted`` and ``claimed`` are relative to the estimate. ``kind_index`` is its version's, None for a volunteer's
+    own program. ``nth`` counts the host's results from 1. ``default`` is the default claim of the moment, and
+    ``is_absurd`` says whether an impossible run time was reported. ``work``: the job's FLOPs relative to the estimate.
+    ``peak_work``: run time × peak FLOPS as reported, relative to the estimate.
     """
 
     number: int
@@ -110,7 +110,7 @@ class Outcome:
 
 
 class Trial:
-    """A population, its app and its statistics; `run` goes on from where it stands."""
+    """A population, its app and its statistics; `run` continues from the present state."""
 
     def __init__(self, setup: Setup) -> None:
         self.setup = setup
@@ -159,7 +159,7 @@ class Trial:
         return made
 
     def run(self, njobs: int) -> list[Outcome]:
-        """This many more jobs; the outcomes that they had."""
+        """Run this many more jobs; return their outcomes."""
         setup = self.setup
         begun = len(self.outcomes)
         step_secs = DAY_SECS / (setup.jobs_per_host_day * setup.hosts)
@@ -202,10 +202,10 @@ class Trial:
                 self._keep_outcomes(job, valid, decided)
                 return
             least = 2
-        # Others will do it; what they would get is no different from other jobs.
+        # Others will do it; their result would be no different from other jobs.
 
     def _validate(self, job: Job, valid: Sequence[ResultFacts], min_quorum: int) -> PassDecisions:
-        """A pass over this job alone."""
+        """Run a pass over this job alone."""
         bound = job.fpops_est * BOUND_FACTOR
         size = job.fpops_est, bound, min_quorum, min_quorum, DELAY_BOUND_SECS
         states = [ValidateState.VALID] * len(valid)
@@ -237,8 +237,10 @@ class Trial:
             )
 
     def _end(self, record: HostVersionFacts, report: Report) -> None:
-        """One that holds jobs back takes none for a day after the first, or after a failure: those that it holds time
-        out a day after its probation may end. One that does so in turns holds them on probation or not.
+        """Count the job's ending, or hold the job until it times out.
+
+        A host that holds jobs back takes none for a day after the first, or after a failure: the held ones time out a
+        day after its probation may end. One that does so in turns holds them on probation or not.
         """
         cheat = report.computer.cheat
         is_held = cheat is Cheat.HOLD_IN_TURNS or (cheat is Cheat.HOLD_BACK and record.scale_probation)
@@ -284,7 +286,7 @@ class Trial:
         return record
 
     def _facts(self, report: Report, record: HostVersionFacts) -> ResultFacts:
-        """The job was sent as long ago as it was out."""
+        """Build the facts; the job was sent one turnaround ago."""
         kind_index = report.kind_index
         sent_at = self.now - report.turnaround_secs
         count_sent(record, sent_at, DELAY_BOUND_SECS, _NO_DAY)
@@ -301,7 +303,7 @@ class Trial:
         )
 
     def _end_pass(self) -> None:
-        """The pass's samples join the versions' averages, as the validator does under their locks."""
+        """Add the pass's samples to the versions' averages, as the validator does under their locks."""
         for version in self.versions:
             add_samples(self.app, version, version.pfc)
             version.samples.clear()

@@ -45,14 +45,14 @@ _PRESET: Final = re.compile(r"<preset>\s*(\w{1,40})\s*</preset>")
 _ELEMENT: Final = re.compile(r"<(\w{1,40})>\s*([0-9.]{1,20})\s*</\1>")
 
 
-class Preferences(NamedTuple):
+class SavedPreferences(NamedTuple):
     """A complete set, and when it was saved in Unix seconds; 0: not known."""
 
     chosen: Mapping[str, object]
     saved_secs: float
 
 
-def read(text: str, now: float) -> Preferences | None:
+def read(text: str, now: float) -> SavedPreferences | None:
     """What the stored preferences mean; None if there are none that say anything."""
     said = {name: float(value) for name, value in _ELEMENT.findall(text) if value.count(".") < 2 and value != "."}
     saved = said.pop("mod_time", 0.0)
@@ -64,4 +64,4 @@ def read(text: str, now: float) -> Preferences | None:
     for idle, busy in _WHEN_IDLE.items():
         if busy in chosen:
             chosen.setdefault(idle, chosen[busy])
-    return Preferences(canonical(chosen), saved if 0 < saved < now + 86_400 else 0.0)
+    return SavedPreferences(canonical(chosen), saved if 0 < saved < now + 86_400 else 0.0)

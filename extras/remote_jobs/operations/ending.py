@@ -1,4 +1,4 @@
-"""Abort, retire, and say when a batch expires. All of it is safe to repeat."""
+"""Abort, retire, and set when a batch expires. All of it is safe to repeat."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def abort_batch(caller: Caller, request: Element, now: dt.datetime) -> Reply:
 
 
 def abort_jobs(caller: Caller, request: Element, now: dt.datetime) -> Reply:
-    """The first error ends it; what was aborted before stays so, and is named.
+    """Abort jobs. The first error ends it; jobs aborted before that stay aborted, and are named.
 
-    ``<min_job_id>`` and ``<max_job_id>`` abort those of one's own jobs that have numbers from the one to the other.
+    ``<min_job_id>`` and ``<max_job_id>`` abort the caller's own jobs with numbers in that range.
     """
     if request.first("min_job_id") is not None:
         return _abort_range(caller, request.integer("min_job_id"), request.integer("max_job_id"), now)

@@ -1,4 +1,4 @@
-"""The operations of job_file.php: which files are absent, and take some."""
+"""The operations of job_file.php: report which files are missing, and accept uploads."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def query_files(caller: Caller, request: Element, _now: dt.datetime) -> Reply:
 
 
 def upload_files(caller: Caller, request: Element, files: Sequence[File[bytes]]) -> Reply:
-    """The files come in the order of their names. Safe to repeat: what is here with the same content stays."""
+    """Upload files, which come in the order of their names. Safe to repeat: a file with the same content stays."""
     names = _names(request)
     if len(files) != len(names):
         raise JobsError(f"# of uploaded files ({len(files)}) doesn't agree with request ({len(names)})")

@@ -1,4 +1,4 @@
-"""How far batches and jobs are, in the fields that BOINC's server gives."""
+"""The progress of batches and jobs, in the fields that BOINC's server gives."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ from scheduler.submission.batches import Progress, read_progress
 from scheduler.web_rpcs.documents import Markup
 
 MAX_BATCHES: Final = 1000
-"""Of one query_batches or query_batch2."""
+"""The most names in one query_batches or query_batch2."""
 WRITING: Final = dt.timedelta(minutes=15)
-"""Longer than a background task takes to commit what it dated when it began. The time that programs get to ask for
-later changes with lies this far back, so that none is missed; a job may be listed twice."""
+"""Longer than a background task takes to commit what it dated when it began. The time that programs receive for
+requesting later changes lies this far back, so that none is missed; a job may be listed twice."""
 _REPORTED: Final = (Outcome.SUCCESS, Outcome.CLIENT_ERROR, Outcome.VALIDATE_ERROR)
 
 
 def query_batches(caller: Caller, request: Element, _now: dt.datetime) -> Reply:
     batches = Batch.objects.filter(owner=caller.user, app__in=caller.app_ids, retired_at=None)
     if request.integer("batch_id"):
-        # Of several, a program that asks for one would take the last for it.
+        # Of several, a program that asks for one would take the last.
         batches = batches.filter(pk=batch_of(caller, request).pk)
     rows = list(batches.select_related("app").order_by("-pk")[:MAX_BATCHES])[::-1]
     return [("batch", fields) for fields in _batches(rows, with_cpu=request.flag("get_cpu_time"))]
@@ -54,7 +54,7 @@ def query_batch(caller: Caller, request: Element, _now: dt.datetime) -> Reply:
 
 
 def query_batch2(caller: Caller, request: Element, now: dt.datetime) -> Reply:
-    """The changed jobs of each batch, in the order in which the batches were named."""
+    """Return the changed jobs of each batch, in the order in which the batches were named."""
     names = [element.text for element in request.all("batch_name")]
     if len(names) > MAX_BATCHES:
         raise JobsError(f"{len(names)} batches; the limit is {MAX_BATCHES}")
@@ -97,7 +97,7 @@ def query_completed_job(caller: Caller, request: Element, _now: dt.datetime) -> 
 
 
 def _telling_result(job: Job) -> Result | None:
-    """The canonical one; of a job that failed, the last one that came back; of an open job none."""
+    """Return the canonical result; of a failed job, the last one that came back; of an open job none."""
     if not job.canonical_id and not job.error_mask:
         return None
     results = _results(job)
@@ -146,7 +146,7 @@ def _batches(rows: Sequence[Batch], *, with_cpu: bool) -> list[Reply]:
 
 
 def state_of(batch: Batch, progress: Progress) -> int:
-    """BOINC's number of a batch's state."""
+    """Return BOINC's number for a batch's state."""
     if batch.retired_at is not None:
         return 4
     if batch.cancelled_at is not None:

@@ -1,4 +1,6 @@
-"""What requests name: apps, batches, jobs. Only the caller's own, and of the apps that the key is for."""
+"""Find the objects that requests name: apps, batches, jobs. Only the caller's own, and of the apps that the key is
+for.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +18,11 @@ SUCCESS: Final[Reply] = [("success", 1)]
 
 
 class JobsError(Exception):
-    """What is answered with an ``<error>``; the message is BOINC's where it has one."""
+    """A fault that is answered with an ``<error>``; the message is BOINC's where it has one."""
 
 
 def app_of(caller: Caller, element: Element) -> App:
-    """The app that ``<app_name>`` names."""
+    """Return the app that ``<app_name>`` names."""
     name = element.text_of("app_name")
     app = App.objects.filter(name=name, is_deprecated=False).first()
     if app is None:
@@ -31,7 +33,7 @@ def app_of(caller: Caller, element: Element) -> App:
 
 
 def batch_of(caller: Caller, element: Element, not_owner: str = "not owner of batch") -> Batch:
-    """The batch of ``<batch_id>`` or, without one, the newest one of the caller's of the name in ``<batch_name>``."""
+    """Return the batch of ``<batch_id>`` or, without one, the caller's newest one with the name in ``<batch_name>``."""
     number, name = element.integer("batch_id"), element.text_of("batch_name")
     if not number and not name:
         raise JobsError("batch not specified")
@@ -76,12 +78,12 @@ def job_numbered(number: int) -> Job | None:
     return _job(pk=number)
 
 
-def _job(**wanted: Any) -> Job | None:
-    workunit = Workunit.objects.filter(**wanted).select_related("batch__app").first()
+def _job(**lookup: Any) -> Job | None:
+    workunit = Workunit.objects.filter(**lookup).select_related("batch__app").first()
     if workunit is not None:
         canonical_id = workunit.canonical_result_id or 0
         return Job(workunit.pk, workunit.name, workunit.batch, workunit.error_mask, canonical_id, is_archived=False)
-    row = ArchivedWorkunit.objects.filter(**wanted).select_related("batch__app").first()
+    row = ArchivedWorkunit.objects.filter(**lookup).select_related("batch__app").first()
     if row is None:
         return None
     canonical_id = row.facts.get("canonical_result_id") or 0

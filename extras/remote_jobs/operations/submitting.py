@@ -1,4 +1,4 @@
-"""Make batches, submit jobs into them, estimate them, show the templates of an app."""
+"""Create batches, submit jobs into them, estimate them, show the templates of an app."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ MAX_NAME_CHARS: Final = 191
 
 
 def create_batch(caller: Caller, request: Element, now: dt.datetime) -> Reply:
-    """A batch without jobs. Not safe to repeat, but of batches of one name the newest is meant."""
+    """Create a batch without jobs. Not safe to repeat, but a name refers to the newest of several batches."""
     app = app_of(caller, request)
     name = _name(caller, app, request, now)
     expires_at = request.time("expire_time")
@@ -49,7 +49,7 @@ def _name(caller: Caller, app: App, element: Element, now: dt.datetime) -> str:
 
 
 def submit_batch(caller: Caller, request: Element, now: dt.datetime) -> Reply:
-    """Jobs for a batch that has none, or for a new one; all of them or none."""
+    """Submit jobs for a batch that has none, or for a new one; all of them or none."""
     element = request.first("batch")
     if element is None:
         raise JobsError("no <batch>")
@@ -60,7 +60,7 @@ def submit_batch(caller: Caller, request: Element, now: dt.datetime) -> Reply:
         app = batch.app
     else:
         app = app_of(caller, element)
-    wanted = read_jobs(element, partial(_template_text, app))
+    batch_jobs = read_jobs(element, partial(_template_text, app))
     if number and batch is None:
         raise JobsError(f"no batch {number}")
     if batch is not None:
@@ -69,7 +69,7 @@ def submit_batch(caller: Caller, request: Element, now: dt.datetime) -> Reply:
             raise JobsError(f"batch {number} is of another app")
         _check_open(batch, element)
     try:
-        return [("batch_id", _submit(caller, app, batch, element, wanted, now).pk)]
+        return [("batch_id", _submit(caller, app, batch, element, batch_jobs, now).pk)]
     except JobError as error:
         raise JobsError(f"create_work failed: {error}") from error
 
@@ -81,9 +81,9 @@ def _check_open(batch: Batch, element: Element) -> None:
 
 @transaction.atomic
 def _submit(
-    caller: Caller, app: App, batch: Batch | None, element: Element, wanted: BatchJobs, now: dt.datetime
+    caller: Caller, app: App, batch: Batch | None, element: Element, batch_jobs: BatchJobs, now: dt.datetime
 ) -> Batch:
-    """Locks the batch, the submitter, and the files that jobs name."""
+    """Submit. Locks the batch, the submitter, and the files that jobs name."""
     if batch is None:
         name = _name(caller, app, element, now)
         batch = Batch.objects.create(app=app, owner=caller.user, name=name, created_at=now)
@@ -91,21 +91,21 @@ def _submit(
         # Of two submissions into one batch the second waits, and finds the jobs of the first.
         batch = Batch.objects.select_for_update(no_key=True).get(pk=batch.pk)
         _check_open(batch, element)
-    if not wanted.jobs:
+    if not batch_jobs.jobs:
         return batch
     # Programs of BOINC's server may ask for any priority, and take a refusal for a failure.
     highest = highest_priority(caller.user)
     jobs = [
         {"name": f"{app.name}_{batch.pk}_{number}", **job, "priority": min(job["priority"], highest)}
-        for number, job in enumerate(wanted.jobs, batch.nworkunits)
+        for number, job in enumerate(batch_jobs.jobs, batch.nworkunits)
     ]
     batch, _ = submit(app, {}, jobs, owner=caller.user, into=batch, exact_names=True, now=now)
-    staging.need(wanted.staged, batch)
+    staging.need(batch_jobs.staged, batch)
     return batch
 
 
 def estimate_batch(caller: Caller, request: Element, now: dt.datetime) -> Reply:
-    """How long the app would need for the jobs alone, at the speed that its granted credit shows."""
+    """Estimate how long the app would need for the jobs alone, at the speed implied by its granted credit."""
     element = request.first("batch")
     if element is None:
         raise JobsError("no <batch>")
@@ -123,7 +123,7 @@ def estimate_batch(caller: Caller, request: Element, now: dt.datetime) -> Reply:
 
 
 def get_templates(caller: Caller, request: Element, _now: dt.datetime) -> Reply:
-    """Both templates of an app, or of the app of a job."""
+    """Return both templates of an app, or of the app of a job."""
     if request.text_of("app_name"):
         app = app_of(caller, request)
     else:

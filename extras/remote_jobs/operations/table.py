@@ -1,4 +1,4 @@
-"""All operations by their names, and one answer for each request, whatever happens."""
+"""All operations by name, and one answer for each request, whatever happens."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ OF_BATCHES: Final[dict[str, Operation]] = {
 
 
 def answer_jobs(raw: bytes, address: str, now: dt.datetime) -> Answer:
-    """submit_rpc_handler.php: what is answered to this request."""
+    """Answer a request to submit_rpc_handler.php."""
     operations = OF_APPS | OF_BATCHES
 
     def carry_out(request: Element) -> Reply:
@@ -59,7 +59,7 @@ def answer_jobs(raw: bytes, address: str, now: dt.datetime) -> Answer:
 
 
 def answer_files(raw: bytes, uploaded: Sequence[File[bytes]], address: str, now: dt.datetime) -> Answer:
-    """job_file.php: what is answered to this request."""
+    """Answer a request to job_file.php."""
 
     def carry_out(request: Element) -> Reply:
         caller = _caller(request, address, names_app=False)
@@ -75,7 +75,7 @@ def _caller(request: Element, address: str, *, names_app: bool) -> Caller:
 
 
 def _answer(raw: bytes, names: set[str], unknown: str, carry_out: Callable[[Element], Reply]) -> Answer:
-    """Errors are replies, too: some programs take a body that is no XML for a success."""
+    """Answer a request. Errors are replies, too: some programs take a body that is not XML for a success."""
     try:
         request = parse(raw)
     except XmlError as fault:
@@ -93,12 +93,12 @@ def _answer(raw: bytes, names: set[str], unknown: str, carry_out: Callable[[Elem
     except DatabaseError:
         log.exception("jobs_request_failed", operation=request.tag)
         return request.tag, [error("database error: try again", DATABASE_ERROR_NUM)]
-    except Exception:  # whatever it was: the program must not take a page of ours for a success
+    except Exception:  # any error: the program must not take an HTML page for a success
         log.exception("jobs_request_failed", operation=request.tag)
         return request.tag, [error("internal error: the operators of this project find it in the log")]
 
 
 def check_key(beginning: bytes, address: str) -> None:
-    """Raises KeyRefused unless a valid key is in this beginning of a request: no more of a stranger's is read."""
+    """Raise KeyRefused unless this beginning of a request contains a valid key: no more of a stranger's is read."""
     key = _KEY.search(beginning)
     find_caller(key[1].decode("latin-1") if key else "", address, names_app=False)

@@ -69,7 +69,7 @@ def command_name() -> str:
 
 
 class Project:
-    """Where requests go."""
+    """The server that requests go to."""
 
     def __init__(self) -> None:
         path = Path(os.environ.get("JOBS_CONFIG") or Path(__file__).resolve().with_name("boinc_jobs.json"))
@@ -82,7 +82,7 @@ class Project:
             fail(f"{path}: needs url or manage")
 
     def ask(self, operation: str, inside: str, files: Sequence[Path] | None = None) -> ElementTree.Element:
-        """The reply; ends the program with what was wrong."""
+        """Send a request and return the reply; exits with the error if there is one."""
         text = f"<{operation}><authenticator>{escape(self._key)}</authenticator>{inside}</{operation}>"
         try:
             raw = self._in_place(text, files) if "manage" in self._config else self._by_http(text, files)
@@ -123,7 +123,7 @@ class Project:
 
 
 def read_options(words: Sequence[str], known: dict[str, int]) -> tuple[dict[str, list[str]], list[File]]:
-    """Options with their values, and the files in order. BOINC's tools take one dash or two."""
+    """Return options with their values, and the files in order. BOINC's tools take one dash or two."""
     options: dict[str, list[str]] = {}
     files: list[File] = []
     rest = list(words)
@@ -181,7 +181,7 @@ def create_work(words: Sequence[str]) -> None:
 
 
 def line_job(line: str, name: str, main: dict[str, list[str]]) -> str:
-    """A job of --stdin: its options, before those of the command; its command line comes after the main one."""
+    """Read a job from --stdin: its options come before those of the command; its command line after the main one."""
     if len(line.encode()) >= MAX_LINE_BYTES:
         fail(f"a line of {len(line.encode())} bytes; the limit is {MAX_LINE_BYTES - 1}")
     try:
@@ -195,7 +195,7 @@ def line_job(line: str, name: str, main: dict[str, list[str]]) -> str:
 
 
 def job(app: str, name: str, options: dict[str, list[str]], files: Iterable[File]) -> str:
-    """The XML of a job. Template files that are here go with it; else the project's own are meant."""
+    """Return the XML of a job. Local template files are sent along; otherwise the project's own are meant."""
     inputs = "".join(
         f"<input_file><mode>local_staged</mode>{element('source', file[0])}</input_file>"
         if len(file) == 1
@@ -221,7 +221,7 @@ def template(path: str, usual: Path, tag: str) -> str:
 
 
 def stage_file(words: Sequence[str]) -> None:
-    """Upload a file, or those of a folder; without --copy they are then deleted here."""
+    """Upload a file, or those of a folder; without --copy the local files are then deleted."""
     options, files = read_options(words, {"copy": 0, "gzip": 0})
     if len(files) != 1:
         fail("name one file or folder")
@@ -243,7 +243,7 @@ def stage(project: Project, path: Path) -> None:
 
 
 def cancel_jobs(words: Sequence[str]) -> None:
-    """Cancel the job of a name, or one's own jobs with numbers in a range."""
+    """Cancel the job with a name, or the caller's own jobs with numbers in a range."""
     options, rest = read_options(words, {"name": 1})
     if "name" in options:
         inside = element("job_name", one(options, "name"))
@@ -255,7 +255,7 @@ def cancel_jobs(words: Sequence[str]) -> None:
 
 
 def create_batch(words: Sequence[str]) -> None:
-    """Make a batch without jobs, and print its number."""
+    """Create a batch without jobs, and print its number."""
     options, _ = read_options(words, {"appname": 1, "batch_name": 1, "expire_time": 1})
     names = (("app_name", "appname"), ("batch_name", "batch_name"), ("expire_time", "expire_time"))
     inside = "".join(element(tag, one(options, name)) for tag, name in names)
@@ -263,7 +263,7 @@ def create_batch(words: Sequence[str]) -> None:
 
 
 def submit_batch(words: Sequence[str]) -> None:
-    """A job for each file of a folder: USER_ID APP FOLDER, or APP FOLDER; whose key it is says who submits."""
+    """Submit a job for each file of a folder: USER_ID APP FOLDER, or APP FOLDER; the submitter is the key's owner."""
     _, rest = read_options(words, {})
     if len(rest) not in (2, 3):
         fail("APP FOLDER")
@@ -282,7 +282,7 @@ COMMANDS = {command.__name__: command for command in (create_work, stage_file, c
 
 
 def main() -> None:
-    """The command is the name that the program was called by, or the first word."""
+    """Run the command: the name that the program was called by, or the first word."""
     words = sys.argv[1:]
     name = command_name()
     if name not in COMMANDS and words:

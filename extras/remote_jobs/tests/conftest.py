@@ -1,4 +1,4 @@
-"""A submitter with a key, an app with templates, and folders of one's own."""
+"""A submitter with a key, an app with templates, and temporary folders."""
 
 from __future__ import annotations
 

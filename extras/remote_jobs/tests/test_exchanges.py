@@ -1,4 +1,4 @@
-"""Each operation as programs know it: what is sent, and what is answered, byte for byte but for white space."""
+"""Each operation as programs know it: request and reply, byte for byte except for white space."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def exchanges(part: str) -> Iterator[Exchange]:
 
 
 def expected(reply: str, known: dict[str, str]) -> str:
-    """A regular expression: white space between elements means nothing, and unknown names take what is there."""
+    """Return a regular expression: white space between elements is ignored, and unknown names match the actual ones."""
     pattern = re.escape("".join(reply.split()))
     for name in re.findall(r"\{(\w+)\}", reply):
         value = re.escape(known[name]) if name in known else rf"(?P<{name}>.*?)"

@@ -1,4 +1,4 @@
-"""Staged files and outputs: what stays, what goes, who gets which."""
+"""Staged files and outputs: which stay, which are deleted, who gets which."""
 
 from __future__ import annotations
 
@@ -72,13 +72,13 @@ def test_a_file_stays_as_long_as_a_batch_needs_it(client: Client, key: str, plai
     for wait in (DAY, 30 * DAY):
         staging.reap(now + wait)
         assert is_here(file)
-    assert not is_here(other)  # nobody has named it for a week
+    assert not is_here(other)  # no batch has named it for a week
     batches.give_up(Batch.objects.get(pk=number), now)
     staging.reap(now + DAY)
     assert is_here(file)  # a computer may still be fetching it
     let_jobs_end(now)
     assert staging.reap(now) == 0
-    assert is_here(file)  # who was told within the hour that it is here may still submit jobs of it
+    assert is_here(file)  # a program that was told within the hour that it is present may still submit jobs with it
     assert staging.reap(now + DAY) == 1
     assert not is_here(file)
     # The same content may come again under this name, and no other.
@@ -134,7 +134,7 @@ def upload(client: Client, key: str, content: bytes) -> ElementTree.Element:
 def test_a_long_upload_is_stored_whole_and_a_strangers_is_not_read(client: Client, key: str) -> None:
     content = bytes(range(256)) * 1000
     refused = upload(client, "nobody", content)
-    # As root, so it was refused by its beginning.
+    # As root, so it was refused because of its beginning.
     assert (refused.tag, refused.findtext("error_msg")) == ("error", "bad authenticator")
     assert upload(client, key, content).find("success") is not None
     with default_storage.open(StoredFile.objects.get().path) as file:
@@ -197,7 +197,7 @@ def test_another_ones_file_under_a_forged_md5_is_not_taken_for_ones_own(submitte
 
 @pytest.fixture
 def done(client: Client, key: str, plain: App, studio: Host) -> Workunit:
-    """A job whose two results agree, and whose outputs are kept."""
+    """A job whose two results agree, and whose outputs are stored."""
     number = int(submit_batch(client, key, f"<app_name>fold</app_name>{QUORUM}<job><name>#tune@1</name>{INLINE}</job>"))
     workunit = Workunit.objects.get(batch=number)
     for result in workunit.results.all():
@@ -294,6 +294,6 @@ def test_a_failed_job_tells_of_the_result_that_came_back_last(
         str(result.pk),
         "195",
     ]
-    # Escaped once more than XML asks for, as programs expect it; without what XML cannot have.
+    # Escaped once more than XML requires, as programs expect it; without characters that XML cannot have.
     assert job.findtext("completed_job/stderr_out", "").strip() == "[31m5 &lt; 6 &#8364;[0m ]]&gt;"
     assert not KeptOutput.objects.exists()

@@ -1,4 +1,4 @@
-"""Submissions beyond the recorded exchanges: what becomes of each element, whose objects are whose, speeds."""
+"""Submissions beyond the recorded exchanges: the effect of each element, ownership, speeds."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def call(client: Client, key: str, operation: str, inside: str = "") -> ElementT
 
 
 def submit_batch(client: Client, key: str, inside: str) -> str:
-    """The batch's number, or what was wrong."""
+    """Return the batch's number, or the error."""
     return _outcome(call(client, key, "submit_batch", f"<batch>{inside}</batch>"))
 
 
@@ -139,7 +139,7 @@ def test_jobs_of_several_calls_may_go_into_one_batch_where_that_is_asked(client:
         f"fold_{number}_0",
         f"fold_{number}_1",
     ]
-    # The input of the first call is another file than that of the second.
+    # The input of the first call is a different file from that of the second.
     assert StoredFile.objects.filter(batch=int(number)).count() == 2
 
 
@@ -218,7 +218,7 @@ def test_estimates_follow_the_credit_that_was_granted(app: App) -> None:
 
 
 def test_a_long_request_of_a_stranger_is_not_read_whole(client: Client, key: str, app: App) -> None:
-    long = f"<x>{'<y>' * 30_000}"  # it would be too deep for who has a key
+    long = f"<x>{'<y>' * 30_000}"  # with a valid key, it is nested too deep
     assert _outcome_of_root(ask(client, long)) == "no authenticator"
     assert _outcome_of_root(ask(client, f"<authenticator>nobody</authenticator>{long}")) == "bad authenticator"
     known = f"<x><authenticator>{key}</authenticator>{long}"

@@ -30,7 +30,7 @@ def test_a_key_is_shown_once_and_works_until_it_is_revoked(client: Client, submi
     assert key.encode() not in bytes(row.sealed_key) + bytes(row.token.token_hash)
     again = client.get(PAGE).content.decode()
     assert key not in again and "Condor" in again and "for Fold" in again
-    # It is none of the tokens of the REST API.
+    # It is not among the tokens of the REST API.
     assert "Condor" not in client.get("/account/tokens/").content.decode()
     assert client.post(f"{PAGE}{row.pk}/revoke/").status_code == 302
     with pytest.raises(keys.KeyRefused, match="bad authenticator"):

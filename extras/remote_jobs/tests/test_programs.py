@@ -31,7 +31,7 @@ class Commands:
         monkeypatch.setattr("urllib.request.urlopen", self._open)
 
     def run(self, name: str, *words: object, stdin: str = "") -> str:
-        """What it printed."""
+        """Return the output."""
         self._monkeypatch.setattr("sys.argv", [f"/project/bin/{name}", *map(str, words)])
         self._monkeypatch.setattr("sys.stdin", io.StringIO(stdin))
         self._capsys.readouterr()

@@ -1,4 +1,4 @@
-"""Templates as projects have them: what they are translated to, and what is refused, by element and line."""
+"""Templates as projects write them: their translation, and refusals by element and line."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_an_input_template_says_files_and_bounds() -> None:
     assert (mirrored.urls[1], mirrored.gzipped_nbytes) == ("https://mirror.example.org/", 7)
     assert template.fields == {"disk_bound_bytes": 100_000_000, "target_nresults": 3}
     assert (template.command_line, template.njob_files) == ("--fast", 2)
-    # A constant file is none of the job's.
+    # A constant file does not belong to the job.
     assert read_input(INPUT_TEMPLATE).njob_files == 1
 
 
@@ -59,7 +59,7 @@ def test_what_nobody_says_is_as_boincs_tools_have_it() -> None:
     }
     whole = complete({"min_quorum": 2, "fpops_est": 1e15})
     assert [whole[name] for name in ("target_nresults", "max_total_results", "max_success_results")] == [2, 2, 2]
-    # A hundred times the estimate, as for other jobs that do not say when they are stopped.
+    # A hundred times the estimate, as for other jobs without a limit.
     assert whole["fpops_bound"] == 1e17
 
 

@@ -1,4 +1,4 @@
-"""The request in a body: the form field ``request`` in either encoding, or the XML as it is. Pure."""
+"""The request in a body: the form field ``request`` in either encoding, or the bare XML. Pure."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _NAME: Final = re.compile(rb'^content-disposition:[^\r\n]*;\s*name="?request"?\s
 
 
 def request_of(content_type: str, body: bytes) -> bytes:
-    """The XML text of a request; empty if the form has none. Raises XmlError for a form that is none."""
+    """Return the XML text of a request; empty if the form has none. Raises XmlError for an invalid form."""
     kind = content_type.partition(";")[0].strip().lower()
     if kind == "multipart/form-data":
         return _of_parts(content_type, body)
-    # Two programs send XML with the type of a form, which it does not become by that.
+    # Two programs send bare XML with the content type of a form.
     if kind in ("application/xml", "text/xml") or body.lstrip()[:1] == b"<":
         return body
     for pair in body.split(b"&"):

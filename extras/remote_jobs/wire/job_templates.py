@@ -1,8 +1,8 @@
-"""``<input_template>`` and ``<output_template>`` as BOINC's projects have them, as the fields of a job. Pure.
+"""``<input_template>`` and ``<output_template>`` as BOINC's projects write them, as the fields of a job. Pure.
 
-A refusal names the element and its line. What has no effect here, as it has none on what computers do, is passed over:
+A refusal names the element and its line. Elements without an effect here, or on computers in general, are ignored:
 ``copy_file`` (files are always copied), ``number``, ``file_number``, ``gzip`` of staged inputs (they are sent plain),
-``no_delete`` and the like. What would have one that this project cannot give is refused.
+``no_delete`` and the like. Elements whose effect this project cannot provide are refused.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from extras.remote_jobs.wire.xml_tree import Element, XmlError, parse
 from scheduler.wire.job_fields import MAX_FLOPS_COUNT
 
 MAX_TEMPLATE_NBYTES: Final = 65_535
-"""As BOINC has it."""
+"""BOINC's limit."""
 MAX_FILES: Final = 100
-# Where nothing is said: as BOINC's own tools have it.
+# Defaults: those of BOINC's own tools.
 DEFAULTS: Final[Mapping[str, float]] = {
     "fpops_est": 3.6e12,
     "fpops_bound": 8.64e13,
@@ -39,11 +39,11 @@ FIELDS: Final[Mapping[str, str]] = {
     "delay_bound": "delay_bound_secs",
     **{name: name for name in DEFAULTS if name.startswith(("min_", "max_", "target_"))},
 }
-"""Elements of a workunit, and the fields of a job that they are."""
+"""Elements of a workunit, and the corresponding fields of a job."""
 _BYTES: Final = ("memory_bound_bytes", "disk_bound_bytes", "delay_bound_secs")
 _DECLARATION: Final = re.compile(r"^\s*<\?xml[^<>]*\?>")
 _NOT_HERE: Final = {
-    "buda_app_name": "apps that are described in BUDA's way are not served by this project",
+    "buda_app_name": "this project does not support BUDA apps",
     "executable": "input files cannot be programs: release them with the app's version",
 }
 
@@ -52,8 +52,8 @@ _NOT_HERE: Final = {
 class TemplateInput:
     """An input of an input template.
 
-    ``physical_name``: of a constant file that was staged before; empty: the next file of the job. ``urls``: where that
-    one is at other servers, without its name, with its size and MD5, and if it is packed there, too, that size.
+    ``physical_name``: of a constant file that was staged before; empty: the next file of the job. ``urls``: the folders
+    of a file on other servers, with its size and MD5 and, if it is compressed there, that size.
     """
 
     open_name: str
@@ -67,7 +67,7 @@ class TemplateInput:
 
 @dataclass(frozen=True, slots=True)
 class InputTemplate:
-    """``fields``: those of a job that the template says; they win over what is said elsewhere."""
+    """``fields``: those of a job that the template sets; they override others."""
 
     files: tuple[TemplateInput, ...]
     fields: Mapping[str, Any]
@@ -80,17 +80,17 @@ class InputTemplate:
 
 
 def read_input(text: str) -> InputTemplate:
-    """The template in a file. Raises XmlError."""
+    """Parse the template in a file. Raises XmlError."""
     return input_of(_root(text, "input_template"))
 
 
 def read_output(text: str) -> list[dict[str, Any]]:
-    """The output files of a job, by the template in a file. Raises XmlError."""
+    """Parse the output files of a job from the template in a file. Raises XmlError."""
     return output_of(_root(text, "output_template"))
 
 
 def _root(text: str, tag: str) -> Element:
-    """The outer element is optional: a file may have the elements inside alone."""
+    """Return the root. The outer element is optional: a file may have only the inner elements."""
     if len(text.encode()) > MAX_TEMPLATE_NBYTES:
         raise XmlError(f"{len(text.encode())} bytes; a template has at most {MAX_TEMPLATE_NBYTES}")
     root = parse(f"<template>{without_declaration(text)}</template>")
@@ -102,7 +102,7 @@ def without_declaration(text: str) -> str:
 
 
 def input_of(root: Element) -> InputTemplate:
-    """The template in this element. Raises XmlError."""
+    """Parse the template in this element. Raises XmlError."""
     workunit = root.first("workunit")
     if workunit is None:
         raise root.wrong("an input template has a <workunit>")
@@ -116,7 +116,7 @@ def input_of(root: Element) -> InputTemplate:
 
 
 def fields_of(element: Element) -> dict[str, Any]:
-    """The fields of a job that the children of an element say; what is absent or 0 is not said."""
+    """Return the fields of a job that the children of an element set; missing ones and 0 set nothing."""
     fields: dict[str, Any] = {}
     for tag, name in FIELDS.items():
         number = element.number(tag)
@@ -133,7 +133,7 @@ def fields_of(element: Element) -> dict[str, Any]:
 
 
 def complete(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields with BOINC's defaults, and its way to make numbers of results fit each other."""
+    """Return the fields with BOINC's defaults, and its way to make numbers of results consistent."""
     whole: dict[str, Any] = {**DEFAULTS, **fields}
     if "fpops_bound" not in fields and whole["fpops_est"] > whole["fpops_bound"]:
         whole["fpops_bound"] = min(100 * whole["fpops_est"], MAX_FLOPS_COUNT / 10)
@@ -159,7 +159,7 @@ def _input(info: Element, ref: Element) -> TemplateInput:
 
 
 def output_of(root: Element) -> list[dict[str, Any]]:
-    """The output files of a job, by the template in this element, in the order of its <file_info>."""
+    """Parse the output files of a job from the template in this element, in the order of its <file_info>."""
     result = root.first("result")
     if result is None:
         raise root.wrong("an output template has a <result>")
@@ -186,7 +186,7 @@ def _output(info: Element, refs: Mapping[str, Element]) -> dict[str, Any]:
 
 
 def _macro(element: Element, tag: str) -> str:
-    """The macro that BOINC puts the name of the file for, as in ``<name><OUTFILE_0/></name>``."""
+    """Return the macro that BOINC replaces by the name of the file, as in ``<name><OUTFILE_0/></name>``."""
     child = element.first(tag)
     if child is None or len(child.children) != 1 or not child.children[0].tag.startswith("OUTFILE_"):
         raise (child or element).wrong(f"<{tag}> has a macro such as <OUTFILE_0/>")
@@ -208,5 +208,5 @@ def _refuse_what_is_not_here(element: Element) -> None:
 
 def _child(element: Element, tag: str) -> Element:
     child = element.first(tag)
-    assert child is not None  # it has just been read
+    assert child is not None  # it has just been parsed
     return child

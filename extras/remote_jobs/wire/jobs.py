@@ -16,16 +16,16 @@ MAX_FILES_PER_SUBMISSION: Final = 500_000
 LEAST_PRIORITY: Final = -30_000
 MOST_PRIORITY: Final = 30_000
 _NOT_SERVED: Final = {
-    "local": "this server reads no paths of its own: stage the file",
-    "semilocal": "this server fetches no addresses for a submission: stage the file, or use the mode remote",
-    "sandbox": "this project has no folders of files for people: stage the file",
+    "local": "this server does not read its own paths: stage the file",
+    "semilocal": "this server does not fetch addresses for a submission: stage the file, or use the mode remote",
+    "sandbox": "this project has no file folders for users: stage the file",
 }
 _TARGETS: Final = ("target_team", "target_user", "target_host")
-"""In BOINC's order: the first that is given counts."""
+"""In BOINC's order: the first one given counts."""
 
 
 class RequestError(Exception):
-    """A submission that cannot be taken, in BOINC's words where it has some."""
+    """A submission that cannot be accepted, in BOINC's words where it has some."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +40,8 @@ class BatchJobs:
 
 
 def read_jobs(batch: Element, template_text: Callable[[str, str], str | None]) -> BatchJobs:
-    """The jobs in ``<batch>``. ``template_text``: the text of a template by its kind and name ("": the app's own), if
-    there is one. Raises RequestError.
+    """Parse the jobs in ``<batch>``. ``template_text``: returns the text of a template by its kind and name ("": the
+    app's own), if there is one. Raises RequestError.
     """
     elements = list(batch.all("job"))
     if len(elements) > MAX_JOBS_PER_SUBMISSION:
@@ -126,18 +126,22 @@ class _Reader:
         if len(given) != template.njob_files:
             raise RequestError(f"wrong # of input files for job {number}: need {template.njob_files}, got {len(given)}")
         files = iter(given)
-        for wanted in template.files:
-            file = _constant(wanted) if wanted.physical_name else _given(next(files), wanted)
+        for template_input in template.files:
+            file = _constant(template_input) if template_input.physical_name else _given(next(files), template_input)
             if "name" in file:
                 self.staged.add(file["name"])
-            yield {"open_name": wanted.open_name, **file, **({"sticky": True} if wanted.is_sticky else {})}
+            yield {
+                "open_name": template_input.open_name,
+                **file,
+                **({"sticky": True} if template_input.is_sticky else {}),
+            }
 
 
-def _constant(wanted: TemplateInput) -> dict[str, Any]:
-    return {"name": wanted.physical_name}
+def _constant(template_input: TemplateInput) -> dict[str, Any]:
+    return {"name": template_input.physical_name}
 
 
-def _given(file: Element, wanted: TemplateInput) -> dict[str, Any]:
+def _given(file: Element, template_input: TemplateInput) -> dict[str, Any]:
     mode, source = file.text_of("mode"), file.first("source")
     if mode == "remote":
         url, md5 = file.text_of("url"), file.text_of("md5").lower()
@@ -147,17 +151,24 @@ def _given(file: Element, wanted: TemplateInput) -> dict[str, Any]:
     if mode != "local_staged":
         raise RequestError(": ".join(filter(None, (f"unsupported file mode: {mode[:40]}", _NOT_SERVED.get(mode)))))
     name = source.text if source is not None else ""
-    if wanted.urls:
-        return {"url": [f"{url}{name}" for url in wanted.urls], "nbytes": wanted.nbytes, "md5": wanted.md5} | (
-            {"gzipped_url": [f"{url}{name}.gz" for url in wanted.urls], "gzipped_nbytes": wanted.gzipped_nbytes}
-            if wanted.gzipped_nbytes
+    if template_input.urls:
+        return {
+            "url": [f"{url}{name}" for url in template_input.urls],
+            "nbytes": template_input.nbytes,
+            "md5": template_input.md5,
+        } | (
+            {
+                "gzipped_url": [f"{url}{name}.gz" for url in template_input.urls],
+                "gzipped_nbytes": template_input.gzipped_nbytes,
+            }
+            if template_input.gzipped_nbytes
             else {}
         )
     return {"name": name}
 
 
 def fpops_in(batch: Element, of_template: Callable[[], Mapping[str, Any] | None]) -> float:
-    """FLOPs of the jobs of an ``estimate_batch``: of each its own, or that of the app's template."""
+    """Return the FLOPs of the jobs of an ``estimate_batch``: each job's own, or those of the app's template."""
     total = 0.0
     for job in batch.all("job"):
         fpops = job.number("rsc_fpops_est")

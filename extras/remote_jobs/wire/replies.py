@@ -1,4 +1,4 @@
-"""Errors in BOINC's form: an element with a number that is not 0. Pure."""
+"""Errors in BOINC's form: an element with a non-zero number. Pure."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ DATABASE_ERROR_NUM: Final = -138
 
 
 def error(message: str, number: int = ERROR_NUM) -> tuple[str, list[Element]]:
-    """What a program is told instead of what it asked for; nothing follows the name that a message ends with."""
+    """Return the error that a program gets instead of its answer; nothing follows the name that a message ends with."""
     return "error", [("error_num", number), ("error_msg", message)]

@@ -39,7 +39,7 @@ _CLIENT_STATES: Final = {
     6: "Aborted",
     7: "Upload failed",
 }
-"""By the state that the client reports of a job that failed."""
+"""By the state that the client reports for a failed job."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,9 @@ class JobFacts:
 
 
 def short_status(job: JobFacts) -> str:
-    """A job's state as query_batch2 says it. Programs fetch the outputs at DONE, so it means that they are there."""
+    """Return a job's state as in query_batch2. Programs fetch the outputs at DONE, so it implies that they are
+    there.
+    """
     if job.canonical_id and job.is_kept:
         return "DONE"
     if job.is_failed:
@@ -71,7 +73,7 @@ def short_status(job: JobFacts) -> str:
 
 
 def long_status(job: JobFacts) -> str:
-    """A job's state as query_batch says it."""
+    """Return a job's state as in query_batch."""
     if job.canonical_id and job.is_kept:
         return "done"
     if job.is_failed:
@@ -86,7 +88,7 @@ def error_names(error_mask: int) -> list[str]:
 def instance_state(
     server_state: int, outcome: int, validate_state: int, client_state: int | None, exit_status: int | None
 ) -> str:
-    """What BOINC's pages call the state of a result."""
+    """Return the state of a result in the words of BOINC's pages."""
     if server_state == ServerState.UNSENT:
         return "Unsent"
     if server_state == ServerState.IN_PROGRESS:

@@ -1,7 +1,7 @@
-"""XML that strangers send, as elements with the lines that they are in. Pure.
+"""Parse XML from strangers into elements with their line numbers. Pure.
 
-Well-formed XML only, without a document type, so no entity grows. What it may have in all is limited, and what a reader
-asks of an element names the element and its line when it is not there.
+Well-formed XML only, without a document type, so no entity expands. Its size is limited, and a missing child is
+reported with the element and its line.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LAST_SECS: Final = dt.datetime(9999, 1, 1, tzinfo=dt.UTC).timestamp()
 
 
 class XmlError(Exception):
-    """XML that cannot be read; the message names line and limit, or element and line."""
+    """Unreadable XML; the message names line and limit, or element and line."""
 
 
 @dataclass(slots=True)
@@ -44,18 +44,18 @@ class Element:
 
     @property
     def verbatim(self) -> str:
-        """The text with the white space around it."""
+        """The text including surrounding white space."""
         return "".join(self.pieces)
 
     def all(self, tag: str) -> Iterator[Element]:
         return (child for child in self.children if child.tag == tag)
 
     def first(self, tag: str) -> Element | None:
-        """The first element of that name."""
+        """Return the first child with that name."""
         return next(self.all(tag), None)
 
     def text_of(self, tag: str) -> str:
-        """The text of a child; empty without one."""
+        """Return the text of a child; empty without one."""
         child = self.first(tag)
         return child.text if child is not None else ""
 
@@ -69,7 +69,7 @@ class Element:
         return True
 
     def number(self, tag: str) -> float:
-        """The number in a child; 0 without one."""
+        """Return the number in a child; 0 without one."""
         child = self.first(tag)
         if child is None or not child.text:
             return 0.0
@@ -82,7 +82,7 @@ class Element:
         return number
 
     def integer(self, tag: str) -> int:
-        """The whole number in a child, which a column of the database can have; 0 without one."""
+        """Return the whole number in a child, within the range of a database column; 0 without one."""
         child = self.first(tag)
         if child is None or not child.text:
             return 0
@@ -91,7 +91,7 @@ class Element:
         return int(child.text.partition(".")[0])
 
     def time(self, tag: str) -> dt.datetime | None:
-        """The time in a child, in seconds since 1970; None without one, and for 0."""
+        """Return the time in a child, in seconds since 1970; None without one, and for 0."""
         secs = self.number(tag)
         if secs < 0:
             raise XmlError(f"{tag} below 0")
@@ -102,12 +102,12 @@ class Element:
 
 
 def parse(text: str | bytes) -> Element:
-    """The root of a document. Raises XmlError."""
+    """Parse a document and return its root. Raises XmlError."""
     raw = text.encode() if isinstance(text, str) else text
     if len(raw) > MAX_NBYTES:
         raise XmlError(f"{len(raw)} bytes; the limit is {MAX_NBYTES}")
     builder = _Builder()
-    # The bytes are what counts, whatever a declaration says: clients declare an encoding and send another.
+    # The bytes decide, whatever a declaration says: clients declare an encoding and send another.
     parser = expat.ParserCreate("utf-8")
     parser.StartElementHandler = builder.start
     parser.EndElementHandler = builder.end

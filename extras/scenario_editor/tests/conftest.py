@@ -1,4 +1,4 @@
-"""What tests of the editor start from."""
+"""Fixtures for tests of the editor."""
 
 from __future__ import annotations
 

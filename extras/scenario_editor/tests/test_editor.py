@@ -1,4 +1,4 @@
-"""The scenario editor: rows come and go, nothing typed is lost, and what is not touched stays as it was."""
+"""The scenario editor: rows are added and removed, no input is lost, and unedited values stay as they were."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def test_wrong_hours_are_told_at_their_field(page: Page, field: str, changes: di
 
 
 def test_the_draft_of_an_older_release_is_read(page: Page) -> None:
-    # It lacks what was typed into the fields that came since.
+    # It lacks the values of fields added since.
     page.press("draft", preferences__period_mins="30")
     draft = page.experiment
     draft.refresh_from_db()

@@ -1,4 +1,4 @@
-"""The scenario editor: memory, what the owner does with the computer, and what has no field."""
+"""The scenario editor: memory, the owner's use of the computer, and parts without fields."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_memory_and_what_the_owner_does_are_typed(page: EditorPage) -> None:
 
     again = EditorPage(page.client, page.experiment)
     assert again.fields["host-in_use_days"] == "Sun 24 0" and again.fields["host-ram_gib"] == "16"
-    # What is set is not hidden in a closed part of the page.
+    # Values that are set are not hidden in a closed part of the page.
     assert again.answer.context["rows"].host.are_uses_open()
     assert again.press("save").status_code == 302
     assert again.scenario() == scenario
@@ -174,19 +174,19 @@ def test_a_scenario_that_the_form_shows_as_a_whole_has_no_such_notice(page: Edit
     assert "does not show" not in text_of(page.answer).partition("Download what was last saved")[0]
 
 
-def paths_of(*shown: Any) -> set[str]:
-    """The first part of the path of each field, or of each thing that is named instead."""
-    return {(getattr(each, "path", None) or each)[0] for each in shown}
+def paths_of(*entries: Any) -> set[str]:
+    """Return the first part of the path of each field, or of each thing that is named instead."""
+    return {(getattr(each, "path", None) or each)[0] for each in entries}
 
 
 @pytest.mark.parametrize(
     ("part", "known"),
     [
-        (Host, {"processors", *paths_of(*HostRow.shown, *hour_fields.USES, *hidden.HOST)}),
+        (Host, {"processors", *paths_of(*HostRow.entries, *hour_fields.USES, *hidden.HOST)}),
         (Preferences, paths_of(*PREFERENCES, *hour_fields.PREFERENCES)),
         (ChangePreferences, paths_of(*EVENTS["ChangePreferences"][1], *hour_fields.PREFERENCES)),
         (Project, {"apps", "downtimes", "excluded_gpus", *paths_of(*PROJECT, *hidden.PROJECT)}),
-        (App, {"versions", "size", "estimate", *paths_of(*AppRow.shown, *hidden.APP)}),
+        (App, {"versions", "size", "estimate", *paths_of(*AppRow.entries, *hidden.APP)}),
     ],
     ids=lambda each: getattr(each, "__name__", ""),
 )

@@ -1,4 +1,4 @@
-"""The computers of four volunteers, a folder of the test's own for files, and scripts."""
+"""The computers of four volunteers, a temporary folder for files, and scripts."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ Make = Callable[..., Script]
 
 @pytest.fixture(scope="session")
 def bubblewrap() -> None:
-    """What scripts run in."""
+    """Provide the sandbox that scripts run in."""
     need("bwrap")
 
 
 @pytest.fixture
 def open_folder() -> Iterator[Path]:
-    """A folder that a script finds whoever runs it: pytest's own are closed to all but the user of the tests."""
+    """A folder that a script can read, whoever runs it: pytest's own are closed to all but the user of the tests."""
     with TemporaryDirectory() as folder:
         Path(folder).chmod(0o711)
         yield Path(folder)

@@ -1,4 +1,4 @@
-"""Scripts that take the outputs of finished workunits."""
+"""Scripts that receive the outputs of finished workunits."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_a_python_script_collects_outputs_and_has_them_kept(
     collect(make_script, app)
     names = sorted(batch.workunits.values_list("name", flat=True))
     assert [found.pk for found in assimilator.apps_with_slow_functions()] == [app.pk]
-    # Those of others go on without it.
+    # Other apps' workunits continue without it.
     assert assimilator.run(NOON) == 0
     assert run(app) == 2
     assert sorted((data / "collect" / "all").read_text().splitlines()) == [f"{name} 42" for name in names]

@@ -1,4 +1,4 @@
-"""What a script can do, and what it cannot: real programs in the real sandbox."""
+"""A script's permissions and limits: real programs in the real sandbox."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def one(source: str, *arguments: Any, **named: Any) -> Sandbox:
 
 
 def ran(source: str, *words: str, limits: Limits = LIMITS, data: Path | None = None, writes: bool = False) -> str:
-    """What a program wrote as errors; it ended well."""
+    """Return a program's error output; it ended normally."""
     with one(source, limits, data, may_write=writes) as sandbox:
         code, errors = sandbox.run(NAME, words)
     assert code == 0, errors.decode()
@@ -40,7 +40,7 @@ def test_a_script_in_any_language_gets_its_words_and_its_exit_code_comes_back() 
     with one(f'{SHELL}echo "$1 and $2" >&2; exit 4', LIMITS) as sandbox:
         assert sandbox.run(NAME, ["a b", "c"]) == (4, b"a b and c\n")
     assert ran("#!/usr/bin/perl\nprint STDERR 6 * 7;") == "42"
-    # As a browser's form writes it
+    # As a browser's form sends it
     assert ran("#!/bin/sh\r\necho ok >&2\r\n") == "ok\n"
 
 
@@ -191,7 +191,7 @@ def test_the_answer_to_a_question_that_was_interrupted_is_not_taken_for_the_next
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     class TimeIsUp(Exception):
-        """As the worker's, in the middle of a call."""
+        """Like the worker's time limit, in the middle of a call."""
 
     def interrupt(*_: object) -> object:
         raise TimeIsUp

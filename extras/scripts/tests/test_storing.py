@@ -1,4 +1,4 @@
-"""Storing scripts, in the admin and by the REST API: who may, what is refused, what another operator confirms."""
+"""Storing scripts, in the admin and by the REST API: permissions, refusals, confirmation by another operator."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def use(person: User, app: str, name: str = "energy") -> Any:
 
 
 def test_an_administrator_adds_one_and_an_app_can_name_it_at_once(administrator: User, app: App) -> None:
-    # There is no last failure of what was never called.
+    # A script that was never called has no last failure.
     assert "rests_until" not in browser_of(administrator).get(f"{ADMIN}add/").content.decode()
     added(administrator)
     assert functions.registered(FunctionKind.COMPARISON) == ["script:energy"]
@@ -75,7 +75,7 @@ def test_an_administrator_adds_one_and_an_app_can_name_it_at_once(administrator:
     assert answer.status_code == 302
     app.refresh_from_db()
     assert (app.comparison, app.comparison_function) == (Comparison.CUSTOM, "script:energy")
-    # It cannot go while the app names it; the change was kept with its author.
+    # It cannot be deleted while the app names it; the change was recorded with its author.
     script = Script.objects.get()
     assert browser_of(administrator).post(f"{ADMIN}{script.pk}/delete/", {"post": "yes"}).status_code == 403
     assert Change.objects.get_for_object(script).get().actor == administrator
@@ -122,7 +122,7 @@ def test_the_api_stores_one_and_has_an_app_use_it(administrator: User, app: App)
 @pytest.mark.parametrize("name", ["no%20name", "a%00", "a%23b", "a%3Fb", "a.b"])
 @pytest.mark.parametrize("slash", ["", "/"])
 def test_what_can_be_no_name_is_no_address_and_leads_to_none(administrator: User, name: str, slash: str) -> None:
-    """Without its slash, a#b would else lead to the script a."""
+    """Otherwise, without its slash, a#b would lead to the script a."""
     answer = Client().generic("PUT", f"/api/v1/scripts/{name}{slash}", "{}", headers=token_of(administrator))
     assert answer.status_code == 404
 

@@ -154,7 +154,7 @@ def test_a_broken_one_rests_after_three_failures_and_all_that_is_told(
     assert "exit code 127" in script.last_fault
     assert script.rests_until is not None
     assert script.rests_until - database_now() > calls.REST - dt.timedelta(minutes=1)
-    # Mended, it goes on with those that it was not asked about, and after an hour with the others.
+    # Once fixed, it continues with those that it was not asked about, and after an hour with the others.
     Script.objects.update(source=BY_VALUE, rests_until=None)
     run(app)
     assert [states(each)[0] for each in jobs] == [INIT] * 3 + [VALID] * 2
@@ -191,7 +191,7 @@ def test_the_fault_of_one_that_writes_any_bytes_is_kept_and_others_go_on(
 def test_a_slow_one_is_not_asked_about_a_workunit_until_the_worker_is_killed(
     app: App, version: AppVersion, hosts: list[Host], make_script: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Else its answers would be lost with the worker, and be asked for again and again."""
+    """Otherwise its answers would be lost with the worker, and requested again and again."""
     monkeypatch.setattr(prepared, "LONGEST_SECS", 0)
     storing.use(make_script(), app)
     workunit = job(app, version, hosts, "1", "1")

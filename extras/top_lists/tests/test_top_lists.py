@@ -1,4 +1,6 @@
-"""Top lists: only who agreed is in them, until they withdraw it; by credit; with as many statements for any number."""
+"""Top lists: only volunteers who agreed are in them, until they withdraw; by credit; with a fixed number of
+statements.
+"""
 
 from __future__ import annotations
 
@@ -82,8 +84,8 @@ def test_an_address_is_never_a_name(alice: User, client: Client) -> None:
     User.objects.filter(pk=alice.pk).update(name="")
     grant(alice, 1)
     agree(alice)
-    shown = text_of(client.get(TOP))
-    assert "Anonymous" in shown and "alice" not in shown.lower()
+    list_text = text_of(client.get(TOP))
+    assert "Anonymous" in list_text and "alice" not in list_text.lower()
 
 
 def test_this_consent_and_the_one_to_the_export_are_independent(alice: User, signed_in: Client) -> None:
@@ -166,8 +168,8 @@ def test_teams_are_listed_with_the_sums_of_all_their_members(alice: User, bob: U
     grant(bob, 105)
     agree(alice, "A.")
     count.count()
-    shown = text_of(client.get(TOP_TEAMS))
-    assert "1 Peaks 2 35" in shown and "Without credit" not in shown
+    list_text = text_of(client.get(TOP_TEAMS))
+    assert "1 Peaks 2 35" in list_text and "Without credit" not in list_text
     page = text_of(client.get(f"/project/teams/{team.pk}/"))
     assert "Founder A." in page and "Bob" not in page and "Sign in to join" in page
     assert [(row.name, row.total_credit) for row in reads.members(team, Choice()).rows] == [("A.", 30)]
@@ -186,7 +188,7 @@ def test_a_team_that_is_gone_is_in_no_list(alice: User) -> None:
 @pytest.mark.parametrize(
     ("query", "told"),
     [
-        ("by=name", "“name” is no order"),
+        ("by=name", "“name” is not an order"),
         ("app=none", "“none” is not an app"),
         ("app=%00", "is not an app"),
         ("page=0", "“0” is not a page from 1 to 200"),
@@ -233,7 +235,8 @@ def test_the_list_of_an_app_and_both_counts_take_as_many_statements_for_any_numb
     client: Client, nusers: int, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
     """The app, its list, the choice of apps; two statements count all, and four count the credit of apps, of which one
-    reads the archive."""
+    reads the archive.
+    """
     app = make_app("alpine")
     many(nusers)
     ListedAppCredit.objects.bulk_create(

@@ -1,4 +1,4 @@
-"""Withdrawing works whatever else happens: while credit is being counted, and whatever else the form says."""
+"""Withdrawing works whatever else happens: while credit is being counted, and whatever else the form contains."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_who_withdraws_while_the_credit_of_apps_is_being_counted_is_in_no_list(a
         withdrawing = threading.Thread(target=withdraw)
         withdrawing.start()
         while not waiting() and withdrawing.is_alive():
-            time.sleep(0.01)  # only the database knows that a session waits for a lock, and it tells nobody
+            time.sleep(0.01)  # only the database knows that a session waits for a lock, and it notifies nobody
     withdrawing.join()
     assert faults == []
     assert not ListedVolunteer.objects.exists() and not ListedAppCredit.objects.exists()

@@ -1,4 +1,4 @@
-"""Mails to lapsed volunteers: who gets them, how many, and never twice."""
+"""Win-back mails: who gets them, how many, and never twice."""
 
 from __future__ import annotations
 
@@ -246,7 +246,7 @@ def test_a_recipient_on_whom_the_mail_server_hangs_does_not_hold_up_the_others(
     monkeypatch.setattr(EmailMessage, "send", hang)
     with pytest.raises(MailServerDown):
         campaigns.send_some(NOW)
-    # What was not handed over does not count for the day's limit.
+    # A mail that was not handed over does not count towards the day's limit.
     assert campaigns.send_some(NOW) == 1
     assert written_to() == ["there"]
     settings.LAPSED_MAILS_PER_DAY = 2
@@ -313,7 +313,7 @@ class TestTheOperator:
         desk.post(address, {**form, "win_back_mails_mailcampaign_begin": ""})
         mail.outbox.clear()
         assert campaigns.send_some(NOW) == 1
-        # What was sent is not changed afterwards.
+        # A mail that was sent can no longer be changed.
         desk.post(address, {**form, "title": "Another"})
         campaign.refresh_from_db()
         assert campaign.title == "New projects"
@@ -340,8 +340,8 @@ class TestTheOperator:
         page = text_of(desk.post(f"/admin/win_back_mails/mailcampaign/{campaign.pk}/change/", form, follow=True))
         assert "can no longer be changed" in page
         campaign.refresh_from_db()
-        found = (campaign.title, campaign.released_at, campaign.stopped_at, campaign.nsent)
-        assert found == ("New projects", NOW, NOW, 7)
+        state = (campaign.title, campaign.released_at, campaign.stopped_at, campaign.nsent)
+        assert state == ("New projects", NOW, NOW, 7)
 
 
 @pytest.mark.parametrize(("extras", "is_offered"), [(["win_back_mails"], True), ([], False)])
@@ -354,5 +354,5 @@ def test_volunteers_are_asked_about_these_mails_where_they_are_sent(
     page = "/account/email-preferences/"
     assert ('name="lapsed"' in client.get(page).text) is is_offered
     client.post(page, {"silent_days": 3, "status_days": 7})
-    # What was chosen before stays where nobody is asked.
+    # Earlier choices stay where nobody is asked.
     assert MailChoice.objects.get(user=user).lapsed is not is_offered

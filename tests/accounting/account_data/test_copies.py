@@ -123,8 +123,8 @@ def test_no_secret_is_in_it(alice: User, worked: list[str]) -> None:
 def test_tasks_of_the_project_server_are_in_it(alice: User, bob: User) -> None:
     workunit = make_workunit(make_app())
     mine, others = (make_result(workunit, make_host(user, "studio")) for user in (alice, bob))
-    found = json.loads(made(alice).read("credit/result.json"))
-    assert [row["id"] for row in found] == [mine.pk] != [others.pk]
+    rows = json.loads(made(alice).read("credit/result.json"))
+    assert [row["id"] for row in rows] == [mine.pk] != [others.pk]
     assert json.loads(made(bob).read("emulator/experiment.json")) == []
 
 
@@ -142,8 +142,8 @@ def test_parts_of_tasks_are_in_it_and_those_of_others_are_not(alice: User, bob: 
         )
         for user in (alice, bob)
     )
-    found = json.loads(made(alice).read("credit/resultpart.json"))
-    assert [row["id"] for row in found] == [mine.pk]
+    rows = json.loads(made(alice).read("credit/resultpart.json"))
+    assert [row["id"] for row in rows] == [mine.pk]
 
 
 def test_preferences_that_a_client_sent_to_the_project_are_in_it(alice: User, bob: User) -> None:
@@ -168,8 +168,8 @@ def test_a_click_makes_it_and_the_page_offers_it(browser: Client, worked: list[s
     browser.post(f"{DATA}copy/")
     assert "number 1 in the queue" in page_of(browser, DATA).words
     assert queue.carry_out_next()
-    shown = page_of(browser, DATA)
-    (link,) = [a.attributes["href"] for a in shown.all("a") if a.attributes.get("href", "").endswith(".zip")]
+    data_page = page_of(browser, DATA)
+    (link,) = [a.attributes["href"] for a in data_page.all("a") if a.attributes.get("href", "").endswith(".zip")]
     reply = browser.get(link)
     assert zipfile.is_zipfile(io.BytesIO(b"".join(reply)))
     assert "no-store" in reply.headers["Cache-Control"]

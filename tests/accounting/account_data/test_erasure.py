@@ -100,15 +100,15 @@ def test_only_who_asked_a_fortnight_ago_is_due(alice: User, bob: User) -> None:
 
 def rows_about(user_id: int, host_ids: list[int]) -> dict[str, int]:
     """How many rows of each table name the user or one of the computers, by columns as the database has them."""
-    found = {}
+    references = {}
     with connection.cursor() as cursor:
         for model in apps.get_models():
             columns = {field.column for field in model._meta.concrete_fields if field.column}
             for column in columns & {"user_id", "owner_id", "host_id"}:
                 ids = host_ids if column == "host_id" else [user_id]
                 cursor.execute(f'SELECT count(*) FROM "{model._meta.db_table}" WHERE {column} = ANY(%s)', [ids])
-                found[f"{model._meta.db_table}.{column}"] = cursor.fetchone()[0]
-    return found
+                references[f"{model._meta.db_table}.{column}"] = cursor.fetchone()[0]
+    return references
 
 
 @pytest.fixture
@@ -118,17 +118,17 @@ def left(alice: User, projects: list[Project]) -> list[int]:
     hours_pass(studio, 2)
     work(studio, projects[0], hours=1, jobs=1)
     sync(studio)
-    kept = Host.objects.get()
+    remaining = Host.objects.get()
     attic = make_host(alice, "attic")
     credit(attic, projects[1], "2024-02-29", (1, 1, 1, 1, 1, 1))
     granted(attic, projects[1], 5, {"2024-02-29": 1})
     make_note(attic, "reset", "2024-02-29", project=projects[1])
-    merged = make_host(alice, "old", merged_into=kept)
+    merged = make_host(alice, "old", merged_into=remaining)
     issue_token(alice, name="x", scopes=["read:hosts"], lifetime=None)
     save_set(alice, "", {})
     UserPreferences.objects.create(user=alice, mod_time=1.7e9, text="<max_ncpus_pct>55</max_ncpus_pct>")
     ask_deletion(alice)
-    return [kept.pk, attic.pk, merged.pk]
+    return [remaining.pk, attic.pk, merged.pk]
 
 
 def test_nothing_of_an_erased_account_is_left(alice: User, left: list[int]) -> None:

@@ -227,8 +227,8 @@ def test_a_computer_that_was_installed_again_may_be_merged(
 ) -> None:
     make_host(alice, "studio", last="2026-03-08")
     newer = make_host(alice, **{"name": "studio", "first": "2026-03-08", "last": "2026-03-10", **changed})
-    found = read_attention(alice, list(Host.objects.all()), NOW, dt.timedelta(days=30))
-    told = [line for line in found if line.concern is Concern.SECOND_RECORD]
+    attention = read_attention(alice, list(Host.objects.all()), NOW, dt.timedelta(days=30))
+    told = [line for line in attention if line.concern is Concern.SECOND_RECORD]
     assert [line.host_id for line in told] == ([newer.pk] if is_told else [])
 
 

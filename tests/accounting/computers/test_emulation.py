@@ -36,21 +36,21 @@ def scenario_for(alice: User, *tasks: Task, **preferences: float) -> Scenario:
 
 
 def test_it_has_the_tasks_of_its_list(alice: User, projects: list[Project]) -> None:
-    found = scenario_for(alice, running(projects[0], "alpha_1_0"))
-    (job,) = found.jobs
+    scenario = scenario_for(alice, running(projects[0], "alpha_1_0"))
+    (job,) = scenario.jobs
     assert (job.project, job.name, job.state) == (projects[0].name, "alpha_1_0", StartState.RUNNING)
     # 7,200 s remain, and 0 s have passed: a quarter of its work is done, and none of its time.
-    assert job.size_flop == pytest.approx(7200 * found.host.processors[0].peak_flops)
-    (app,) = [app for app in found.project(projects[0].name).apps if app.versions[0].kind == CPU]
+    assert job.size_flop == pytest.approx(7200 * scenario.host.processors[0].peak_flops)
+    (app,) = [app for app in scenario.project(projects[0].name).apps if app.versions[0].kind == CPU]
     assert app.size.mean == pytest.approx(job.size_flop)
-    assert any(projects[0].name in note for note in map(str, found.notes))
-    assert any("tasks that the client listed (1)" in note for note in map(str, found.notes))
-    assert 0 <= found.week_secs < 7 * 86400
+    assert any(projects[0].name in note for note in map(str, scenario.notes))
+    assert any("tasks that the client listed (1)" in note for note in map(str, scenario.notes))
+    assert 0 <= scenario.week_secs < 7 * 86400
     assert job.deadline_secs == pytest.approx(DEADLINE - timezone.now().timestamp(), abs=7200)
 
 
 def test_it_has_the_preferences_of_its_place(alice: User, projects: list[Project]) -> None:
-    found = scenario_for(
+    scenario = scenario_for(
         alice,
         start_hour=22,
         end_hour=6,
@@ -61,35 +61,35 @@ def test_it_has_the_preferences_of_its_place(alice: User, projects: list[Project
         run_if_user_active=0,
         ram_max_used_busy_pct=40,
     ).preferences
-    assert found.compute_hours == Hours(22, 6, (DayHours(0, 0, 24),))
-    assert found.network_hours == Hours(1, 2)
-    assert (found.cpu_usage_percent, found.max_cpus_percent, found.ram_busy_fraction) == (70, 50, 0.4)
-    assert not found.run_if_user_active
+    assert scenario.compute_hours == Hours(22, 6, (DayHours(0, 0, 24),))
+    assert scenario.network_hours == Hours(1, 2)
+    assert (scenario.cpu_usage_percent, scenario.max_cpus_percent, scenario.ram_busy_fraction) == (70, 50, 0.4)
+    assert not scenario.run_if_user_active
 
 
 def test_it_is_on_as_its_client_measured(alice: User, projects: list[Project]) -> None:
     """On 90 % and active 95 %, of 8 hours a day that preferences allow: so all of these."""
-    found = scenario_for(alice, start_hour=22, end_hour=6, run_if_user_active=0)
-    assert found.host.on.fraction == 0.9
-    assert found.host.active.fraction == 1.0
-    assert found.host.in_use == Use()
+    scenario = scenario_for(alice, start_hour=22, end_hour=6, run_if_user_active=0)
+    assert scenario.host.on.fraction == 0.9
+    assert scenario.host.active.fraction == 1.0
+    assert scenario.host.in_use == Use()
 
 
 def test_without_a_measurement_use_is_assumed(alice: User, projects: list[Project]) -> None:
     save_set(alice, "", {"run_if_user_active": 0})
     host = host_of(attach(alice))
     HostLedger.objects.filter(host=host).update(contact={})
-    found = scenario_of(alice, host, timezone.now())
-    assert found.host.in_use == IN_USE
-    assert any("6 h a day" in note for note in map(str, found.notes))
+    scenario = scenario_of(alice, host, timezone.now())
+    assert scenario.host.in_use == IN_USE
+    assert any("6 h a day" in note for note in map(str, scenario.notes))
 
 
 def test_wishes_for_the_computer_hold(alice: User, projects: list[Project]) -> None:
     computer = attach(alice)
     HostProject.objects.filter(host=host_of(computer), project=projects[0]).update(no_new_work=True)
-    found = scenario_of(alice, host_of(computer), timezone.now())
-    assert found.project(projects[0].name).no_new_tasks
-    assert with_parameters(found, {}) == found
+    scenario = scenario_of(alice, host_of(computer), timezone.now())
+    assert scenario.project(projects[0].name).no_new_tasks
+    assert with_parameters(scenario, {}) == scenario
 
 
 @pytest.mark.system

@@ -42,8 +42,8 @@ def page(signed_in: Client, query: str = "") -> Page:
     return page_of(signed_in, f"/computers/{query}")
 
 
-def names(shown: Page) -> list[str]:
-    links = shown.all("a", within="tbody")
+def names(listing: Page) -> list[str]:
+    links = listing.all("a", within="tbody")
     return [
         link.text for link in links if link.attributes["href"].count("/") == 3 and "?" not in link.attributes["href"]
     ]
@@ -102,11 +102,11 @@ def test_where_nothing_fits_the_page_says_so(signed_in: Client, fleet: dict[str,
 
 
 def test_a_head_leads_to_the_other_way_round_and_keeps_the_filter(signed_in: Client, fleet: dict[str, Host]) -> None:
-    shown = page(signed_in, "?q=farm&sort=name")
-    (head,) = shown.all("th", aria_sort="ascending")
+    listing = page(signed_in, "?q=farm&sort=name")
+    (head,) = listing.all("th", aria_sort="ascending")
     assert head.text.split()[0] == "Name"
     assert "?q=farm&sort=-name" in [
-        link.attributes["href"].replace("&amp;", "&") for link in shown.all("a", within="thead")
+        link.attributes["href"].replace("&amp;", "&") for link in listing.all("a", within="thead")
     ]
 
 

@@ -226,10 +226,10 @@ def test_the_preview_says_what_will_be_joined(alice: User, old: Host, new: Host)
 def test_candidates_that_can_be_merged_come_first_and_the_others_say_why(alice: User, old: Host) -> None:
     make_host(alice, "A laptop", "2026-01-05", "2026-02-01")
     fits = make_host(alice, "Tower", "2026-02-11", "2026-03-01")
-    found = candidates(old)
-    assert [c.host.name for c in found] == ["Tower", "A laptop"]
-    assert found[0].host == fits and found[0].refusal is None
-    assert found[1].refusal is not None and found[1].refusal.rule == Rule.LIFETIMES
+    merge_candidates = candidates(old)
+    assert [c.host.name for c in merge_candidates] == ["Tower", "A laptop"]
+    assert merge_candidates[0].host == fits and merge_candidates[0].refusal is None
+    assert merge_candidates[1].refusal is not None and merge_candidates[1].refusal.rule == Rule.LIFETIMES
 
 
 # --- properties, on the real database -----------------------------------------------------------------
@@ -264,11 +264,11 @@ def test_sums_of_days_and_totals_stay_and_agree(
         HostProject.objects.filter(pk=row.pk).update(pending=pending, dropped=dropped)
     before = [sums(project) for project in projects]
     a, b = reversed(hosts) if flip else hosts
-    kept = merge(alice.pk, a.pk, b.pk)
+    merged_host = merge(alice.pk, a.pk, b.pk)
     assert [sums(project) for project in projects] == before
     assert all(days == totals[0] for days, totals in before)
     assert not Day.objects.filter(host=hosts[0]).exists() and not HostProject.objects.filter(host=hosts[0]).exists()
-    assert kept == hosts[1]
+    assert merged_host == hosts[1]
 
 
 @pytest.fixture
@@ -329,8 +329,8 @@ def test_a_file_that_waits_to_be_made_has_the_days_of_the_record_in_use(alice: U
     """Asked for the older record alone, which has no days any more. One that is being made begins again."""
     project = make_project()
     credit(old, project, "2026-01-31", (1, 2, 3, 4, 5, 6))
-    wanted = DayRange(dt.date(2026, 1, 1), dt.date(2026, 3, 1), host_id=old.pk)
-    waiting = exports.ask(alice, DataCopy.Content.CSV, wanted)
+    day_range = DayRange(dt.date(2026, 1, 1), dt.date(2026, 3, 1), host_id=old.pk)
+    waiting = exports.ask(alice, DataCopy.Content.CSV, day_range)
     merge(alice.pk, old.pk, new.pk)
     exports.make(waiting.pk)
     assert rows_of(waiting) == 1
@@ -338,8 +338,8 @@ def test_a_file_that_waits_to_be_made_has_the_days_of_the_record_in_use(alice: U
 
 def test_a_file_that_is_being_made_while_its_computer_is_merged_begins_again(alice: User, old: Host, new: Host) -> None:
     credit(old, make_project(), "2026-01-31", (1, 2, 3, 4, 5, 6))
-    wanted = DayRange(dt.date(2026, 1, 1), dt.date(2026, 3, 1), host_id=old.pk)
-    copy = exports.ask(alice, DataCopy.Content.CSV, wanted)
+    day_range = DayRange(dt.date(2026, 1, 1), dt.date(2026, 3, 1), host_id=old.pk)
+    copy = exports.ask(alice, DataCopy.Content.CSV, day_range)
     written: list[int | None] = []
 
     def write(copy: DataCopy, file: IO[bytes]) -> None:

@@ -52,10 +52,10 @@ def test_a_client_with_the_id_of_the_record_that_went_reports_to_the_other(
     old = worked(alice, "before", alpha, START, 10)
     new = worked(alice, "after", alpha, START + 30 * DAY, 5)
     old_host = host_of(old)
-    kept = joined(alice, old, new)
+    merged = joined(alice, old, new)
     reply = call(old, START + 60 * DAY)
     assert reply.error[0] == 0
-    assert token_of(old) == kept.token != old_host.token
+    assert token_of(old) == merged.token != old_host.token
     work(old, alpha, 2)
     call(old, START + 60 * DAY + 2 * HOUR)
     assert Host.objects.count() == 2

@@ -35,8 +35,8 @@ def waiting(seen: SettledCredit, estimates: dict[int, int], grants: dict[int, in
 
 
 def test_without_statistics_the_estimate_is_the_total() -> None:
-    found = stand(None, days({1: 10, 2: 20}), {}, day(TODAY))
-    assert found == {day(1): DayStand(estimated=10), day(2): DayStand(estimated=20)}
+    stands = stand(None, days({1: 10, 2: 20}), {}, day(TODAY))
+    assert stands == {day(1): DayStand(estimated=10), day(2): DayStand(estimated=20)}
 
 
 def test_up_to_the_first_statistics_the_estimate_stays_and_afterwards_grants_count() -> None:

@@ -58,10 +58,10 @@ def micro_sums(rows: list[dict[str, Any]]) -> list[int]:
 
 def page_sums(signed_in: Client) -> list[int]:
     """Credit and the other four sums, as the history page has them in its cells."""
-    shown = page_of(signed_in, f"/history/?{RANGE}")
+    history_page = page_of(signed_in, f"/history/?{RANGE}")
 
     def cell(kind: str, attribute: str) -> int:
-        return int(shown.one("td", within="tfoot", data_kind=kind).attributes[attribute])
+        return int(history_page.one("td", within="tfoot", data_kind=kind).attributes[attribute])
 
     micro = [cell(kind, "data-micro") for kind in ("ec", "cpu_time", "gpu_time")]
     return micro + [cell(kind, "data-count") for kind in ("njobs_success", "njobs_error")]
@@ -98,11 +98,11 @@ def test_an_empty_range_is_an_empty_file_of_the_same_form(signed_in: Client, wor
 
 
 def test_pages_of_any_size_give_the_same_rows(worked: Host) -> None:
-    wanted = day_rows.DayRange(dt.date(2026, 3, 1), dt.date(2026, 3, 11))
-    whole = day_rows.read_page(worked.owner, wanted)
+    day_range = day_rows.DayRange(dt.date(2026, 3, 1), dt.date(2026, 3, 11))
+    whole = day_rows.read_page(worked.owner, day_range)
     assert len(whole) == 4
     for size in (1, 2, 3, 4, 5):
-        pages = list(day_rows.read_pages(worked.owner, wanted, size))
+        pages = list(day_rows.read_pages(worked.owner, day_range, size))
         assert [row for page in pages for row in page] == whole
         assert max(len(page) for page in pages) <= size
 
@@ -111,10 +111,10 @@ def test_a_page_is_two_statements_on_the_months_that_are_left(
     worked: Host, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     credit(worked, make_project("Gamma"), "2026-01-20", (1, 0, 0, 0, 0, 0))
-    wanted = day_rows.DayRange(dt.date(2026, 1, 1), dt.date(2026, 3, 11))
-    first = day_rows.read_page(worked.owner, wanted, limit=2)
+    day_range = day_rows.DayRange(dt.date(2026, 1, 1), dt.date(2026, 3, 11))
+    first = day_rows.read_page(worked.owner, day_range, limit=2)
     with django_assert_num_queries(2) as seen:
-        assert len(day_rows.read_page(worked.owner, wanted, first[-1].place, limit=2)) == 2
+        assert len(day_rows.read_page(worked.owner, day_range, first[-1].place, limit=2)) == 2
     with connection.cursor() as cursor:
         cursor.execute(f"EXPLAIN {seen.captured_queries[0]['sql']}")
         plan = "\n".join(line for (line,) in cursor.fetchall())
@@ -125,14 +125,14 @@ def test_a_name_is_no_formula(signed_in: Client, alice: User) -> None:
     credit(make_host(alice, "=1+1"), make_project('@"evil",\n'), "2026-03-02", (1, 0, 0, 0, 0, 0))
     (row,) = rows_of(body(signed_in, f"/history/history.csv?{RANGE}"))
     assert (row["host"], row["project"]) == ("'=1+1", '\'@"evil",\n')
-    (kept,) = json.loads(body(signed_in, f"/history/history.json?{RANGE}"))["rows"]
-    assert kept["host"] == "=1+1"
+    (row,) = json.loads(body(signed_in, f"/history/history.json?{RANGE}"))["rows"]
+    assert row["host"] == "=1+1"
 
 
 def test_the_page_links_to_the_days_that_it_shows(signed_in: Client, worked: Host) -> None:
     credit(worked, make_project("Gamma"), str(timezone.now().date()), (7, 0, 0, 0, 0, 0))
-    shown = page_of(signed_in, "/history/?range=7")
-    links = [a.attributes["href"] for a in shown.all("a") if "/history/history." in a.attributes.get("href", "")]
+    history_page = page_of(signed_in, "/history/?range=7")
+    links = [a.attributes["href"] for a in history_page.all("a") if "/history/history." in a.attributes.get("href", "")]
     assert len(links) == 2
     today = timezone.now().date()
     assert all(link.endswith(f"?from={today - dt.timedelta(days=6)}&to={today}") for link in links)
@@ -241,18 +241,18 @@ def test_grants_and_reports_come_in_pages_of_any_size(worked: Host) -> None:
     for day in range(1, 10):
         make_grant(worked, alpha, f"2026-03-{day:02}", day)
         make_grant(worked, gamma, f"2026-03-{day:02}", day)
-    wanted = day_rows.DayRange(dt.date(2026, 3, 1), dt.date(2026, 3, 11))
-    whole = day_rows.read_page(worked.owner, wanted)
+    day_range = day_rows.DayRange(dt.date(2026, 3, 1), dt.date(2026, 3, 11))
+    whole = day_rows.read_page(worked.owner, day_range)
     # 18 grants, one of them beside a report, and three more reports
     assert len(whole) == 21 and [row.place for row in whole] == sorted(row.place for row in whole)
     for size in (1, 2, 3, 7, 20, 21):
-        assert [row for page in day_rows.read_pages(worked.owner, wanted, size) for row in page] == whole
+        assert [row for page in day_rows.read_pages(worked.owner, day_range, size) for row in page] == whole
 
 
 def test_a_file_has_what_the_filters_of_the_page_show(signed_in: Client, worked: Host) -> None:
     alpha = Project.objects.get(name="Alpha")
-    shown = page_of(signed_in, f"/history/?{RANGE}&host={worked.pk}&project={alpha.pk}&processor=cpu")
-    (link,) = [link for link in shown.all("a") if "/history.csv?" in link.attributes.get("href", "")]
+    history_page = page_of(signed_in, f"/history/?{RANGE}&host={worked.pk}&project={alpha.pk}&processor=cpu")
+    (link,) = [link for link in history_page.all("a") if "/history.csv?" in link.attributes.get("href", "")]
     reply = signed_in.get(link.attributes["href"].replace("&amp;", "&"))
     assert f'-computer-{worked.pk}-project-{alpha.pk}-cpu.csv"' in reply.headers["Content-Disposition"]
     (row,) = rows_of(b"".join(reply))

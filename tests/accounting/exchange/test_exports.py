@@ -49,8 +49,8 @@ def page(client: Client, query: str = "") -> Page:
     return page_of(client, FILES + query)
 
 
-def links(shown: Page) -> list[str]:
-    return [a.attributes["href"] for a in shown.all("a") if a.attributes.get("href", "").endswith(".zip")]
+def links(files_page: Page) -> list[str]:
+    return [a.attributes["href"] for a in files_page.all("a") if a.attributes.get("href", "").endswith(".zip")]
 
 
 def unpacked(content: bytes) -> dict[str, bytes]:
@@ -64,13 +64,14 @@ def test_a_long_range_is_made_by_a_worker_and_is_what_would_have_been_sent(
 ) -> None:
     asked = signed_in.get(f"/history/history.{kind}?{RANGE}", follow=True)
     assert asked.redirect_chain == [(f"{FILES}?kind={kind}&{RANGE}", 302)]
-    shown = Page(asked.content.decode())
+    files_page = Page(asked.content.decode())
     assert (
-        "more than 4 rows cannot be sent right away" in shown.words and f"Make the {kind.upper()} file" in shown.words
+        "more than 4 rows cannot be sent right away" in files_page.words
+        and f"Make the {kind.upper()} file" in files_page.words
     )
     # To look asks for nothing.
     assert not RequestedWork.objects.exists()
-    named = [field.attributes for field in shown.all("input") if field.attributes["name"] in FORM]
+    named = [field.attributes for field in files_page.all("input") if field.attributes["name"] in FORM]
     signed_in.post(f"{FILES}make/", {field["name"]: field["value"] for field in named})
     assert "number 1 in the queue" in page(signed_in).words
     assert queue.carry_out_next() and not queue.carry_out_next()

@@ -95,10 +95,10 @@ def shown(client: Client, query: str) -> tuple[dict[str, str | None], Page]:
     """The sums of the page's table, and the page."""
     reply = client.get(f"/history/?{RANGE}&{query}")
     assert reply.status_code == 200
-    found = Page(reply.content.decode())
+    content = Page(reply.content.decode())
     kinds = ("ec", "cpu_time", "gpu_time", "njobs_success", "njobs_error")
-    cells = {kind: found.one("td", within="tfoot", data_kind=kind).attributes for kind in kinds}
-    return {kind: cell.get("data-micro") or cell.get("data-count") for kind, cell in cells.items()}, found
+    cells = {kind: content.one("td", within="tfoot", data_kind=kind).attributes for kind in kinds}
+    return {kind: cell.get("data-micro") or cell.get("data-count") for kind, cell in cells.items()}, content
 
 
 # 12.5 + 30 credits; 3,000 + 100 s on CPUs, 3,000 s on a GPU; two succeeded, one failed
@@ -118,9 +118,9 @@ def test_an_app_shows_what_its_tasks_were_granted(
     if is_archived:
         archive()
         assert not Workunit.objects.exists()
-    sums, found = shown(signed_in, f"app={alpine.pk}")
+    sums, content = shown(signed_in, f"app={alpine.pk}")
     assert sums == ALPINE
-    assert "Granted credit per day" in found.words
+    assert "Granted credit per day" in content.words
 
 
 @pytest.mark.parametrize(
@@ -150,8 +150,8 @@ def test_a_foreign_project_beside_an_app_is_told(
 ) -> None:
     foreign = make_project("Foreign")
     credit(studio, foreign, "2026-11-20", (1_000_000, 0, 0, 0, 0, 0))
-    sums, found = shown(signed_in, f"app={alpine.pk}&project={foreign.pk}")
-    assert sums == ALPINE and "Only that project is shown" in found.words
+    sums, content = shown(signed_in, f"app={alpine.pk}&project={foreign.pk}")
+    assert sums == ALPINE and "Only that project is shown" in content.words
     assert "is not an app of this site" in shown(signed_in, "app=x")[1].words
 
 
@@ -249,8 +249,8 @@ def test_running_tasks_are_not_in_the_history(signed_in: Client, own: Project, a
         received_at=None,
         elapsed_secs=None,
     )
-    found = page_of(signed_in, f"/history/?{RANGE}&app={alpine.pk}")
-    assert not found.all("tfoot")
+    content = page_of(signed_in, f"/history/?{RANGE}&app={alpine.pk}")
+    assert not content.all("tfoot")
 
 
 # --- downloads -----------------------------------------------------------------------------------------------
@@ -263,21 +263,21 @@ def test_downloads_have_the_days_of_the_app(
     if is_archived:
         archive()
     reply = signed_in.get(f"/history/history.json?{RANGE}&app={alpine.pk}")
-    found = json.loads(b"".join(reply))
-    rows = [(row["day"], row["host_id"], row["granted_credit"], row["jobs_succeeded"]) for row in found["rows"]]
+    content = json.loads(b"".join(reply))
+    rows = [(row["day"], row["host_id"], row["granted_credit"], row["jobs_succeeded"]) for row in content["rows"]]
     assert rows == [("2026-11-20", studio.pk, "0.000000", 2), ("2026-11-21", studio.pk, "42.500000", 0)]
-    assert {row["project_id"] for row in found["rows"]} == {own.pk}
-    assert found["sums"]["granted_credit"] == "42.500000"
-    assert found["sums"]["gpu_secs"] == "3000.000000"
+    assert {row["project_id"] for row in content["rows"]} == {own.pk}
+    assert content["sums"]["granted_credit"] == "42.500000"
+    assert content["sums"]["gpu_secs"] == "3000.000000"
 
 
 def test_a_made_file_is_of_the_app_that_was_asked_for(
     signed_in: Client, tasks: list[Workunit], alpine: App, own: Project, alice: User
 ) -> None:
-    wanted = DayRange(NOON.date(), NOON.date() + DAY, own.pk, app_id=alpine.pk)
-    copy = exports.ask(alice, DataCopy.Content.CSV, wanted)
-    assert exports.ask(alice, DataCopy.Content.CSV, wanted).pk == copy.pk
+    day_range = DayRange(NOON.date(), NOON.date() + DAY, own.pk, app_id=alpine.pk)
+    copy = exports.ask(alice, DataCopy.Content.CSV, day_range)
+    assert exports.ask(alice, DataCopy.Content.CSV, day_range).pk == copy.pk
     assert queue.carry_out_next()
     copy.refresh_from_db()
     assert copy.state == DataCopy.State.READY
-    assert f"-app-{alpine.pk}." in exports.file_name(wanted, "csv")
+    assert f"-app-{alpine.pk}." in exports.file_name(day_range, "csv")

@@ -27,9 +27,9 @@ def page(signed_in: Client, address: str) -> Page:
     return page_of(signed_in, f"/history/{address}")
 
 
-def chart(shown: Page) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(shown.one("script", id="history-data").text)
-    return found
+def chart(history_page: Page) -> dict[str, Any]:
+    data: dict[str, Any] = json.loads(history_page.one("script", id="history-data").text)
+    return data
 
 
 @pytest.fixture
@@ -64,9 +64,11 @@ def test_a_history_of_one_computer_project_or_type_of_processor(
 
 
 def test_links_keep_a_filter_and_one_shows_everything_again(signed_in: Client, attic: Host) -> None:
-    shown = page(signed_in, f"{MARCH}&host={attic.pk}")
-    assert "Showing only attic" in shown.one("p", id="shown-part").text
-    addresses = {link.attributes["href"] for link in shown.all("a") if link.attributes["href"].startswith("?from")}
+    history_page = page(signed_in, f"{MARCH}&host={attic.pk}")
+    assert "Showing only attic" in history_page.one("p", id="shown-part").text
+    addresses = {
+        link.attributes["href"] for link in history_page.all("a") if link.attributes["href"].startswith("?from")
+    }
     everything = f"{MARCH}&step=day&show=credit&by=project".replace("?", "", 1)
     assert {address for address in addresses if f"host={attic.pk}" not in address} == {f"?{everything}"}
     assert all(
@@ -84,9 +86,9 @@ def test_somebody_elses_computer_is_not_told_from_one_that_is_not_there(
     signed_in: Client, attic: Host, bob: User
 ) -> None:
     his = make_host(bob, "bobs")
-    shown = page(signed_in, f"{MARCH}&host={his.pk}")
-    assert f"“{his.pk}” is not one of your computers" in shown.words and "bobs" not in shown.words
-    assert sum(chart(shown)["totals"]) == 28
+    history_page = page(signed_in, f"{MARCH}&host={his.pk}")
+    assert f"“{his.pk}” is not one of your computers" in history_page.words and "bobs" not in history_page.words
+    assert sum(chart(history_page)["totals"]) == 28
 
 
 def test_the_page_of_a_computer_leads_to_its_history(signed_in: Client, attic: Host) -> None:
@@ -95,12 +97,12 @@ def test_the_page_of_a_computer_leads_to_its_history(signed_in: Client, attic: H
 
 
 def test_a_history_beside_that_of_a_month_before(signed_in: Client, attic: Host) -> None:
-    shown = page(signed_in, "?from=2026-03-01&to=2026-03-31&step=month&compare=before")
-    compared = shown.one("p", id="compared").text.replace("\xa0", " ")
+    history_page = page(signed_in, "?from=2026-03-01&to=2026-03-31&step=month&compare=before")
+    compared = history_page.one("p", id="compared").text.replace("\xa0", " ")
     assert "1 Feb 2026 to 28 Feb 2026: 3 credits. This range has 833 % more." in compared
-    (other,) = chart(shown)["lines"]
+    (other,) = chart(history_page)["lines"]
     assert (other["name"], other["values"], other["dashed"]) == ("1 Feb 2026 to 28 Feb 2026", [3], True)
-    assert "1 Feb 2026 to 28 Feb 2026" in shown.one("table", id="history-table").text
+    assert "1 Feb 2026 to 28 Feb 2026" in history_page.one("table", id="history-table").text
 
 
 @pytest.mark.parametrize(
@@ -117,10 +119,10 @@ def test_the_other_range_counts_to_its_last_day(signed_in: Client, studio: Host,
     credit(studio, alpha, "2024-12-29", (30 * CREDIT, 0, 1, 0, 1, 0))
     credit(studio, alpha, "2024-12-31", (10 * CREDIT, 0, 1, 0, 1, 0))
     credit(studio, alpha, "2025-01-08", (10 * CREDIT, 0, 1, 0, 1, 0))
-    shown = page(signed_in, query)
-    assert words in shown.one("p", id="compared").text.replace("\xa0", " ")
-    (other,) = chart(shown)["lines"]
-    assert len(other["values"]) == len(chart(shown)["totals"])
+    history_page = page(signed_in, query)
+    assert words in history_page.one("p", id="compared").text.replace("\xa0", " ")
+    (other,) = chart(history_page)["lines"]
+    assert len(other["values"]) == len(chart(history_page)["totals"])
 
 
 def test_much_more_is_told_in_times(signed_in: Client, attic: Host) -> None:
@@ -142,10 +144,10 @@ def test_running_totals_and_means(signed_in: Client, attic: Host) -> None:
 def test_every_choice_can_be_drawn(signed_in: Client, attic: Host) -> None:
     for step in ("day", "week", "month"):
         for compare in Compare:
-            shown = page(
+            history_page = page(
                 signed_in, f"?from=2026-01-31&to=2026-03-10&step={step}&compare={compare}&curve=total&scale=root"
             )
-            assert chart(shown)["scale"] == "root"
+            assert chart(history_page)["scale"] == "root"
 
 
 def test_means_are_of_seven_days() -> None:

@@ -34,12 +34,12 @@ def page(signed_in: Client, address: str = DAY) -> Page:
 
 
 def test_a_day_has_its_computers_projects_and_sums(signed_in: Client, worked: Host) -> None:
-    shown = page(signed_in)
-    cells = [cell.attributes["data-micro"] for cell in shown.all("td", within="tbody", data_kind="ec")]
+    day_page = page(signed_in)
+    cells = [cell.attributes["data-micro"] for cell in day_page.all("td", within="tbody", data_kind="ec")]
     assert cells == ["2000000", "1000000"]
-    assert shown.one("td", within="tfoot", data_kind="ec").attributes["data-micro"] == "3000000"
-    assert shown.one("td", within="tfoot", data_kind="cpu_time").attributes["data-micro"] == "3600000000"
-    assert "attic" in shown.words and "studio" in shown.words and "Alpha" in shown.words
+    assert day_page.one("td", within="tfoot", data_kind="ec").attributes["data-micro"] == "3000000"
+    assert day_page.one("td", within="tfoot", data_kind="cpu_time").attributes["data-micro"] == "3600000000"
+    assert "attic" in day_page.words and "studio" in day_page.words and "Alpha" in day_page.words
 
 
 def test_a_day_has_its_notes_in_full_and_no_others(signed_in: Client, worked: Host) -> None:
@@ -60,18 +60,18 @@ def test_the_history_has_the_notes_of_its_days_in_full(signed_in: Client, worked
 
 
 def test_every_line_and_bar_of_the_history_leads_to_its_day(signed_in: Client, worked: Host) -> None:
-    shown = page(signed_in, "/history/?from=2026-03-01&to=2026-03-03")
-    links = [a.attributes["href"] for a in shown.all("a", within="tbody")]
+    day_page = page(signed_in, "/history/?from=2026-03-01&to=2026-03-03")
+    links = [a.attributes["href"] for a in day_page.all("a", within="tbody")]
     assert links == [f"/history/days/2026-03-0{day}/" for day in (3, 2, 1)]
-    data = json.loads(shown.one("script", id="history-data").text)
+    data = json.loads(day_page.one("script", id="history-data").text)
     assert data["addresses"] == list(reversed(links))
 
 
 def test_a_week_leads_to_its_days_within_the_range(signed_in: Client, worked: Host) -> None:
-    shown = page(signed_in, "/history/?from=2026-03-01&to=2026-03-10&step=week&show=time&by=computer")
-    links = [a.attributes["href"] for a in shown.all("a", within="tbody")]
+    day_page = page(signed_in, "/history/?from=2026-03-01&to=2026-03-10&step=week&show=time&by=computer")
+    links = [a.attributes["href"] for a in day_page.all("a", within="tbody")]
     assert links[1] == "/history/?from=2026-03-02&to=2026-03-08&step=day&show=time&by=computer"
-    sums = [c.attributes["data-micro"] for c in shown.all("td", within="tbody", data_kind="cpu_time")]
+    sums = [c.attributes["data-micro"] for c in day_page.all("td", within="tbody", data_kind="cpu_time")]
     days = page(signed_in, links[1])
     assert days.one("td", within="tfoot", data_kind="cpu_time").attributes["data-micro"] == sums[1] == "3600000000"
 
@@ -89,10 +89,10 @@ def test_a_week_leads_to_its_days_within_the_range(signed_in: Client, worked: Ho
 def test_a_day_that_is_none_or_still_to_come_is_told_and_today_is_shown(
     signed_in: Client, text: str, told: str
 ) -> None:
-    shown = page(signed_in, f"/history/days/{text}/")
-    assert told in shown.words and "Today is shown." in shown.words
+    day_page = page(signed_in, f"/history/days/{text}/")
+    assert told in day_page.words and "Today is shown." in day_page.words
     assert f"/history/days/{timezone.now().date() - dt.timedelta(days=1)}/" in [
-        a.attributes["href"] for a in shown.all("a")
+        a.attributes["href"] for a in day_page.all("a")
     ]
 
 

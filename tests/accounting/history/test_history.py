@@ -33,8 +33,8 @@ def history(
     return read_history(user, period, show, by, TODAY)
 
 
-def layers(shown: History) -> dict[str, int]:
-    return {layer.name: layer.total for layer in shown.series}
+def layers(hist: History) -> dict[str, int]:
+    return {layer.name: layer.total for layer in hist.series}
 
 
 @pytest.fixture
@@ -49,22 +49,22 @@ def days(studio: Host) -> Host:
 
 
 def test_credit_by_project_day_by_day(days: Host) -> None:
-    shown = history(days.owner)
-    assert layers(shown) == {"Beta": 4 * CREDIT, "Alpha": 2 * CREDIT}
-    assert [layer.colour for layer in shown.series] == ["5", "3"]
-    assert [line.title for line in shown.lines] == [f"{day} Mar 2026" for day in range(1, 11)]
+    hist = history(days.owner)
+    assert layers(hist) == {"Beta": 4 * CREDIT, "Alpha": 2 * CREDIT}
+    assert [layer.colour for layer in hist.series] == ["5", "3"]
+    assert [line.title for line in hist.lines] == [f"{day} Mar 2026" for day in range(1, 11)]
     # Beta is first, as the larger; day 2 has both.
-    assert shown.lines[1].parts == [2 * CREDIT, 1 * CREDIT]
-    assert shown.lines[2].parts == [0, 0]
-    assert shown.total == 6 * CREDIT
-    assert shown.mean == 6 * CREDIT / 10
-    assert shown.best is not None and (shown.best.title, shown.best.total) == ("2 Mar 2026", 3 * CREDIT)
+    assert hist.lines[1].parts == [2 * CREDIT, 1 * CREDIT]
+    assert hist.lines[2].parts == [0, 0]
+    assert hist.total == 6 * CREDIT
+    assert hist.mean == 6 * CREDIT / 10
+    assert hist.best is not None and (hist.best.title, hist.best.total) == ("2 Mar 2026", 3 * CREDIT)
 
 
 def test_all_six_amounts_stand_beside_the_chosen_quantity(days: Host) -> None:
-    shown = history(days.owner)
-    assert shown.totals == (2 * CREDIT, 4 * CREDIT, 200 * SEC, 100 * SEC, 12, 2)
-    assert shown.lines[1].amounts == (1 * CREDIT, 2 * CREDIT, 100 * SEC, 50 * SEC, 6, 1)
+    hist = history(days.owner)
+    assert hist.totals == (2 * CREDIT, 4 * CREDIT, 200 * SEC, 100 * SEC, 12, 2)
+    assert hist.lines[1].amounts == (1 * CREDIT, 2 * CREDIT, 100 * SEC, 50 * SEC, 6, 1)
 
 
 def test_run_time_is_cpu_and_gpu_time_and_jobs_are_both_outcomes(days: Host) -> None:
@@ -78,8 +78,8 @@ def test_run_time_is_cpu_and_gpu_time_and_jobs_are_both_outcomes(days: Host) -> 
 def test_computers_are_told_apart(days: Host) -> None:
     attic = make_host(days.owner, "attic")
     credit(attic, make_project("Gamma"), "2026-03-03", (5 * CREDIT, 0, 0, 0, 0, 0))
-    shown = history(days.owner, By.COMPUTER)
-    assert layers(shown) == {"studio": 6 * CREDIT, "attic": 5 * CREDIT}
+    hist = history(days.owner, By.COMPUTER)
+    assert layers(hist) == {"studio": 6 * CREDIT, "attic": 5 * CREDIT}
 
 
 def test_weeks_and_months_add_up_their_days(days: Host) -> None:
@@ -95,8 +95,8 @@ def test_weeks_and_months_add_up_their_days(days: Host) -> None:
 
 
 def test_days_outside_the_range_do_not_count(days: Host) -> None:
-    shown = history(days.owner, first="2026-03-03", last="2026-03-09")
-    assert shown.total == 1 * CREDIT
+    hist = history(days.owner, first="2026-03-03", last="2026-03-09")
+    assert hist.total == 1 * CREDIT
     weeks = history(days.owner, first="2026-03-03", last="2026-03-09", step="week")
     assert [line.total for line in weeks.lines] == [0, 1 * CREDIT]
 
@@ -107,24 +107,24 @@ def test_today_is_not_over_yet(days: Host) -> None:
 
 
 def test_a_capped_day_is_marked_and_explained(days: Host) -> None:
-    shown = history(days.owner)
-    assert shown.marked == [8]
-    assert shown.lines[8].notes == [
+    hist = history(days.owner)
+    assert hist.marked == [8]
+    assert hist.lines[8].notes == [
         "more was reported than the computer could have done; the rest is waiting, or was left out"
     ]
 
 
 def test_what_is_no_fault_is_explained_but_not_marked(studio: Host) -> None:
     credit(studio, make_project(), "2026-03-04", (1, 0, 0, 0, 0, 0), flags=DayFlag.BASELINE | DayFlag.PENDING_PAID)
-    shown = history(studio.owner)
-    assert shown.marked == []
-    assert len(shown.lines[3].notes) == 2
+    hist = history(studio.owner)
+    assert hist.marked == []
+    assert len(hist.lines[3].notes) == 2
 
 
 def test_weeks_carry_no_marks_but_keep_the_notes(days: Host) -> None:
-    shown = history(days.owner, step="week")
-    assert shown.marked == []
-    assert shown.lines[2].notes != []
+    hist = history(days.owner, step="week")
+    assert hist.marked == []
+    assert hist.lines[2].notes != []
 
 
 def test_more_than_eight_projects_are_summed_up_as_others(studio: Host) -> None:
@@ -132,13 +132,13 @@ def test_more_than_eight_projects_are_summed_up_as_others(studio: Host) -> None:
     for number in range(1, 11):
         project = make_project(f"P{number}", colour=number % 8)
         credit(studio, project, "2026-03-05", (number * CREDIT, 0, 0, 0, 0, 0))
-    shown = history(studio.owner)
-    assert [layer.name for layer in shown.series] == ["P10", "P9", "P8", "P7", "P6", "P5", "P4", "P3", "2 others"]
-    assert shown.series[-1].total == 3 * CREDIT
-    assert sum(layer.total for layer in shown.series) == shown.total == 55 * CREDIT
+    hist = history(studio.owner)
+    assert [layer.name for layer in hist.series] == ["P10", "P9", "P8", "P7", "P6", "P5", "P4", "P3", "2 others"]
+    assert hist.series[-1].total == 3 * CREDIT
+    assert sum(layer.total for layer in hist.series) == hist.total == 55 * CREDIT
     # P10 and P9 keep their colours; no two layers share one.
-    assert [layer.colour for layer in shown.series[:2]] == ["2", "1"]
-    assert len({layer.colour for layer in shown.series}) == 9
+    assert [layer.colour for layer in hist.series[:2]] == ["2", "1"]
+    assert len({layer.colour for layer in hist.series}) == 9
 
 
 def test_another_users_days_are_never_counted(days: Host, bob: User) -> None:
@@ -148,15 +148,15 @@ def test_another_users_days_are_never_counted(days: Host, bob: User) -> None:
 
 
 def test_an_empty_range_is_empty(days: Host) -> None:
-    shown = history(days.owner, first="2026-02-01", last="2026-02-10")
-    assert shown.is_empty and shown.best is None and shown.series == []
-    assert len(shown.lines) == 10
+    hist = history(days.owner, first="2026-02-01", last="2026-02-10")
+    assert hist.is_empty and hist.best is None and hist.series == []
+    assert len(hist.lines) == 10
 
 
 def test_run_time_without_a_finished_job_is_not_empty(studio: Host) -> None:
     credit(studio, make_project(), "2026-03-05", (0, 0, 30 * SEC, 0, 0, 0))
-    shown = history(studio.owner, show=Show.JOBS)
-    assert shown.total == 0 and not shown.is_empty
+    hist = history(studio.owner, show=Show.JOBS)
+    assert hist.total == 0 and not hist.is_empty
 
 
 def test_the_first_day_is_found_years_back(studio: Host) -> None:

@@ -31,8 +31,8 @@ def page(signed_in: Client, address: str = "") -> Page:
     return page_of(signed_in, f"/history/{address}")
 
 
-def cell(shown: Page, kind: str, part: str = "tfoot") -> Element:
-    return shown.one("td", within=part, data_kind=kind)
+def cell(history_page: Page, kind: str, part: str = "tfoot") -> Element:
+    return history_page.one("td", within=part, data_kind=kind)
 
 
 def test_the_table_has_run_time_to_the_microsecond(signed_in: Client, worked: dt.date) -> None:
@@ -78,7 +78,7 @@ def test_htmx_gets_the_part_that_changes(signed_in: Client, worked: dt.date) -> 
 @pytest.mark.parametrize("step", ["day", "week", "month"])
 def test_every_view_adds_up(signed_in: Client, worked: dt.date, show: str, by: str, step: str) -> None:
     tree = page(signed_in, f"?range=7&show={show}&by={by}&step={step}")
-    times = [int(found.attributes["data-micro"]) for found in tree.all("td", within="tbody", data_kind="cpu_time")]
+    times = [int(cell.attributes["data-micro"]) for cell in tree.all("td", within="tbody", data_kind="cpu_time")]
     assert sum(times) == int(cell(tree, "cpu_time").attributes["data-micro"]) == 259_346_744
 
 
@@ -113,8 +113,8 @@ def test_what_an_address_says_is_never_markup(signed_in: Client, worked: dt.date
 
 def test_the_chart_names_days_as_german_does(signed_in: Client, worked: dt.date) -> None:
     signed_in.defaults["HTTP_ACCEPT_LANGUAGE"] = "de"
-    shown = page(signed_in, "?range=7&show=time")
-    data = json.loads(shown.one("script", id="history-data").text)
+    history_page = page(signed_in, "?range=7&show=time")
+    data = json.loads(history_page.one("script", id="history-data").text)
     assert data["labels"][-1] == f"{worked:%d.%m.}"
     assert data["totals"][-1] == pytest.approx(259.346744 / 3600)
 
@@ -134,8 +134,8 @@ def test_the_recent_average_is_that_of_now_of_all_projects_or_one(
         UserProject.objects.create(user=user, project=project, avg_ec=average, avg_at=week_ago)
     # A week is a half-life: 80 / 2 and 40 / 2.
     for address, average in (("", 60), (f"?project={alpha.pk}&range=year", 40)):
-        shown = page(signed_in, address).one("p", id="recent-average").text
-        assert f"as of today {average} credits per day" in shown
+        history_page = page(signed_in, address).one("p", id="recent-average").text
+        assert f"as of today {average} credits per day" in history_page
     # No average is kept of what one computer or GPUs did, nor of run time.
     host = Host.objects.get(owner=alice)
     for address in ("?show=time", f"?host={host.pk}", "?processor=gpu&from=2026-01-01"):

@@ -24,9 +24,9 @@ def history(user: User, show: Show = Show.CREDIT, step: Step = Step.DAY) -> Hist
 
 
 def layers(user: User, show: Show = Show.CREDIT) -> dict[str, int]:
-    shown = history(user, show)
-    assert sum(layer.total for layer in shown.series) == shown.total == sum(line.total for line in shown.lines)
-    return {layer.name: layer.total for layer in shown.series}
+    hist = history(user, show)
+    assert sum(layer.total for layer in hist.series) == hist.total == sum(line.total for line in hist.lines)
+    return {layer.name: layer.total for layer in hist.series}
 
 
 def with_gpus(user: User, name: str, *types: str) -> Host:
@@ -84,9 +84,9 @@ def test_every_step_has_the_same_sums(alice: User, alpha: Project, step: Step) -
     both = with_gpus(alice, "both", "NVIDIA", "ATI")
     for day in range(1, 10):
         credit(both, alpha, f"2026-03-0{day}", (day * CREDIT, 2 * day * CREDIT, 0, 0, 0, 0))
-    shown = history(alice, step=step)
+    hist = history(alice, step=step)
     # 1 + … + 9 = 45
-    assert {layer.name: layer.total for layer in shown.series} == {
+    assert {layer.name: layer.total for layer in hist.series} == {
         "CPU": 45 * CREDIT,
         "GPUs of several kinds": 90 * CREDIT,
     }

@@ -70,22 +70,24 @@ def test_a_leap_day_has_a_year_before(studio: Host) -> None:
 
 
 def test_records(worked: Host) -> None:
-    found = read_records(worked.owner, TODAY)
-    assert found is not None
-    assert found.best_day == (dt.date(2025, 12, 20), 100 * CREDIT)
-    assert found.best_month == (dt.date(2025, 12, 1), 100 * CREDIT)
-    assert found.best_year == (2025, 160 * CREDIT)
-    assert (found.first, found.active_days, found.ec) == (dt.date(2025, 3, 5), 6, 170 * CREDIT)
-    assert [(milestone.ec // CREDIT, milestone.day) for milestone in found.milestones] == [(100, dt.date(2025, 12, 20))]
+    records = read_records(worked.owner, TODAY)
+    assert records is not None
+    assert records.best_day == (dt.date(2025, 12, 20), 100 * CREDIT)
+    assert records.best_month == (dt.date(2025, 12, 1), 100 * CREDIT)
+    assert records.best_year == (2025, 160 * CREDIT)
+    assert (records.first, records.active_days, records.ec) == (dt.date(2025, 3, 5), 6, 170 * CREDIT)
+    assert [(milestone.ec // CREDIT, milestone.day) for milestone in records.milestones] == [
+        (100, dt.date(2025, 12, 20))
+    ]
 
 
 def test_the_last_week_beside_the_median_of_twelve(worked: Host) -> None:
-    found = read_records(worked.owner, TODAY)
-    assert found is not None
+    records = read_records(worked.owner, TODAY)
+    assert records is not None
     # 3 to 9 March. Of the weeks before, most have nothing.
-    assert (found.week.first, found.week.last) == (dt.date(2026, 3, 3), dt.date(2026, 3, 9))
-    assert (found.week.ec, found.week.usual, found.week.change) == (4 * CREDIT, 0, None)
-    assert found.week.before == 12
+    assert (records.week.first, records.week.last) == (dt.date(2026, 3, 3), dt.date(2026, 3, 9))
+    assert (records.week.ec, records.week.usual, records.week.change) == (4 * CREDIT, 0, None)
+    assert records.week.before == 12
 
 
 def test_what_is_usual_is_known_after_five_weeks(signed_in: Client, studio: Host) -> None:
@@ -105,8 +107,8 @@ def test_what_is_usual_is_known_after_five_weeks(signed_in: Client, studio: Host
         (41, 6, "A typical week has 6 credits, the median of the 5 weeks before."),
     ):
         work(back, 8)
-        found = read_records(studio.owner, last + dt.timedelta(days=1))
-        assert found is not None and found.week.usual == (usual and usual * CREDIT)
+        records = read_records(studio.owner, last + dt.timedelta(days=1))
+        assert records is not None and records.week.usual == (usual and usual * CREDIT)
         assert words in text_of(signed_in.get("/history/records/"))
 
 
@@ -120,9 +122,9 @@ def test_the_pages(signed_in: Client, studio: Host, alice: User) -> None:
     for address in (f"/history/years/{today.year}/", "/history/records/"):
         assert "Here you will see" in page_of(signed_in, address).words
     for number in (0, 1969, today.year + 1, 10**30):
-        shown = page_of(signed_in, f"/history/years/{number}/").words
-        told = f"is not a year from 1970 to {today.year}. This year is shown."
-        assert told in shown and f"{today.year} in review" in shown
+        year_page = page_of(signed_in, f"/history/years/{number}/").words
+        message = f"is not a year from 1970 to {today.year}. This year is shown."
+        assert message in year_page and f"{today.year} in review" in year_page
     credit(studio, make_project("Alpha"), str(today), (300 * CREDIT, 0, 0, 0, 1, 0))
     year = signed_in.get(f"/history/years/{today.year}/").content.decode()
     assert year.count('<figure class="year__month">') == today.month

@@ -22,13 +22,13 @@ def page(client: Client, path: str) -> str:
 
 
 def test_the_front_page_says_what_this_is_what_it_costs_and_whether_it_is_safe(db: None, client: Client) -> None:
-    said = text_of(client.get("/"))
+    landing_text = text_of(client.get("/"))
     for words in (
         "BOINC is free software that runs research tasks on your computer while you are not using it.",
         "What it costs The software and the account are free.",
         "Is it safe? BOINC is open source.",
     ):
-        assert words in said
+        assert words in landing_text
 
 
 def test_the_front_page_shows_sums_and_the_science(
@@ -52,13 +52,15 @@ def test_the_front_page_shows_sums_and_the_science(
     cache.clear()
     # Two of the public status, three of sums, two of projects
     with django_assert_num_queries(7):
-        said = page(client, "/")
-    assert re.search(r"Hours contributed</dt><dd>48</dd>", said) and re.search(r"Results</dt><dd>7</dd>", said)
-    assert re.search(r"Computers active this week</dt><dd>5</dd>", said) and "node-" not in said
+        landing_text = page(client, "/")
+    assert re.search(r"Hours contributed</dt><dd>48</dd>", landing_text) and re.search(
+        r"Results</dt><dd>7</dd>", landing_text
+    )
+    assert re.search(r"Computers active this week</dt><dd>5</dd>", landing_text) and "node-" not in landing_text
     # A bar a day
-    assert said.count('<rect class="spark__') == DAYS_SHOWN
-    assert re.search(r"<dt>Astronomy</dt>\s*<dd>.*?" + projects[0].name, said, re.DOTALL)
-    assert "Look around" not in said
+    assert landing_text.count('<rect class="spark__') == DAYS_SHOWN
+    assert re.search(r"<dt>Astronomy</dt>\s*<dd>.*?" + projects[0].name, landing_text, re.DOTALL)
+    assert "Look around" not in landing_text
     with django_assert_num_queries(0):
         page(client, "/")
     # Four people are so few that sums would tell of single ones

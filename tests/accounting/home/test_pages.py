@@ -56,8 +56,8 @@ def test_the_front_door_writes_days_as_its_visitor_does(client: Client, monkeypa
     cache.clear()
     row = {"day": yesterday, "rolled_up_at": timezone.now(), "cpu_time": 3600 * SEC, "njobs_success": 1}
     ProjectDay.objects.create(project=make_project("Alpha"), **row)
-    shown = client.get("/", headers={"Accept-Language": "de"}).content.decode()
-    assert f"<td>{yesterday:%d.%m.%Y}</td>" in shown and str(yesterday) not in shown
+    landing_page = client.get("/", headers={"Accept-Language": "de"}).content.decode()
+    assert f"<td>{yesterday:%d.%m.%Y}</td>" in landing_page and str(yesterday) not in landing_page
 
 
 def test_whoever_is_signed_in_goes_home(signed_in: Client) -> None:
@@ -90,14 +90,14 @@ def test_the_steps_have_the_visitors_address_filled_in(signed_in: Client) -> Non
     ],
 )
 def test_the_steps_are_those_of_the_visitors_system(signed_in: Client, agent: str, system: str, step: str) -> None:
-    def shown(query: str) -> str:
+    def landing_page(query: str) -> str:
         body = signed_in.get(f"/connect/{query}", headers={"User-Agent": agent}).content.decode()
         [name] = re.findall(r'aria-current="true">(\w+)</a>', body)
         assert (step in body) is (name == system)
         return str(name)
 
-    assert shown("") == shown("?system=none") == system
-    assert shown("?system=android") == "Android"
+    assert landing_page("") == landing_page("?system=none") == system
+    assert landing_page("?system=android") == "Android"
 
 
 @pytest.mark.system

@@ -146,9 +146,9 @@ def test_erasing_an_account_erases_its_months(worked: list[Host], alice: User, b
 def test_the_best_day_of_each_month_is_kept(worked: list[Host], alice: User) -> None:
     credit(worked[0], make_project(), "2026-01-21", (CREDIT, 0, 0, 0, 0, 0))
     close_months(NOW)
-    found = [(best.day.isoformat(), best.ec, best.active_days) for best in BestDay.objects.order_by("month")]
+    query = [(best.day.isoformat(), best.ec, best.active_days) for best in BestDay.objects.order_by("month")]
     # (1 + 5) + (2 + 10) credits each day, and one more on 21 January.
-    assert found == [("2026-01-21", 19 * CREDIT, 2), ("2026-02-03", 18 * CREDIT, 1)]
+    assert query == [("2026-01-21", 19 * CREDIT, 2), ("2026-02-03", 18 * CREDIT, 1)]
     BestDay.objects.filter(day="2026-02-03").update(ec=1)
     assert not sound()
 
@@ -202,7 +202,7 @@ def test_closed_months_are_read_without_their_days(
     # How far months are closed, their sums, the days of March, and the projects' names.
     with django_assert_num_queries(4) as statements:
         read_history(alice, period, Show.CREDIT, By.PROJECT, TODAY)
-    days = [found["sql"] for found in statements.captured_queries if '"accounting_day"' in found["sql"]]
+    days = [query["sql"] for query in statements.captured_queries if '"accounting_day"' in query["sql"]]
     assert len(days) == 1 and "2026-03-01" in days[0]
     with connection.cursor() as cursor:
         cursor.execute("EXPLAIN " + days[0])

@@ -357,8 +357,8 @@ def test_a_made_up_address_ends_nothing(client: Client, confirmed: User) -> None
 
 def test_the_page_shows_and_keeps_the_choice(client: Client, confirmed: User) -> None:
     client.force_login(confirmed)
-    shown = page_of(client, PAGE)
-    boxes = {e.attributes["name"]: "checked" in e.attributes for e in shown.all("input", type="checkbox")}
+    mail_page = page_of(client, PAGE)
+    boxes = {e.attributes["name"]: "checked" in e.attributes for e in mail_page.all("input", type="checkbox")}
     assert {name for name, is_on in boxes.items() if is_on} == {"silence", "no_computer"}
     assert boxes.keys() == {"silence", "no_work", "failing_jobs", "weekly_summary", "no_computer", "lapsed"}
     client.post(PAGE, {"silent_days": "7", "status_days": "30", "weekly_summary": "on"})

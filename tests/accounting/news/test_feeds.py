@@ -30,9 +30,9 @@ def channel(client: Client, path: str = "/notices.rss") -> ElementTree.Element:
     response = client.get(path)
     assert response.status_code == 200
     assert response["Content-Type"].startswith("application/rss+xml")
-    found = ElementTree.fromstring(response.content).find("channel")
-    assert found is not None
-    return found
+    parsed = ElementTree.fromstring(response.content).find("channel")
+    assert parsed is not None
+    return parsed
 
 
 def announce(title: str, days_ago: float = 0, text: str = "What happened.") -> Announcement:
@@ -70,9 +70,9 @@ def test_there_are_at_most_twenty(client: Client) -> None:
 
 @pytest.mark.django_db
 def test_without_news_the_feed_is_empty_and_sound(client: Client) -> None:
-    found = channel(client)
-    assert found.findall("item") == []
-    assert found.findtext("title") == settings.SITE_NAME
+    parsed = channel(client)
+    assert parsed.findall("item") == []
+    assert parsed.findtext("title") == settings.SITE_NAME
 
 
 @pytest.mark.django_db
@@ -212,12 +212,12 @@ class TestTheClientsOwnRules:
         announce("Ünïcode & <tags>", 29.9, text="*Emphasis* and a [link](https://example.org/?a=1&b=2)")
         body = client.get("/notices.rss").content.decode()
         (item,) = re.findall(r"<item>(.*?)</item>", body[: body.index("</rss>")], flags=re.DOTALL)
-        found = {name: re.findall(rf"<{name}[^>]*>(.*?)</{name}>", item, flags=re.DOTALL) for name in CLIENT_READS}
-        assert all(len(values) == 1 and len(values[0]) < 8192 for values in found.values())
-        date = dt.datetime.strptime(found["pubDate"][0][:25], "%a, %d %b %Y %H:%M:%S").replace(tzinfo=dt.UTC)
+        parsed = {name: re.findall(rf"<{name}[^>]*>(.*?)</{name}>", item, flags=re.DOTALL) for name in CLIENT_READS}
+        assert all(len(values) == 1 and len(values[0]) < 8192 for values in parsed.values())
+        date = dt.datetime.strptime(parsed["pubDate"][0][:25], "%a, %d %b %Y %H:%M:%S").replace(tzinfo=dt.UTC)
         assert timezone.now() - date < dt.timedelta(days=30)
-        shown = html.unescape(found["description"][0])
-        assert shown == ('<p><em>Emphasis</em> and a <a href="https://example.org/?a=1&amp;b=2">link</a></p>\n')
+        text = html.unescape(parsed["description"][0])
+        assert text == ('<p><em>Emphasis</em> and a <a href="https://example.org/?a=1&amp;b=2">link</a></p>\n')
 
 
 @pytest.mark.django_db
@@ -225,16 +225,16 @@ def test_links_to_pages_of_the_site_lead_there_from_a_client_too(client: Client)
     announce("News", text='[Here](/projects/), [there](//example.org/), and href="/text/"')
     item = channel(client).find("item")
     assert item is not None
-    shown = item.findtext("description", "")
-    assert f'<a href="{settings.SITE_URL}projects/">' in shown and '<a href="//example.org/">' in shown
-    assert "href=&quot;/text/" in shown
+    text = item.findtext("description", "")
+    assert f'<a href="{settings.SITE_URL}projects/">' in text and '<a href="//example.org/">' in text
+    assert "href=&quot;/text/" in text
 
 
 CLIENT_READS = ("title", "link", "guid", "description", "pubDate")
 
 
 @pytest.mark.parametrize(
-    ("text", "shown"),
+    ("text", "rendered"),
     [
         ("<script>alert(1)</script>", "&lt;script&gt;"),
         ("[x](javascript:alert(1))", "[x](javascript:alert(1))"),
@@ -242,7 +242,7 @@ CLIENT_READS = ("title", "link", "guid", "description", "pubDate")
         ('[x](https://example.org/"onmouseover=alert(1))', "%22onmouseover"),
     ],
 )
-def test_markdown_lets_no_script_and_no_picture_through(text: str, shown: str) -> None:
-    found = markdown(text)
-    assert shown in found
-    assert not re.search(r"<script|<img|href=\"javascript|<[^>]*\sonmouseover", found)
+def test_markdown_lets_no_script_and_no_picture_through(text: str, rendered: str) -> None:
+    parsed = markdown(text)
+    assert rendered in parsed
+    assert not re.search(r"<script|<img|href=\"javascript|<[^>]*\sonmouseover", parsed)

@@ -29,8 +29,8 @@ def test_home_has_the_newest_two_of_the_last_days_for_who_has_computers_and_who_
     announce("Draft", is_draft=True)
     announce("For some", platform="windows_")
     for _ in range(2):
-        shown = page_of(signed_in, "/home/")
-        section = shown.one("section", aria_label="News").text
+        news_page = page_of(signed_in, "/home/")
+        section = news_page.one("section", aria_label="News").text
         assert [title for title in ("Newest", "Newer", "Old", "Draft", "For some") if title in section] == [
             "Newest",
             "Newer",
@@ -52,8 +52,8 @@ def test_a_line_of_home_leads_to_its_announcement(signed_in: Client, studio: Hos
 
 
 def test_the_page_leads_to_the_feed_for_people_and_for_programs(client: Client) -> None:
-    shown = page_of(client, "/news/")
-    assert shown.one("a", href="/notices.rss") and shown.one("link", rel="alternate", href="/notices.rss")
+    news_page = page_of(client, "/news/")
+    assert news_page.one("a", href="/notices.rss") and news_page.one("link", rel="alternate", href="/notices.rss")
 
 
 def test_the_community_is_linked_where_the_operator_named_it(client: Client, settings: Settings) -> None:

@@ -70,15 +70,15 @@ def test_days_go_from_the_page_to_the_client(signed_in: Client, alice: User, pro
     monday = {"d1_cpu": "between", "d1_cpu_from": "22:30", "d1_cpu_until": "6"}
     signed_in.post(PAGE, form_data(start_hour=8.0, end_hour=17.0) | sunday | monday)
     signed_in.post(f"{PAGE}?place=home", form_data() | {"d6_cpu": "never"})
-    told = sync(studio).root.find("global_preferences")
-    assert told is not None
-    assert days_told(told) == {
+    sent = sync(studio).root.find("global_preferences")
+    assert sent is not None
+    assert days_told(sent) == {
         0: {"start_hour": 0, "end_hour": 24, "net_start_hour": 24, "net_end_hour": 0},
         1: {"start_hour": 22.5, "end_hour": 6},
     }
-    home = told.find("venue")
+    home = sent.find("venue")
     assert home is not None and days_told(home) == {6: {"start_hour": 24, "end_hour": 0}}
-    assert told.findtext("start_hour") == "8"
+    assert sent.findtext("start_hour") == "8"
     # Saved again for everywhere, without days, the place keeps its own.
     signed_in.post(PAGE, form_data())
     assert [each.days for each in read_saved(alice).values()] == [{}, {6: {"start_hour": 24, "end_hour": 0}}]
@@ -120,9 +120,9 @@ def test_the_form_shows_what_is_saved_and_saves_it_again(signed_in: Client, alic
 def test_hours_that_cannot_be_save_nothing(signed_in: Client, hours: tuple[str, str]) -> None:
     start, end = hours
     given = {"d3_net": "between", "d3_net_from": start, "d3_net_until": end}
-    shown = Page(signed_in.post(PAGE, form_data() | given).content.decode())
-    assert "Nothing was saved" in shown.words and "Wednesday" in shown.words
-    assert shown.all("ul", **{"class": "errorlist"})
+    form_page = Page(signed_in.post(PAGE, form_data() | given).content.decode())
+    assert "Nothing was saved" in form_page.words and "Wednesday" in form_page.words
+    assert form_page.all("ul", **{"class": "errorlist"})
     assert not AccountSettings.objects.exists()
 
 

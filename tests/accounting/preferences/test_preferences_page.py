@@ -39,8 +39,8 @@ def form_data(**changed: float) -> dict[str, str]:
 
 
 def test_every_preference_has_words_and_stands_once_on_the_page() -> None:
-    shown = [name for group in GROUPS.values() for name in group]
-    assert sorted(shown) == sorted(PREFERENCES)
+    form_page = [name for group in GROUPS.values() for name in group]
+    assert sorted(form_page) == sorted(PREFERENCES)
     labels = [words.label for group in GROUPS.values() for words in group.values()]
     assert len(set(labels)) == len(labels)  # each tells its field apart
     assert set(PRESET_WORDS) == set(PRESETS)
@@ -74,14 +74,14 @@ def test_the_next_reply_carries_complete_sets(signed_in: Client, alice: User, pr
     signed_in.post(f"{PAGE}?place=work", {"preset": "office"})
     Host.objects.filter(pk=host_of(studio).pk).update(venue="work")
     reply = sync(studio)
-    told = reply.root.find("global_preferences")
-    assert told is not None and reply.text("host_venue") == "work"
-    assert sent_set(told) == complete({"max_ncpus_pct": 75, "run_on_batteries": 1})
-    (work,) = told.findall("venue")
+    sent = reply.root.find("global_preferences")
+    assert sent is not None and reply.text("host_venue") == "work"
+    assert sent_set(sent) == complete({"max_ncpus_pct": 75, "run_on_batteries": 1})
+    (work,) = sent.findall("venue")
     assert work.get("name") == "work"
     assert sent_set(work) == complete(PRESETS["office"])
     saved_at = AccountSettings.objects.get(user=alice).preferences_at
-    assert saved_at is not None and told.findtext("mod_time") == str(int(saved_at.timestamp()))
+    assert saved_at is not None and sent.findtext("mod_time") == str(int(saved_at.timestamp()))
 
 
 def test_what_is_forgotten_is_sent_no_more(signed_in: Client, alice: User, projects: list[Project]) -> None:
@@ -89,17 +89,19 @@ def test_what_is_forgotten_is_sent_no_more(signed_in: Client, alice: User, proje
     signed_in.post(PAGE, {"preset": "everything"})
     signed_in.post(f"{PAGE}?place=home", {"preset": "office"})
     signed_in.post(f"{PAGE}?place=home", {"forget": "1"})
-    told = sync(studio).root.find("global_preferences")
-    assert told is not None and told.find("venue") is None
-    assert sent_set(told) == complete(PRESETS["everything"])
+    sent = sync(studio).root.find("global_preferences")
+    assert sent is not None and sent.find("venue") is None
+    assert sent_set(sent) == complete(PRESETS["everything"])
     signed_in.post(PAGE, {"forget": "1"})
     assert sync(studio).root.find("global_preferences") is None
 
 
 def test_the_form_shows_what_is_saved(signed_in: Client) -> None:
     signed_in.post(PAGE, form_data(work_buf_min_days=0.25, max_bytes_sec_up=250, run_if_user_active=0))
-    shown = page_of(signed_in, PAGE)
-    fields = {e.attributes["name"]: e.attributes for e in shown.all("input") if e.attributes.get("name") in PREFERENCES}
+    form_page = page_of(signed_in, PAGE)
+    fields = {
+        e.attributes["name"]: e.attributes for e in form_page.all("input") if e.attributes.get("name") in PREFERENCES
+    }
     assert set(fields) == set(PREFERENCES)
     assert fields["work_buf_min_days"]["value"] == "0.25"
     # The client's bytes are the page's kilobytes.
@@ -127,13 +129,13 @@ def test_a_place_follows_everywhere_until_it_has_its_own(signed_in: Client, alic
 def test_a_place_alone_can_have_preferences(signed_in: Client, alice: User, projects: list[Project]) -> None:
     office, studio = attach(alice, "office"), attach(alice, "studio")
     Host.objects.filter(pk=host_of(office).pk).update(venue="work")
-    shown = page_of(signed_in, f"{PAGE}?place=work")
-    assert "Save for “Work”" in shown.words
+    form_page = page_of(signed_in, f"{PAGE}?place=work")
+    assert "Save for “Work”" in form_page.words
     assert signed_in.post(f"{PAGE}?place=work", {"preset": "office"}).status_code == 302
     assert read_sets(alice) == {"work": complete(PRESETS["office"])}
-    told = sync(office).root.find("global_preferences")
-    assert told is not None and sent_set(told) == complete(PRESETS["office"])
-    assert [venue.get("name") for venue in told.findall("venue")] == ["work"]
+    sent = sync(office).root.find("global_preferences")
+    assert sent is not None and sent_set(sent) == complete(PRESETS["office"])
+    assert [venue.get("name") for venue in sent.findall("venue")] == ["work"]
     # A computer elsewhere keeps its own.
     assert sync(studio).root.find("global_preferences") is None
     signed_in.post(f"{PAGE}?place=work", {"forget": "1"})
@@ -163,10 +165,10 @@ def test_a_place_keeps_its_preferences_when_those_for_everywhere_are_removed(sig
 )
 def test_a_number_that_cannot_be_saves_nothing(signed_in: Client, name: str, text: str) -> None:
     reply = signed_in.post(PAGE, form_data() | {name: text})
-    shown = Page(reply.content.decode())
+    form_page = Page(reply.content.decode())
     assert reply.status_code == 422
-    assert "Nothing was saved" in shown.words
-    assert [e.attributes["id"] for e in shown.all("ul", **{"class": "errorlist"})] == [f"id_{name}_error"]
+    assert "Nothing was saved" in form_page.words
+    assert [e.attributes["id"] for e in form_page.all("ul", **{"class": "errorlist"})] == [f"id_{name}_error"]
     assert not AccountSettings.objects.exists()
 
 
@@ -214,7 +216,7 @@ def test_the_page_counts_the_computers_of_a_place_at_no_cost(
 
 
 @pytest.mark.parametrize(
-    ("typed", "hours", "shown"),
+    ("typed", "hours", "displayed"),
     [
         ("22:30", 22.5, "22:30"),
         ("22:20", 22 + 1 / 3, "22:20"),
@@ -225,19 +227,19 @@ def test_the_page_counts_the_computers_of_a_place_at_no_cost(
         ("24:00", 24.0, "24:00"),
     ],
 )
-def test_a_time_of_day_is_taken_as_people_write_it(signed_in: Client, typed: str, hours: float, shown: str) -> None:
+def test_a_time_of_day_is_taken_as_people_write_it(signed_in: Client, typed: str, hours: float, displayed: str) -> None:
     assert signed_in.post(PAGE, form_data() | {"start_hour": typed}).status_code == 302
     assert AccountSettings.objects.get().preferences["start_hour"] == pytest.approx(hours)
     (field,) = page_of(signed_in, PAGE).all("input", name="start_hour")
-    assert field.attributes["value"] == shown
+    assert field.attributes["value"] == displayed
 
 
 @pytest.mark.parametrize("typed", ["22.30", "24:01", "22:60", "half past ten", "25"])
 def test_a_time_that_cannot_be_is_told_with_an_example(signed_in: Client, typed: str) -> None:
     reply = signed_in.post(PAGE, form_data() | {"start_hour": typed})
-    shown = Page(reply.content.decode())
-    assert reply.status_code == 422 and "enter a time from 0:00 to 24:00, such as 22:30" in shown.words
-    (field,) = shown.all("input", name="start_hour")
+    form_page = Page(reply.content.decode())
+    assert reply.status_code == 422 and "enter a time from 0:00 to 24:00, such as 22:30" in form_page.words
+    (field,) = form_page.all("input", name="start_hour")
     assert field.attributes["value"] == typed
 
 
@@ -248,14 +250,14 @@ def test_groups_are_folded_unless_they_are_main_or_something_in_them_differs(sig
         groups = re.findall('<details class="card fold preferences"([^>]*)>', page)[:5]
         return sum(" open" in group for group in groups), sum("data-folds" in group for group in groups)
 
-    def shown() -> tuple[int, int]:
+    def form_page() -> tuple[int, int]:
         return states(signed_in.get(PAGE).content.decode())
 
-    assert shown() == (2, 2)
+    assert form_page() == (2, 2)
     signed_in.post(PAGE, form_data(vm_max_used_pct=50))
-    assert shown() == (3, 2)
+    assert form_page() == (3, 2)
     signed_in.post(PAGE, form_data(vm_max_used_pct=50, max_ncpus_pct=50))
-    assert shown() == (3, 1)
+    assert form_page() == (3, 1)
     wrong = signed_in.post(PAGE, form_data() | {"disk_min_free_gb": "-1", "vm_max_used_pct": "75"})
     assert states(wrong.content.decode()) == (3, 2)
 

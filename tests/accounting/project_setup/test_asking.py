@@ -18,7 +18,7 @@ from pytest_django import Settings
 
 from accounting import tasks
 from accounting.models import Project, ProjectProfile
-from accounting.project_setup import accounts, asking, said_history, steps
+from accounting.project_setup import accounts, answer_history, asking, steps
 from accounting.project_setup.asking import ask_again, take_due
 from accounting.project_setup.contents import set_versions
 from portal import celery
@@ -323,7 +323,7 @@ def test_the_history_shows_what_changed_in_a_long_list(project: Project, fake: F
         replaced = f"<platforms>{platforms_of(last)}</platforms>"
         fake.config = re.sub("<platforms>.*</platforms>", replaced, fake.config, flags=re.DOTALL)
         ask_again(project, NOW + (day + 1) * DAY)
-    row = said_history.read(project)[0]
+    row = answer_history.read(project)[0]
     assert (row.label, row.before[:1]) == ("Platforms", "…")
     assert "windows_intelx86" in row.before and "windows_x86_64" in row.now
 
@@ -331,11 +331,11 @@ def test_the_history_shows_what_changed_in_a_long_list(project: Project, fake: F
 def test_a_project_that_changes_daily_fills_no_disk(
     project: Project, fake: FakeProject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(said_history, "KEPT", 3)
+    monkeypatch.setattr(answer_history, "MAX_ROWS", 3)
     for number in range(6):
         fake.config = re.sub("<name>.*?</name>", f"<name>N{number}</name>", fake.config)
         ask_again(project, NOW + number * DAY)
-    assert [row.now for row in said_history.read(project)] == ["N5", "N4", "N3"]
+    assert [row.now for row in answer_history.read(project)] == ["N5", "N4", "N3"]
 
 
 def test_another_address_for_passwords_is_used_only_when_an_operator_has_seen_it(

@@ -82,8 +82,10 @@ def test_an_address_that_others_can_have_moves_only_when_an_operator_says_so(mis
     before = Project.objects.values().get()
     at(mistaken, settings)
     for _ in range(2):
-        told = run("prepare", "--follow-address")
-        assert f"SITE_URL is {mistaken}" in told and f"is at {OLD}project/" in told and "manage.py move_site" in told
+        output = run("prepare", "--follow-address")
+        assert (
+            f"SITE_URL is {mistaken}" in output and f"is at {OLD}project/" in output and "manage.py move_site" in output
+        )
     assert Project.objects.values().get() == before and former() == []
     at(OLD, settings)
     assert run("prepare") == ""

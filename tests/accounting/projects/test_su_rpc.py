@@ -36,9 +36,9 @@ def chosen(user: User) -> tuple[list[int], list[int]]:
 def test_keywords_are_told_and_set_by_the_key(alice: User, bob: User, key: str) -> None:
     choose_keywords(alice, [ASTRONOMY], [CANCER])
     choose_keywords(bob, [CANCER], [])
-    told = ask("su_rpc", action="get_keywords", auth=key, rpc_key="any")
-    pairs = [(row.findtext("id"), row.findtext("yesno")) for row in told.findall("keyword")]
-    assert (told.tag, pairs) == ("keywords", [("1", "1"), ("14", "-1")])
+    reply = ask("su_rpc", action="get_keywords", auth=key, rpc_key="any")
+    pairs = [(row.findtext("id"), row.findtext("yesno")) for row in reply.findall("keyword")]
+    assert (reply.tag, pairs) == ("keywords", [("1", "1"), ("14", "-1")])
     # What is not named is "maybe" from then on.
     for _ in range(2):
         assert ask("su_rpc", action="set_keywords", auth=key, **{"3": 1, "14": -1}).tag == "success"
@@ -75,7 +75,7 @@ def test_computers_are_told_with_their_numbers_at_projects(alice: User, bob: Use
     studio, new, other = make_host(alice, "studio"), make_host(alice, "new"), make_host(bob, "other")
     for host, number in ((studio, 77), (new, 0), (other, 78)):
         HostProject.objects.create(host=host, project=project, state={"hostid": number})
-    (told,) = ask("su_host_ids", auth=key).findall("host")
-    assert told.findtext("su_host_id") == str(studio.pk)
-    assert told.findtext("projects/project/url") == "https://alpine.example.org/?a&b/"
-    assert told.findtext("projects/project/host_id") == "77"
+    (element,) = ask("su_host_ids", auth=key).findall("host")
+    assert element.findtext("su_host_id") == str(studio.pk)
+    assert element.findtext("projects/project/url") == "https://alpine.example.org/?a&b/"
+    assert element.findtext("projects/project/host_id") == "77"

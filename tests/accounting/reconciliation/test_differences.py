@@ -49,8 +49,8 @@ def jobs(studio: Host) -> None:
 
 
 def test_each_step_from_estimated_to_granted(jobs: None, studio: Host) -> None:
-    found = differences_of(studio)
-    assert asdict(found) == pytest.approx(
+    differences = differences_of(studio)
+    assert asdict(differences) == pytest.approx(
         {
             "jobs": 4,
             "unchecked_jobs": 1,
@@ -66,21 +66,21 @@ def test_each_step_from_estimated_to_granted(jobs: None, studio: Host) -> None:
             "granted": 135,  # 95 + 40
         }
     )
-    steps = steps_of(found)
+    steps = steps_of(differences)
     assert sum(step.credit for step in steps[:-1]) == pytest.approx(steps[-1].credit)
 
 
 def test_what_changed_nothing_is_left_out(studio: Host) -> None:
     assert steps_of(CreditDifferences()) == []
-    found = steps_of(CreditDifferences(jobs=1, estimated=5, granted=5))
-    assert [step.label for step in found] == ["Estimated", "Granted"]
+    differences = steps_of(CreditDifferences(jobs=1, estimated=5, granted=5))
+    assert [step.label for step in differences] == ["Estimated", "Granted"]
 
 
 def test_a_run_that_failed_counts_as_failed(jobs: None, studio: Host) -> None:
     Result.objects.update(outcome=Outcome.CLIENT_ERROR, validate_state=ValidateState.INIT, granted_credit=None)
-    found = differences_of(studio.owner)
-    assert found.failed_jobs == 4 and found.granted == 0
-    assert found.failed == pytest.approx(120)
+    differences = differences_of(studio.owner)
+    assert differences.failed_jobs == 4 and differences.granted == 0
+    assert differences.failed == pytest.approx(120)
 
 
 def test_it_costs_one_statement(jobs: None, studio: Host, django_assert_num_queries: DjangoAssertNumQueries) -> None:

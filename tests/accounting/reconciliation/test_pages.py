@@ -60,8 +60,8 @@ def test_home_has_one_total_and_says_what_it_is_made_of(signed_in: Client, settl
 
 
 def test_the_chart_has_the_numbers_of_its_table(signed_in: Client, settled: Settlement) -> None:
-    shown = page_of(signed_in, "/home/")
-    (chart,) = json.loads(shown.one("script", id="bars-data").text)
+    shown_page = page_of(signed_in, "/home/")
+    (chart,) = json.loads(shown_page.one("script", id="bars-data").text)
     assert (chart["x"], chart["y"], len(chart["labels"])) == ("Day (UTC)", "credits per day", 30)
     values = {series["name"]: series["values"] for series in chart["series"]}
     # Today is the last of thirty days.
@@ -88,8 +88,10 @@ def test_a_project_without_grants_shows_no_chart_of_them(signed_in: Client, sett
 
 def test_days_that_are_only_estimated_are_told_and_not_drawn(signed_in: Client, settled: Settlement) -> None:
     days = f"from={days_ago(12)}&to={days_ago(7)}"
-    shown = page_of(signed_in, f"/history/?{days}")
-    assert "Nothing has been granted for these days" in shown.words and not shown.all("canvas", id="settled-chart")
+    shown_page = page_of(signed_in, f"/history/?{days}")
+    assert "Nothing has been granted for these days" in shown_page.words and not shown_page.all(
+        "canvas", id="settled-chart"
+    )
     assert page_of(signed_in, "/history/").one("canvas", id="settled-chart")
 
 

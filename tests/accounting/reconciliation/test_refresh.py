@@ -39,13 +39,13 @@ def export(host: Host, project: Project, day: str, credits: int, *, first: bool 
     number = host.pk * 1_000 + project.pk
     grant = credits * MICRO if whole or not first else 0
     made = {"project": project, "project_host_id": number, "host": host, "avg_at": at(day), "made_at": at(day)}
-    found = GrantedTotal.objects.filter(project=project, project_host_id=number).first()
-    if found is None:
-        found = GrantedTotal(**made, total_credit=0, highest_credit=0, fits_since=at(day))
-    found.total_credit += credits * MICRO
-    found.highest_credit, found.as_of = found.total_credit, at(day)
-    found.counted_credit += grant
-    found.save()
+    total = GrantedTotal.objects.filter(project=project, project_host_id=number).first()
+    if total is None:
+        total = GrantedTotal(**made, total_credit=0, highest_credit=0, fits_since=at(day))
+    total.total_credit += credits * MICRO
+    total.highest_credit, total.as_of = total.total_credit, at(day)
+    total.counted_credit += grant
+    total.save()
     if grant:
         same, _ = GrantedDay.objects.get_or_create(
             user=host.owner, day=at(day).date(), project=project, host=host, defaults={"credit": 1}
@@ -205,10 +205,10 @@ def test_pages_and_rule_agree(alice: User, alpha: Project) -> None:
         expected_total += seen.settled
         expected_provisional += sum(each.provisional for each in stand(seen, estimates, grants, today).values())
     starts, days = last_days(today, 90)
-    found = read_reconciled(alice, starts, days, today)
-    assert (found.settled, found.provisional) == (expected_total, expected_provisional)
-    assert found.sums.provisional == expected_provisional
-    assert found.sums.granted == found.granted
+    reconciled = read_reconciled(alice, starts, days, today)
+    assert (reconciled.settled, reconciled.provisional) == (expected_total, expected_provisional)
+    assert reconciled.sums.provisional == expected_provisional
+    assert reconciled.sums.granted == reconciled.granted
 
 
 def test_a_computer_far_from_its_project_is_marked(alice: User, alpha: Project) -> None:
@@ -245,6 +245,6 @@ def test_a_project_that_grants_more_than_can_be_added_up_stops_neither_pages_nor
     assert total(alice) == 2 * float(MOST_GRANTED / MICRO) + 7
     assert refresh_due(at("2026-03-02", 7)) == 0
     starts, days = last_days(dt.date(2026, 3, 2), 30)
-    found = read_reconciled(alice, starts, days, days[1])
-    assert found.sums.granted == (4 * most + 7) * MICRO
-    assert chart_data(found, "day")[0]["series"][0]["values"][-1] == 2 * most + 7
+    reconciled = read_reconciled(alice, starts, days, days[1])
+    assert reconciled.sums.granted == (4 * most + 7) * MICRO
+    assert chart_data(reconciled, "day")[0]["series"][0]["values"][-1] == 2 * most + 7

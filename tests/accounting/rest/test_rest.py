@@ -74,9 +74,9 @@ def test_pages_of_any_size_give_all_rows_once(worked: Host, headers: dict[str, s
 
 def test_days_of_one_computer_or_project(worked: Host, headers: dict[str, str]) -> None:
     beta = Project.objects.get(name="Beta").pk
-    found = get(f"days/?{RANGE}&host={worked.pk}&project={beta}", headers)["results"]
-    assert [(row["day"], row["host"], row["project"]) for row in found] == [("2026-03-02", "studio", "Beta")]
-    assert found[0]["gpu_credit"] == "0.333333"
+    results = get(f"days/?{RANGE}&host={worked.pk}&project={beta}", headers)["results"]
+    assert [(row["day"], row["host"], row["project"]) for row in results] == [("2026-03-02", "studio", "Beta")]
+    assert results[0]["gpu_credit"] == "0.333333"
 
 
 def test_without_a_range_the_last_thirty_days_come(worked: Host, headers: dict[str, str]) -> None:
@@ -121,22 +121,22 @@ def test_a_sum_covers_no_day_outside_the_range(worked: Host, headers: dict[str, 
 
 def test_hosts_are_ones_own_without_merged_records(worked: Host, headers: dict[str, str]) -> None:
     Host.objects.create(owner=worked.owner, domain_name="old", merged_into=worked)
-    found = get("hosts/", headers)["results"]
-    assert [host["name"] for host in found] == ["studio", "attic"]
-    assert get(f"hosts/{worked.pk}/", headers) == found[0]
-    assert (found[0]["ncpus"], found[0]["p_fpops"]) == (4, 4e9)
-    assert not {"token", "host_cpid", "hardware_digest", "owner"} & set(found[0])
+    results = get("hosts/", headers)["results"]
+    assert [host["name"] for host in results] == ["studio", "attic"]
+    assert get(f"hosts/{worked.pk}/", headers) == results[0]
+    assert (results[0]["ncpus"], results[0]["p_fpops"]) == (4, 4e9)
+    assert not {"token", "host_cpid", "hardware_digest", "owner"} & set(results[0])
 
 
 def test_projects_come_with_my_part_and_no_keys(worked: Host, headers: dict[str, str], bob: User) -> None:
     alpha = Project.objects.get(name="Alpha")
     UserProject.objects.create(user=worked.owner, project=alpha, total_ec=1_500_000, is_chosen=True, resource_share=50)
     UserProject.objects.create(user=bob, project=alpha, total_ec=9_000_000)
-    found = {project["name"]: project for project in get("projects/", headers)["results"]}
-    assert found["Alpha"]["total_credit"] == "1.500000" and found["Alpha"]["resource_share"] == 50
-    assert found["Beta"]["total_credit"] == "0.000000" and found["Beta"]["is_chosen"] is False
-    assert get(f"projects/{alpha.pk}/", headers) == found["Alpha"]
-    assert not any("key" in name for name in found["Alpha"])
+    results = {project["name"]: project for project in get("projects/", headers)["results"]}
+    assert results["Alpha"]["total_credit"] == "1.500000" and results["Alpha"]["resource_share"] == 50
+    assert results["Beta"]["total_credit"] == "0.000000" and results["Beta"]["is_chosen"] is False
+    assert get(f"projects/{alpha.pk}/", headers) == results["Alpha"]
+    assert not any("key" in name for name in results["Alpha"])
 
 
 def test_notes_speak_in_sentences(worked: Host, headers: dict[str, str]) -> None:

@@ -41,20 +41,20 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> SlowLoad:
     return load
 
 
-def in_threads(number: int, found: list[catalogue.Catalogue]) -> list[threading.Thread]:
-    threads = [threading.Thread(target=lambda: found.append(catalogue.current())) for _ in range(number)]
+def in_threads(number: int, catalogues: list[catalogue.Catalogue]) -> list[threading.Thread]:
+    threads = [threading.Thread(target=lambda: catalogues.append(catalogue.current())) for _ in range(number)]
     for thread in threads:
         thread.start()
     return threads
 
 
 def test_at_the_start_one_thread_reads_for_all(slow: SlowLoad) -> None:
-    found: list[catalogue.Catalogue] = []
-    threads = in_threads(8, found)
+    catalogues: list[catalogue.Catalogue] = []
+    threads = in_threads(8, catalogues)
     assert slow.begun.wait(60)
     slow.go_on.set()
     join(*threads)
-    assert (slow.times, len(found), len({id(each) for each in found})) == (1, 8, 1)
+    assert (slow.times, len(catalogues), len({id(each) for each in catalogues})) == (1, 8, 1)
 
 
 def test_while_one_reads_anew_the_others_go_on_with_what_there_was(
@@ -67,18 +67,18 @@ def test_while_one_reads_anew_the_others_go_on_with_what_there_was(
     kept = catalogue.cache._kept
     assert kept is not None
     monkeypatch.setattr(catalogue.cache, "_kept", kept._replace(read_at=kept.read_at - catalogue.KEPT_SECS - 1))
-    found: list[catalogue.Catalogue] = []
-    reader = in_threads(1, found)
+    catalogues: list[catalogue.Catalogue] = []
+    reader = in_threads(1, catalogues)
     assert slow.begun.wait(60)
     assert all(catalogue.current() is old for _ in range(5))
     slow.go_on.set()
     join(*reader)
-    assert (slow.times, found[0] is old) == (2, False)
+    assert (slow.times, catalogues[0] is old) == (2, False)
 
 
 def test_a_change_during_the_reading_is_not_missed(slow: SlowLoad) -> None:
-    found: list[catalogue.Catalogue] = []
-    reader = in_threads(1, found)
+    catalogues: list[catalogue.Catalogue] = []
+    reader = in_threads(1, catalogues)
     assert slow.begun.wait(60)
     catalogue.forget()
     slow.go_on.set()

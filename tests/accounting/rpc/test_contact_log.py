@@ -68,8 +68,8 @@ def test_an_owners_wish_is_in_the_answer_that_carries_it(alice: User, projects: 
     HostProject.objects.filter(project=projects[0]).update(no_new_work=True, suspended=True, update_asked=True)
     sync(computer)
     ledger = HostLedger.objects.get(host=host_of(computer))
-    said = Answer.objects.get(slot=ledger.answers_logged % MAX_ANSWERS).content["accounts"]
-    (entry,) = [entry for entry in said if entry["project"] == projects[0].pk]
+    accounts = Answer.objects.get(slot=ledger.answers_logged % MAX_ANSWERS).content["accounts"]
+    (entry,) = [entry for entry in accounts if entry["project"] == projects[0].pk]
     assert (entry["no_new_work"], entry["suspend"], entry["update"]) == (True, True, True)
 
 
@@ -82,8 +82,8 @@ def test_what_the_client_met_stands_with_the_answer(alice: User, projects: list[
     )
     post(message)
     ledger = HostLedger.objects.get(host=host_of(computer))
-    said = Answer.objects.get(slot=ledger.answers_logged % MAX_ANSWERS).content["accounts"]
-    assert [entry["met"] for entry in said if entry["project"] == projects[0].pk] == [[["no_work", "CPU"]]]
+    accounts = Answer.objects.get(slot=ledger.answers_logged % MAX_ANSWERS).content["accounts"]
+    assert [entry["met"] for entry in accounts if entry["project"] == projects[0].pk] == [[["no_work", "CPU"]]]
 
 
 def test_a_computer_keeps_at_most_fifty_answers(alice: User, projects: list[Project]) -> None:

@@ -183,8 +183,8 @@ def test_an_impossible_peak_is_replaced_by_what_is_usual_for_the_model(alice: Us
     assert booked(tidewater)["gpu_ec"] == pytest.approx(45_080, abs=0.01)
     assert booked(tidewater)["cpu_ec"] == 6_400
     assert Day.objects.get(project=tidewater).flags == DayFlag.SPEED_REPLACED
-    told = [explain(note).happened for note in Note.objects.filter(kind="speed_replaced")]
-    assert [text.replace("\u202f", " ").replace("\xa0", " ") for text in told] == [
+    happened = [explain(note).happened for note in Note.objects.filter(kind="speed_replaced")]
+    assert [text.replace("\u202f", " ").replace("\xa0", " ") for text in happened] == [
         "The speed that the client reports for ATI X cannot be right (43 980 TFLOPS). 1.13 TFLOPS count instead."
     ]
 

@@ -229,8 +229,8 @@ def test_one_bad_project_keeps_no_other_from_being_asked(studio: Host, elsewhere
     follow.follow(now)
     for project_id in asking.due_projects(now):
         background.ask_about_tasks(project_id)
-    found = dict(FollowedTask.objects.values_list("name", "standing"))
-    assert found == {"bad_0": TaskCreditState.OPEN, "good_0": TaskCreditState.GRANTED}
+    standings = dict(FollowedTask.objects.values_list("name", "standing"))
+    assert standings == {"bad_0": TaskCreditState.OPEN, "good_0": TaskCreditState.GRANTED}
 
 
 def test_a_project_that_was_never_asked_what_it_is_is_not_asked_about_tasks(studio: Host, elsewhere: Elsewhere) -> None:

@@ -167,7 +167,7 @@ def test_merging_gives_the_tasks_to_the_record_in_use(alice: User) -> None:
     assert set(FollowedTask.objects.values_list("host", "name")) == {
         (new.pk, name) for name in ("both_0", "old_0", "new_0")
     }
-    assert [kept.host for kept in TaskList.objects.all()] == [new]
+    assert [row.host for row in TaskList.objects.all()] == [new]
 
 
 def test_nothing_of_an_erased_account_is_left(studio: Host, alice: User) -> None:

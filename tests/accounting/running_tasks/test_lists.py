@@ -31,9 +31,9 @@ def test_a_client_is_asked_for_its_tasks_and_they_are_kept(alice: User, projects
     assert computer.asked_for == "active"
     waiting = Task(projects[0].master_url, "later_0", DEADLINE)
     report(computer, running(projects[0], "alpha_1_0"), waiting)
-    kept = TaskList.objects.get()
-    assert kept.host == host_of(computer) and kept.left_out == 0
-    assert kept.tasks == [
+    task_list = TaskList.objects.get()
+    assert task_list.host == host_of(computer) and task_list.left_out == 0
+    assert task_list.tasks == [
         {
             "project": projects[0].pk,
             "name": "alpha_1_0",
@@ -51,8 +51,8 @@ def test_each_report_replaces_the_list(alice: User, projects: list[Project]) -> 
     report(computer, running(projects[0], "alpha_1_0"))
     first = TaskList.objects.get().at
     report(computer, running(projects[1], "beta_1_0", 0.5))
-    kept = TaskList.objects.get()
-    assert [task["name"] for task in kept.tasks] == ["beta_1_0"] and kept.at > first
+    task_list = TaskList.objects.get()
+    assert [task["name"] for task in task_list.tasks] == ["beta_1_0"] and task_list.at > first
     report(computer)
     assert TaskList.objects.get().tasks == []
 
@@ -69,8 +69,8 @@ def test_tasks_of_projects_that_the_site_does_not_know_are_only_counted(alice: U
     computer = attach(alice)
     elsewhere = Task("https://private.example.net/", "secret_0", DEADLINE, process=(1, 2))
     report(computer, running(projects[0], "alpha_1_0"), elsewhere)
-    kept = TaskList.objects.get()
-    assert "secret" not in json.dumps(kept.tasks) and len(kept.tasks) == kept.left_out == 1
+    task_list = TaskList.objects.get()
+    assert "secret" not in json.dumps(task_list.tasks) and len(task_list.tasks) == task_list.left_out == 1
 
 
 def test_a_task_belongs_to_the_project_under_the_address_that_its_client_has(
@@ -79,12 +79,12 @@ def test_a_task_belongs_to_the_project_under_the_address_that_its_client_has(
     computer = attach(alice)
     other = projects[0].master_url.replace("https://", "HTTPS://", 1).removesuffix("/")
     report(computer, Task(other, "alpha_1_0", DEADLINE, process=(1, 2)), running(projects[0], "alpha_1_0"))
-    kept = TaskList.objects.get()
-    assert [(task["project"], task["name"]) for task in kept.tasks] == [(projects[0].pk, "alpha_1_0")]
-    assert kept.left_out == 1, "the same project's task of the same name"
+    task_list = TaskList.objects.get()
+    assert [(task["project"], task["name"]) for task in task_list.tasks] == [(projects[0].pk, "alpha_1_0")]
+    assert task_list.left_out == 1, "the same project's task of the same name"
     report(computer, Task(other, "alpha_2_0", DEADLINE, process=(1, 2)))
-    kept.refresh_from_db()
-    assert ([task["name"] for task in kept.tasks], kept.left_out) == (["alpha_2_0"], 0)
+    task_list.refresh_from_db()
+    assert ([task["name"] for task in task_list.tasks], task_list.left_out) == (["alpha_2_0"], 0)
 
 
 def test_ten_thousand_tasks_keep_nobodys_work_from_counting(alice: User, projects: list[Project]) -> None:
@@ -94,9 +94,9 @@ def test_ten_thousand_tasks_keep_nobodys_work_from_counting(alice: User, project
     report(computer, *[running(projects[0], f"task_{n}_0") for n in range(10_000)])
     # An hour of one processor
     assert credited(computer, projects[0])[2] == 3600 * 10**6
-    kept = TaskList.objects.get()
+    task_list = TaskList.objects.get()
     # The message is longer than what is read of it, so not all the others are known.
-    assert len(kept.tasks) == MAX_TASKS and kept.left_out > 500
+    assert len(task_list.tasks) == MAX_TASKS and task_list.left_out > 500
 
 
 def test_strange_numbers_in_a_list_keep_nothing_from_counting(alice: User, projects: list[Project]) -> None:
@@ -106,9 +106,9 @@ def test_strange_numbers_in_a_list_keep_nothing_from_counting(alice: User, proje
     task = Task(projects[0].master_url, "alpha_1_0", float("nan"), 99, (-7, 10**9), float("inf"), -1.0, 1e304)
     report(computer, task)
     assert credited(computer, projects[0])[2] == 3600 * 10**6
-    (kept,) = TaskList.objects.get().tasks
+    (task_list,) = TaskList.objects.get().tasks
     numbers = ("fraction_done", "deadline", "elapsed_secs", "remaining_secs")
-    assert [kept[number] for number in numbers] == [None] * 4
+    assert [task_list[number] for number in numbers] == [None] * 4
 
 
 @pytest.mark.parametrize(("setting", "asked_for"), [("off", ""), ("active", "active"), ("all", "all")])
@@ -119,7 +119,7 @@ def test_the_site_asks_for_what_its_setting_says(
     computer = attach(alice)
     assert computer.asked_for == asked_for
     report(computer, running(projects[0], "alpha_1_0"), Task(projects[0].master_url, "later_0", DEADLINE))
-    names = [task["name"] for kept in TaskList.objects.all() for task in kept.tasks]
+    names = [task["name"] for task_list in TaskList.objects.all() for task in task_list.tasks]
     assert names == {"off": [], "active": ["alpha_1_0"], "all": ["alpha_1_0", "later_0"]}[setting]
 
 
@@ -131,7 +131,7 @@ def test_who_does_not_want_it_is_not_asked_and_what_was_kept_is_forgotten(
         report(computer, running(projects[0], f"{computer.name}_0"))
     follow.take_lists()
     save_client_display(alice, "", no_project_notices=False, sends_tasks=False)
-    assert [kept.host.owner for kept in TaskList.objects.all()] == [bob]
+    assert [task_list.host.owner for task_list in TaskList.objects.all()] == [bob]
     assert [task.name for task in FollowedTask.objects.all()] == ["cellar_0"]
     # A client that was asked before sends its list once more.
     assert hers.asked_for == "active"
@@ -180,7 +180,7 @@ def test_after_a_split_each_record_has_the_list_of_its_own_client(alice: User, p
     assert split(alice.pk, record.pk, one.cpid, timezone.now())
     one.tasks = [running(projects[0], "one_1")]
     sync(one)
-    lists = {kept.host: [task["name"] for task in kept.tasks] for kept in TaskList.objects.all()}
+    lists = {task_list.host: [task["name"] for task in task_list.tasks] for task_list in TaskList.objects.all()}
     assert lists == {record: ["other_0"], host_of(one): ["one_1"]} and host_of(one) != record
 
 

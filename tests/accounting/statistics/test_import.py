@@ -254,8 +254,8 @@ def test_totals_of_a_persons_accounts_are_found_by_their_id_across_projects(
     his = UserRecord(7, 9, bob.cross_project_id, "bob@example.org")
     site.publish(NOON, users=[mine, stranger, his])
     assert "2 of 3 accounts" in read(project)
-    found = AccountTotal.objects.values_list("user_id", "project_user_id", "total_credit", "avg_credit")
-    assert set(found) == {(alice.pk, 5, 10**9, 0.5), (bob.pk, 7, 9_000_000, 0.5)}
+    totals = AccountTotal.objects.values_list("user_id", "project_user_id", "total_credit", "avg_credit")
+    assert set(totals) == {(alice.pk, 5, 10**9, 0.5), (bob.pk, 7, 9_000_000, 0.5)}
 
 
 def test_the_same_export_twice_changes_nothing(site: StatisticsSite, project: Project, studio: Host) -> None:
@@ -324,7 +324,7 @@ def test_what_is_wrong_changes_nothing_and_says_why(
         ([HostRecord(17, 6), HostRecord(17, 7)], "host.gz: has two records with the id 17"),
         (
             [HostRecord(17, "nan"), HostRecord(18, "1e304"), HostRecord(19, 1)],
-            "host.gz: 2 of 3 records are odd; of the first one, total_credit is not a number from 0 to 9,000,000,0",
+            "host.gz: 2 of 3 records are invalid; in the first one, total_credit is not a number from 0 to 9,000,000,0",
         ),
         ([HostRecord(number, 6) for number in range(1, 200)], "host.gz: has 199 records, but tables.xml says 2"),
     ],
@@ -463,8 +463,8 @@ def test_one_bad_project_keeps_no_other_waiting(site: StatisticsSite, project: P
             tasks.import_statistics_of(project_id)
     assert GrantedTotal.objects.exists()
     assert "the connection broke" in str(state_of(other).trouble)
-    found = state_of(other)
-    assert found.trouble_since is not None and found.next_at > found.trouble_since
+    totals = state_of(other)
+    assert totals.trouble_since is not None and totals.next_at > totals.trouble_since
     assert set(run.due(at(NOON + 2))) == set()
 
 

@@ -148,8 +148,8 @@ def test_every_number_comes_back(live_server: Any, settings: Settings, tmp_path:
     # As autovacuum does: by the plans for empty tables the import takes half a minute.
     execute("ANALYZE")
     export()
-    said = run.import_project(project.pk, at_once=True)
-    assert f"{HOSTS} of {HOSTS} computers and {USERS} of {USERS} accounts" in said
+    outcome = run.import_project(project.pk, at_once=True)
+    assert f"{HOSTS} of {HOSTS} computers and {USERS} of {USERS} accounts" in outcome
     assert count(_DIFFERENT_HOSTS) == count(_DIFFERENT_USERS) == 0
     assert GrantedTotal.objects.count() == HOSTS and AccountTotal.objects.count() == USERS
     # As if that had been yesterday: exports are told apart by the second.

@@ -20,9 +20,9 @@ def printed(name: bytes, more: bytes = b"", url: bytes = URL) -> bytes:
 
 
 def only(section: bytes) -> ReportedTask:
-    found = parse_tasks(section)
-    assert len(found.tasks) == 1 and found.left_out == 0
-    return found.tasks[0]
+    parsed = parse_tasks(section)
+    assert len(parsed.tasks) == 1 and parsed.left_out == 0
+    return parsed.tasks[0]
 
 
 def test_a_real_clients_tasks_are_read() -> None:
@@ -74,30 +74,30 @@ def test_a_state_out_of_range_fails_nothing(text: bytes) -> None:
     [b"", b" ", b"a b", b"a,b", b"a&amp;b", b'a"b', b"a\x00b", b"a\xffb", b"x" * 256, b"<b>bold</b>", b"a\nb"],
 )
 def test_a_task_without_a_usable_name_is_only_counted(name: bytes) -> None:
-    found = parse_tasks(printed(name) + printed(b"good_0"))
-    assert [task.name for task in found.tasks] == ["good_0"] and found.left_out == 1
+    parsed = parse_tasks(printed(name) + printed(b"good_0"))
+    assert [task.name for task in parsed.tasks] == ["good_0"] and parsed.left_out == 1
 
 
 def test_of_two_tasks_with_one_name_at_one_project_the_first_counts() -> None:
     other = b"http://other.example.org/"
     done = b"<fraction_done>0.5</fraction_done>"
-    found = parse_tasks(printed(b"a_0", done) + printed(b"a_0") + printed(b"a_0", url=other))
-    assert [(task.url, task.fraction_done) for task in found.tasks] == [(URL.decode(), 0.5), (other.decode(), None)]
-    assert found.left_out == 1
+    parsed = parse_tasks(printed(b"a_0", done) + printed(b"a_0") + printed(b"a_0", url=other))
+    assert [(task.url, task.fraction_done) for task in parsed.tasks] == [(URL.decode(), 0.5), (other.decode(), None)]
+    assert parsed.left_out == 1
 
 
 def test_of_ten_thousand_tasks_the_first_are_kept_and_the_others_counted() -> None:
-    found = parse_tasks(b"".join(printed(b"task_%d_0" % n) for n in range(10_000)))
-    assert [task.name for task in found.tasks] == [f"task_{n}_0" for n in range(MAX_TASKS)]
-    assert found.left_out == 10_000 - MAX_TASKS
+    parsed = parse_tasks(b"".join(printed(b"task_%d_0" % n) for n in range(10_000)))
+    assert [task.name for task in parsed.tasks] == [f"task_{n}_0" for n in range(MAX_TASKS)]
+    assert parsed.left_out == 10_000 - MAX_TASKS
 
 
 def test_only_the_beginning_of_a_long_list_is_looked_at() -> None:
     filler = b"<stderr>" + b"x" * (MAX_NBYTES // 4) + b"</stderr>"
-    found = parse_tasks(b"".join(printed(b"task_%d_0" % n, filler) for n in range(8)))
+    parsed = parse_tasks(b"".join(printed(b"task_%d_0" % n, filler) for n in range(8)))
     # The fourth does not fit any more: three times a quarter, and a little each.
-    assert [task.name for task in found.tasks] == ["task_0_0", "task_1_0", "task_2_0"]
-    assert found.left_out == 5
+    assert [task.name for task in parsed.tasks] == ["task_0_0", "task_1_0", "task_2_0"]
+    assert parsed.left_out == 5
 
 
 def test_a_message_that_was_shortened_within_its_tasks_is_read_up_to_there() -> None:
@@ -115,5 +115,5 @@ def test_a_message_that_was_shortened_within_its_tasks_is_read_up_to_there() -> 
 @given(st.lists(st.sampled_from([b"<result>", b"</result>", b"<name>", b"</name>", b"a_0", b"<state>", b"/>", b"<"])))
 def test_no_list_breaks_the_reader(pieces: list[bytes]) -> None:
     section = b"".join(pieces)
-    found = parse_tasks(section)
-    assert len(found.tasks) + found.left_out == section.count(b"<result>")
+    parsed = parse_tasks(section)
+    assert len(parsed.tasks) + parsed.left_out == section.count(b"<result>")

@@ -28,8 +28,8 @@ def config(inner: str) -> ProjectConfig:
 
 
 def test_a_captured_reply_is_read() -> None:
-    found = parse_project_config((CAPTURES / "get_project_config.xml").read_bytes())
-    assert found == ProjectConfig(
+    parsed = parse_project_config((CAPTURES / "get_project_config.xml").read_bytes())
+    assert parsed == ProjectConfig(
         name="Test AM",
         account_manager=True,
         master_url="http://127.0.0.1:8201/",
@@ -40,7 +40,7 @@ def test_a_captured_reply_is_read() -> None:
 
 
 def test_a_project_with_gpus_keywords_and_terms_is_read() -> None:
-    found = config(
+    parsed = config(
         """
         <name>R&amp;D@Home</name>
         <master_url>https://rd.example.org/rd/</master_url>
@@ -64,23 +64,23 @@ def test_a_project_with_gpus_keywords_and_terms_is_read() -> None:
         </keywords>
         <account_ownership_public_key>QUJD</account_ownership_public_key>"""
     )
-    assert (found.name, found.min_passwd_length, found.min_client_version) == ("R&D@Home", 8, "70200")
-    assert found.client_account_creation_disabled and found.invite_code_required and not found.web_stopped
-    assert found.versions == (("windows_x86_64", "CPU"), ("windows_x86_64", "NVIDIA"))
-    assert found.terms_of_use == "Be <b>kind</b>."
-    assert found.keywords == {3: 0.25, 12: 1.0}
+    assert (parsed.name, parsed.min_passwd_length, parsed.min_client_version) == ("R&D@Home", 8, "70200")
+    assert parsed.client_account_creation_disabled and parsed.invite_code_required and not parsed.web_stopped
+    assert parsed.versions == (("windows_x86_64", "CPU"), ("windows_x86_64", "NVIDIA"))
+    assert parsed.terms_of_use == "Be <b>kind</b>."
+    assert parsed.keywords == {3: 0.25, 12: 1.0}
 
 
 @pytest.mark.parametrize(
-    ("text", "wanted"),
+    ("text", "expected"),
     [("3 12", {3: 1.0, 12: 1.0}), ("3:0.5,12:2", {3: 0.5, 12: 1.0}), ("none", {}), ("", {}), ("3:0", {3: 0.01})],
 )
-def test_keywords_may_be_a_list(text: str, wanted: dict[int, float]) -> None:
-    assert config(f"<keywords>{text}</keywords>").keywords == wanted
+def test_keywords_may_be_a_list(text: str, expected: dict[int, float]) -> None:
+    assert config(f"<keywords>{text}</keywords>").keywords == expected
 
 
 @pytest.mark.parametrize(
-    ("plan_class", "wanted"),
+    ("plan_class", "expected"),
     [
         ("", "CPU"),
         ("mt", "CPU"),
@@ -97,13 +97,13 @@ def test_keywords_may_be_a_list(text: str, wanted: dict[int, float]) -> None:
         ("opencl_apple_gpu", "apple_gpu"),
     ],
 )
-def test_a_plan_class_says_which_processors_it_needs(plan_class: str, wanted: str) -> None:
-    assert processor_type(plan_class) == wanted
+def test_a_plan_class_says_which_processors_it_needs(plan_class: str, expected: str) -> None:
+    assert processor_type(plan_class) == expected
 
 
 def test_a_project_that_is_down_says_so() -> None:
-    found = config("<name>A</name><error_num>-183</error_num><web_stopped>1</web_stopped>")
-    assert (found.error_num, found.web_stopped) == (-183, True)
+    parsed = config("<name>A</name><error_num>-183</error_num><web_stopped>1</web_stopped>")
+    assert (parsed.error_num, parsed.web_stopped) == (-183, True)
 
 
 @pytest.mark.parametrize(
@@ -115,8 +115,8 @@ def test_a_project_that_is_down_says_so() -> None:
     ],
 )
 def test_a_refusal_is_read(text: str) -> None:
-    found = parse_project_config(text.encode())
-    assert (found.error_num, found.error_msg) == (-190, "Too old")
+    parsed = parse_project_config(text.encode())
+    assert (parsed.error_num, parsed.error_msg) == (-190, "Too old")
 
 
 @pytest.mark.parametrize("data", [b"", b"<html><body>404</body></html>", b"\0\xff", b"<name>x</name>", b"<project>"])
@@ -128,14 +128,14 @@ def test_another_document_is_refused(data: bytes) -> None:
 def test_what_a_hostile_project_writes_is_limited() -> None:
     platforms = "".join(f"<platform><platform_name>p{n}</platform_name></platform>" for n in range(MAX_PLATFORMS + 9))
     keywords = " ".join(str(n) for n in range(MAX_KEYWORDS + 9))
-    found = config(
+    parsed = config(
         f"<name>{'n' * 5000}</name><name>second</name><min_passwd_length>9e9</min_passwd_length>"
         f"<master_url>{'u' * 5000}</master_url><terms_of_use>{'t' * 200_000}</terms_of_use>"
         f"<platforms>{platforms}<platform><platform_name><script>&lt;</platform_name></platform></platforms>"
         f"<keywords>{keywords}</keywords>"
     )
-    assert (len(found.name), len(found.master_url), len(found.terms_of_use)) == (100, 255, MAX_TERMS)
-    assert (found.min_passwd_length, len(found.versions), len(found.keywords)) == (0, MAX_PLATFORMS, MAX_KEYWORDS)
+    assert (len(parsed.name), len(parsed.master_url), len(parsed.terms_of_use)) == (100, 255, MAX_TERMS)
+    assert (parsed.min_passwd_length, len(parsed.versions), len(parsed.keywords)) == (0, MAX_PLATFORMS, MAX_KEYWORDS)
 
 
 @pytest.mark.parametrize(
@@ -153,8 +153,8 @@ def test_a_reply_beyond_the_limits_is_refused(text: str) -> None:
 
 
 def test_it_is_stored_and_read_back() -> None:
-    found = config("<name>A</name><keywords>3:0.5</keywords><platforms><platform><platform_name>p</platform_name>")
-    assert from_json(found.to_json()) == found
+    parsed = config("<name>A</name><keywords>3:0.5</keywords><platforms><platform><platform_name>p</platform_name>")
+    assert from_json(parsed.to_json()) == parsed
 
 
 @given(st.binary(max_size=400))

@@ -97,14 +97,14 @@ def test_a_master_page_names_its_schedulers() -> None:
 
 
 def test_a_captured_answer_of_a_scheduler_is_read() -> None:
-    found = parse_scheduler_answer(captured("sched_reply_no_work.xml"))
-    assert found.project_name and found.messages
+    answer = parse_scheduler_answer(captured("sched_reply_no_work.xml"))
+    assert answer.project_name and answer.messages
 
 
 def test_a_refusal_by_a_scheduler_is_a_message() -> None:
     data = b'<scheduler_reply><message priority="notice">Invalid or missing account key.</message></scheduler_reply>'
-    found = parse_scheduler_answer(data)
-    assert (found.user_name, found.hostid, found.messages) == ("", 0, ("Invalid or missing account key.",))
+    answer = parse_scheduler_answer(data)
+    assert (answer.user_name, answer.hostid, answer.messages) == ("", 0, ("Invalid or missing account key.",))
 
 
 def test_a_request_of_a_trial_is_one_for_no_jobs() -> None:

@@ -42,17 +42,17 @@ SIGNATURE = element_text(captured("am_reply_dynamic_one_account"), "url_signatur
 
 def flat(body: bytes) -> list[tuple[str, str]]:
     """(path, text) of all leaves of a well-formed message; `<x/>` is 1, and <opaque> is left out."""
-    found: list[tuple[str, str]] = []
+    elements: list[tuple[str, str]] = []
 
     def walk(element: ElementTree.Element, path: str) -> None:
         for child in element:
             if child.tag != "opaque":
                 walk(child, f"{path}/{child.tag}")
         if not len(element):
-            found.append((path, (element.text or "1").strip()))
+            elements.append((path, (element.text or "1").strip()))
 
     walk(ElementTree.fromstring(body), "")
-    return sorted(found)
+    return sorted(elements)
 
 
 def reply(*accounts: AccountEntry) -> AccountManagerReply:

@@ -17,13 +17,13 @@ def daemon(name: str, state: str) -> str:
 
 
 def test_daemons_that_are_switched_off_by_their_operators_count_as_running() -> None:
-    found = status(daemon("feeder", "running") + daemon("old", "disabled") + daemon("validator", "not running"))
-    assert found.stopped == ("validator",)
+    parsed = status(daemon("feeder", "running") + daemon("old", "disabled") + daemon("validator", "not running"))
+    assert parsed.stopped == ("validator",)
 
 
 def test_it_is_stored_and_read_back() -> None:
-    found = status(daemon("a", "not running") + "<results_in_progress>5</results_in_progress>")
-    assert status_from_json(found.to_json()) == found != ServerStatus()
+    parsed = status(daemon("a", "not running") + "<results_in_progress>5</results_in_progress>")
+    assert status_from_json(parsed.to_json()) == parsed != ServerStatus()
 
 
 @pytest.mark.parametrize("number", ["nan", "inf", "-1", "1e304", "", "many", "0x10"])
@@ -32,8 +32,8 @@ def test_numbers_that_are_none_are_left_out(number: str) -> None:
 
 
 def test_there_is_a_limit_of_daemons_and_of_their_names() -> None:
-    found = status("".join(daemon(f"{n:09}{'x' * 100}", "not running") for n in range(500)))
-    assert len(found.stopped) == MAX_DAEMONS and {len(name) for name in found.stopped} == {60}
+    parsed = status("".join(daemon(f"{n:09}{'x' * 100}", "not running") for n in range(500)))
+    assert len(parsed.stopped) == MAX_DAEMONS and {len(name) for name in parsed.stopped} == {60}
 
 
 @pytest.mark.parametrize("answer", [b"", b"<html>status</html>", b"\xff\xfe<daemon>", b"<project_config/>"])

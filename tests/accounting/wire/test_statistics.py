@@ -46,10 +46,8 @@ def read_body(body: bytes, kind: Kind = HOSTS) -> list[Record]:
 
 def read_odd(body: bytes, ids: set[int] | None = None) -> tuple[list[Record], OddRecords]:
     odd = OddRecords()
-    found = [
-        each for _, batch in records(HOSTS, unpack(HOSTS, pieces(gzip.compress(body))), ids, odd) for each in batch
-    ]
-    return found, odd
+    rows = [each for _, batch in records(HOSTS, unpack(HOSTS, pieces(gzip.compress(body))), ids, odd) for each in batch]
+    return rows, odd
 
 
 def fault(body: bytes) -> str:
@@ -66,8 +64,8 @@ def test_a_computer_is_read_as_boinc_writes_it() -> None:
 
 
 def test_an_account_is_read_as_boinc_writes_it() -> None:
-    found = read(packed("users", [UserRecord(5, 0.25, "c" * 32).text()]), USERS)
-    assert found == [(5, 250_000, 0.5, float(NOON), NOON, md5("c" * 32 + "alice@example.org").encode())]
+    rows = read(packed("users", [UserRecord(5, 0.25, "c" * 32).text()]), USERS)
+    assert rows == [(5, 250_000, 0.5, float(NOON), NOON, md5("c" * 32 + "alice@example.org").encode())]
 
 
 def test_elements_may_come_in_another_order_and_names_have_any_bytes() -> None:
@@ -87,9 +85,9 @@ def test_the_size_of_pieces_does_not_matter(size: int) -> None:
 def test_records_that_nobody_looks_for_are_counted_and_checked() -> None:
     good, bad = HostRecord(18, 2).text().encode(), HostRecord(18, "nan").text().encode()
     whole = BODY.replace(b"</hosts>", good + b"</hosts>")
-    assert [(n, [each[0] for each in found]) for n, found in records(HOSTS, [whole], {17})] == [(2, [17])]
-    found, odd = read_odd(whole.replace(good, bad), {17})
-    assert [record[0] for record in found] == [17]
+    assert [(n, [each[0] for each in rows]) for n, rows in records(HOSTS, [whole], {17})] == [(2, [17])]
+    rows, odd = read_odd(whole.replace(good, bad), {17})
+    assert [record[0] for record in rows] == [17]
     assert (odd.count, odd.ids, odd.first) == (1, [18], TOTAL)
 
 
@@ -110,8 +108,8 @@ def test_a_record_without_an_id_across_projects_fits_nobody() -> None:
 def test_a_record_whose_total_is_no_number_within_the_limit_is_left_out(text: str) -> None:
     other = HostRecord(18, 2).text().encode()
     body = BODY.replace(b"1234.567891", text.encode()).replace(b"</hosts>", other + b"</hosts>")
-    found, odd = read_odd(body)
-    assert [record[0] for record in found] == [18]
+    rows, odd = read_odd(body)
+    assert [record[0] for record in rows] == [18]
     assert (odd.count, odd.ids, odd.first) == (1, [17], TOTAL)
 
 
@@ -132,12 +130,12 @@ def test_a_record_whose_total_is_no_number_within_the_limit_is_left_out(text: st
 )
 def test_other_numbers_have_limits_too(tag: str, text: str, limits: tuple[int, int] | None, is_left_out: bool) -> None:
     before, _, rest = HOST.text().partition(f"<{tag}>")
-    found, odd = read_odd(f"<hosts>\n{before}<{tag}>{text}<{rest.partition('<')[2]}</hosts>\n".encode())
-    assert (found == [], odd.count) == (is_left_out, limits is not None)
+    rows, odd = read_odd(f"<hosts>\n{before}<{tag}>{text}<{rest.partition('<')[2]}</hosts>\n".encode())
+    assert (rows == [], odd.count) == (is_left_out, limits is not None)
     assert odd.first == (limits and (tag, *limits))
     if tag == "expavg_credit":
         # The recent average is unknown, the total counts.
-        assert (found[0][1], found[0][2]) == (1_234_567_891, 0.0)
+        assert (rows[0][1], rows[0][2]) == (1_234_567_891, 0.0)
 
 
 @pytest.mark.parametrize(
@@ -155,15 +153,15 @@ def test_other_numbers_have_limits_too(tag: str, text: str, limits: tuple[int, i
     ],
 )
 def test_one_strangers_odd_record_stops_nobody_elses(name: str, nread: int, nodd: int) -> None:
-    found, odd = read_odd((EXPORTS / f"{name}.xml").read_bytes())
-    assert (len(found), odd.count) == (nread, nodd)
+    rows, odd = read_odd((EXPORTS / f"{name}.xml").read_bytes())
+    assert (len(rows), odd.count) == (nread, nodd)
     odd.check(HOSTS, nread, percent=1)
 
 
 def test_more_odd_records_than_the_limit_are_a_fault_of_the_file() -> None:
-    found, odd = read_odd((EXPORTS / "one-in-four-odd.xml").read_bytes())
-    assert (len(found), odd.count) == (12, 4)
-    with pytest.raises(StatisticsError, match=r"host.gz: 4 of 16 records are odd; of the first one, \w+ is not a"):
+    rows, odd = read_odd((EXPORTS / "one-in-four-odd.xml").read_bytes())
+    assert (len(rows), odd.count) == (12, 4)
+    with pytest.raises(StatisticsError, match=r"host.gz: 4 of 16 records are invalid; in the first one, \w+ is not a"):
         odd.check(HOSTS, 16, percent=1)
     odd.check(HOSTS, 16, percent=25)
 
@@ -226,10 +224,10 @@ def test_memory_does_not_grow_with_the_export(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(statistics, "_BLOCK_BYTES", 32 * 1024)
     content = packed("hosts", [HostRecord(number, number).text() for number in range(1, 3001)])
     tracemalloc.start()
-    found = [each for _, batch in records(HOSTS, unpack(HOSTS, pieces(content)), {3}) for each in batch]
+    rows = [each for _, batch in records(HOSTS, unpack(HOSTS, pieces(content)), {3}) for each in batch]
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert len(found) == 1 and len(gzip.decompress(content)) > 1.3e6 and most < 0.5e6
+    assert len(rows) == 1 and len(gzip.decompress(content)) > 1.3e6 and most < 0.5e6
 
 
 def test_what_comes_out_of_compression_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -284,5 +282,5 @@ def test_nothing_but_its_own_error_comes_of_any_bytes(junk: bytes, place: int) -
 
 @given(st.floats(0, 9e12), st.integers(1, 2**40))
 def test_numbers_come_back_as_they_were(total: float, id_: int) -> None:
-    found = read_body(BODY.replace(b"1234.567891", repr(total).encode()).replace(b"<id>17", b"<id>%d" % id_))
-    assert found[0][:2] == (id_, round(total * 1e6))
+    rows = read_body(BODY.replace(b"1234.567891", repr(total).encode()).replace(b"<id>17", b"<id>%d" % id_))
+    assert rows[0][:2] == (id_, round(total * 1e6))

@@ -46,8 +46,8 @@ def test_boincs_own_answer_is_read() -> None:
 
 
 def test_only_what_was_asked_about_counts_and_of_two_answers_the_first() -> None:
-    said = answer(result("a_0", "1"), result("a_0", "2"), result("b_0"), b"<error>name a_0 unknown</error>")
-    assert parse_task_statuses(said, {"a_0"}) == {"a_0": TaskStatus(TaskCreditState.GRANTED, 1)}
+    statuses = answer(result("a_0", "1"), result("a_0", "2"), result("b_0"), b"<error>name a_0 unknown</error>")
+    assert parse_task_statuses(statuses, {"a_0"}) == {"a_0": TaskStatus(TaskCreditState.GRANTED, 1)}
 
 
 @pytest.mark.parametrize("credit", ["nan", "inf", "-1", "1e304", "1000000001", "", "much"])

@@ -9,7 +9,7 @@ import pytest
 from django.utils.translation import override
 
 from emulator.advice.findings import Cause, Findings, IdleKind, LateJob, ShortProject
-from emulator.advice.trials import Advice, Measures, Outcome, Setting, SettingChange, Trial
+from emulator.advice.trials import Advice, Measures, Setting, SettingChange, Trial, TrialResults
 from emulator.pages.texts.answer import _WHY_IDLE, _WHY_SHORT, answer_of
 from emulator.pages.texts.durations import duration
 
@@ -18,7 +18,7 @@ BEFORE = Measures(idle=0.2, late=0.0, short=0.0, rpcs_per_job=0.5)
 TRIAL = Trial(SettingChange(Setting.BUFFER, (0.1, 0.5), (1.0, 1.0)), Measures(0.01, 0.0, 0.002, 0.25))
 
 
-def stored(findings: Findings, outcome: Outcome | None = None, **more: Any) -> dict[str, Any]:
+def stored(findings: Findings, outcome: TrialResults | None = None, **more: Any) -> dict[str, Any]:
     return {"findings": asdict(findings), "outcome": asdict(outcome) if outcome else None, **more}
 
 
@@ -27,7 +27,7 @@ def test_a_run_without_an_answer_shows_none() -> None:
 
 
 def test_a_good_run_needs_no_change() -> None:
-    answer = answer_of(stored(GOOD, Outcome(30, BEFORE, (), ())))
+    answer = answer_of(stored(GOOD, TrialResults(30, BEFORE, (), ())))
     assert answer is not None and answer.good.startswith("Nothing needs changing. All 12 tasks")
     assert not (answer.late or answer.problems or answer.advice or answer.no_advice or answer.trials)
 
@@ -44,7 +44,7 @@ def test_late_tasks_are_named_with_how_late_they_are() -> None:
 
 def test_advice_says_both_figures_of_all() -> None:
     idle = IdleKind("intel_gpu", 20.0, 100.0, Cause.OFFLINE)
-    outcome = Outcome(30, BEFORE, (TRIAL,), (Advice("idle", TRIAL),))
+    outcome = TrialResults(30, BEFORE, (TRIAL,), (Advice("idle", TRIAL),))
     answer = answer_of(stored(Findings((), 0, 9, (), (idle,)), outcome))
     assert answer is not None and "The Intel GPU is idle for 20" in answer.problems[0]
     (advice,) = [text.replace("\N{NARROW NO-BREAK SPACE}", " ") for text in answer.advice]
@@ -58,13 +58,13 @@ def test_advice_says_both_figures_of_all() -> None:
 @pytest.mark.parametrize(
     ("outcome", "more", "said"),
     [
-        (Outcome(30, BEFORE, (TRIAL,), ()), {}, "1 change was tried."),
-        (Outcome(30, BEFORE, (), ()), {}, "No setting of the client would change that."),
+        (TrialResults(30, BEFORE, (TRIAL,), ()), {}, "1 change was tried."),
+        (TrialResults(30, BEFORE, (), ()), {}, "No setting of the client would change that."),
         (None, {"are_trials_skipped": True}, "No changes were tried"),
         (None, {}, ""),  # another run of the experiment tries them
     ],
 )
-def test_without_advice_it_says_why(outcome: Outcome | None, more: dict[str, bool], said: str) -> None:
+def test_without_advice_it_says_why(outcome: TrialResults | None, more: dict[str, bool], said: str) -> None:
     short = ShortProject("Alpha", "NVIDIA", 0.5, 0.1, Cause.NO_NEW_TASKS)
     answer = answer_of(stored(Findings((), 0, 9, (short,), ()), outcome, **more))
     assert answer is not None and answer.no_advice.startswith(said) and bool(answer.no_advice) == bool(said)
@@ -81,7 +81,7 @@ def test_without_advice_it_says_why(outcome: Outcome | None, more: dict[str, boo
     ],
 )
 def test_each_change_has_words(change: SettingChange, said: str) -> None:
-    outcome = Outcome(30, BEFORE, (Trial(change, BEFORE),), ())
+    outcome = TrialResults(30, BEFORE, (Trial(change, BEFORE),), ())
     answer = answer_of(stored(Findings((), 1, 9, (), ()), outcome))
     assert answer is not None and answer.trials[1].change == said
 

@@ -90,7 +90,7 @@ def test_a_policy_without_the_simulation_says_so(signed_in: Client, policy: str,
 def test_what_the_policy_did_not_decide_has_none(signed_in: Client) -> None:
     experiment, packed = done(signed_in)
     page = address(experiment, decision_of(packed, DecisionKind.END))
-    assert "This was no decision of the policy" in text_of(signed_in.get(page))
+    assert "The policy did not make this decision" in text_of(signed_in.get(page))
     assert signed_in.get(address(experiment, 10**6)).status_code == 404
 
 

@@ -39,9 +39,9 @@ def test_what_is_wrong_with_a_scenario_is_shown_in_german(stored: ScenarioError,
 
 def test_a_variant_is_shown_in_german_with_its_value() -> None:
     with override("de"):
-        assert variant_texts.shown("Debt with preemption") == "Schuld mit Verdrängung"
-        assert variant_texts.shown("Debt with preemption, 0.5") == "Schuld mit Verdrängung, 0.5"
-        assert variant_texts.shown("Single long-term debt, CPU time only").endswith("nur CPU-Zeit")
+        assert variant_texts.label_of("Debt with preemption") == "Schuld mit Verdrängung"
+        assert variant_texts.label_of("Debt with preemption, 0.5") == "Schuld mit Verdrängung, 0.5"
+        assert variant_texts.label_of("Single long-term debt, CPU time only").endswith("nur CPU-Zeit")
 
 
 def test_the_source_of_an_experiment_is_in_words() -> None:

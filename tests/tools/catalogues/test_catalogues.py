@@ -133,7 +133,7 @@ def test_two_translations_of_one_text_are_found(tmp_path: Path) -> None:
     path = Catalogue("emulator", "django").path(tmp_path, "de")
     path.write_text(catalogue(tmp_path, Catalogue("emulator", "django")).replace("Start", "Heim"))
     assert problems(tmp_path, places(), GERMAN) == [
-        "emulator/locale/de/LC_MESSAGES/django.po: 'Home' is translated otherwise in "
+        "emulator/locale/de/LC_MESSAGES/django.po: 'Home' is translated differently in "
         "credit/locale/de/LC_MESSAGES/django.po."
     ]
 
@@ -151,7 +151,7 @@ def test_two_translations_of_one_text_are_found(tmp_path: Path) -> None:
         (
             '_("1\u202f000 jobs")',
             ["1.000 Jobs"],
-            "'1.000 Jobs' has a number whose thousands are not parted by a narrow space.",
+            "'1.000 Jobs' has a number whose thousands are not separated by a narrow space.",
         ),
         ('_("Version 8.2.100, 1 000 jobs")', ["Version 8.2.100, 1\u202f000 Jobs, 0,125"], ""),
         ('_("50%% of %(n)s")', ["50%% von %(n)s"], ""),

@@ -1,1 +1,1 @@
-"""The bare SQL that a piece of work cannot do without, which its rate is compared with."""
+"""The minimal SQL for a piece of work, with which its rate is compared."""

@@ -1,7 +1,6 @@
-"""The bare SQL that an account-manager RPC cannot do without (docs/explanation/performance.md): one read, one write, a
-commit.
+"""The minimal SQL for an account-manager RPC (docs/explanation/performance.md): one read, one write, a commit.
 
-Plain tables beside the site's own, no indexes or triggers but the primary keys and the user's key.
+Plain tables beside the site's own, without indexes or triggers other than the primary keys and the user's key.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ def measure(concurrency: int, secs: float) -> Measured:
 
 
 def _prepare(number: int) -> Callable[[], None]:
-    """A connection of this thread's own; the hosts in turn, each thread its own ones, so that none waits."""
+    """Return a connection for this thread; it uses the hosts in turn, each thread its own, so that none waits."""
     connected = own_connection()
     hosts = itertools.cycle(range(1 + number, HOSTS + 1, 16))
     day = dt.datetime.now(dt.UTC).date()

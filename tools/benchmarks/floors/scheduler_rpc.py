@@ -1,7 +1,7 @@
-"""The bare SQL that a scheduler RPC with two jobs cannot do without (docs/explanation/performance.md).
+"""The minimal SQL for a scheduler RPC with two jobs (docs/explanation/performance.md).
 
-One transaction: find the account by its key and lock the computer; pick two jobs by a partial index, skipping what
-others have; hand them out; note the contact. Plain tables beside the site's own, no other indexes.
+One transaction: find the account by its key and lock the computer; pick two jobs by a partial index, skipping those
+that others have; hand them out; note the contact. Plain tables beside the site's own, no other indexes.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def create(njobs: int) -> None:
 
 
 def measure(concurrency: int, secs: float, njobs: int) -> Measured:
-    """Measures with a queue kept at this length."""
+    """Measure with a queue held at this length."""
     execute("VACUUM ANALYZE floor_job")
     nsent = [0] * concurrency
     with queue.held(_add, lambda: sum(nsent), njobs):
@@ -65,7 +65,7 @@ def _add(njobs: int) -> None:
 
 
 def _prepare(nsent: list[int], number: int) -> Callable[[], None]:
-    """A connection of this thread's own; the computers in turn, each thread its own ones, so that none waits."""
+    """Return a connection for this thread; it uses the computers in turn, each thread its own, so that none waits."""
     connected = own_connection()
     hosts = itertools.cycle(range(1 + number, HOSTS + 1, len(nsent)))
 

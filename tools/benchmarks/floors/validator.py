@@ -1,7 +1,7 @@
-"""The bare SQL that a validator cannot do without: select, two updates and commit, of as many rows.
+"""The minimal SQL for a validator: select, two updates and commit, of the same number of rows.
 
 It uses plain tables beside the site's own, with no triggers, and no indexes but the primary keys, results by workunit,
-and the workunits that wait.
+and the waiting workunits.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def create(workunits: int, replicas: int) -> None:
 
 
 def rate(passes: int) -> float:
-    """Results granted per second in this many passes."""
+    """Measure results granted per second with this many passes."""
     began = time.perf_counter()
     return sum(_pass() for _ in range(passes)) / (time.perf_counter() - began)
 

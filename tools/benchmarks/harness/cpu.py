@@ -12,7 +12,7 @@ _SECS_PER_TICK = 1 / os.sysconf("SC_CLK_TCK")
 
 
 def used_secs() -> dict[str, float]:
-    """The processor time of all such processes on this machine since they started; ``load``: that of this process."""
+    """Return the processor time of all such processes on this machine since they started; ``load``: of this process."""
     used = dict.fromkeys(GROUPS, 0.0)
     for folder in Path("/proc").glob("[0-9]*"):
         try:
@@ -27,17 +27,17 @@ def used_secs() -> dict[str, float]:
 
 
 def per_request(before: Mapping[str, float], after: Mapping[str, float], nrequests: float) -> dict[str, int]:
-    """Microseconds of each group for one request, of those that used any."""
+    """Return the microseconds of each group for one request, of those that used any."""
     figures = {f"{name}_us": round((after[name] - before[name]) * 1e6 / nrequests) for name in after}
     return {name: us for name, us in figures.items() if us}
 
 
 def whole_secs_of(pid: int) -> float:
-    """The processor time of a process with all of its threads."""
+    """Return the processor time of a process with all of its threads."""
     times = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(times[11]) + int(times[12])) * _SECS_PER_TICK
 
 
 def secs_of(pid: int) -> float:
-    """The processor time of a process with one thread, to the nanosecond."""
+    """Return the processor time of a process with one thread, to the nanosecond."""
     return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1e9

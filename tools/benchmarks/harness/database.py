@@ -1,4 +1,4 @@
-"""Statements around a measurement, and connections of their own for what is measured in threads."""
+"""Statements around a measurement, and separate connections for measurements in threads."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from portal.databases.params import psycopg_params
 
 
 def execute(*statements: str, **params: Any) -> int:
-    """Execute each with these parameters; the number of rows of the last."""
+    """Execute each with these parameters; return the number of rows of the last."""
     with connection.cursor() as cursor:
         for statement in statements:
             cursor.execute(statement, params or None)
@@ -21,5 +21,5 @@ def execute(*statements: str, **params: Any) -> int:
 
 
 def own_connection() -> Connection[Any]:
-    """A connection to this database that prepares statements at once."""
+    """Return a connection to this database that prepares statements at once."""
     return psycopg.connect(**psycopg_params(), prepare_threshold=0)

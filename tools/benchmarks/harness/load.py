@@ -60,7 +60,7 @@ def run(work: Callable[[int], Callable[[], None]], concurrency: int, secs: float
 
 
 def introduce(port: int, path: str, requests: Iterable[bytes]) -> None:
-    """Send each computer's first request, which stores its hardware: once in its life, so not what is measured."""
+    """Send each computer's first request, which stores its hardware: it happens once, so it is not measured."""
     client = Client(port, path)
     for request in requests:
         client.post(request)
@@ -72,7 +72,7 @@ class Client:
     def __init__(self, port: int, path: str) -> None:
         self.socket = socket.create_connection(("127.0.0.1", port), TIMEOUT_SECS)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        # The kernel's own time-out: Python's would cost a system call more for each that sends or receives.
+        # The kernel's own time-out: Python's would cost an extra system call for each send or receive.
         self.socket.settimeout(None)
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", TIMEOUT_SECS, 0))
         self.head = (
@@ -82,7 +82,7 @@ class Client:
         ).encode()
 
     def post(self, body: bytes) -> bytes:
-        """The reply's body; RuntimeError unless its status is 200."""
+        """Return the reply's body; RuntimeError unless its status is 200."""
         self.socket.sendall(b"%b%d\r\n\r\n%b" % (self.head, len(body), body))
         reply = self.socket.recv(65536)
         while (end := reply.find(b"\r\n\r\n")) < 0:

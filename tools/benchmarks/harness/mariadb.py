@@ -1,4 +1,4 @@
-"""A MariaDB server in a folder of its own, reached by a socket alone: Debian's packages, without their service."""
+"""A MariaDB server in its own folder, reached only by a socket: Debian's packages, without their service."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class MariaDB:
 
 @contextmanager
 def server() -> Iterator[MariaDB]:
-    """A server that ends with this process. Its folder is short, as is the longest name of a socket."""
+    """Start a server that ends with this process. Its folder's name is short because socket names must be."""
     with tempfile.TemporaryDirectory(prefix="mariadb-") as name:
         folder = Path(name)
         user = ["--user=root"] if os.geteuid() == 0 else []
@@ -62,24 +62,24 @@ def server() -> Iterator[MariaDB]:
             check=True,
             capture_output=True,
         )
-        found = MariaDB(folder / "socket")
+        mariadb = MariaDB(folder / "socket")
         command = [
-            *(PROGRAM, *data, f"--socket={found.socket}", "--skip-networking", "--skip-log-bin"),
+            *(PROGRAM, *data, f"--socket={mariadb.socket}", "--skip-networking", "--skip-log-bin"),
             *(f"--pid-file={folder / 'pid'}", f"--log-error={folder / 'log'}"),
             *("--innodb-flush-log-at-trx-commit=0", "--sql-mode="),
         ]
         process = subprocess.Popen(ends_with_parent(command))
         try:
-            _await(found, process, folder / "log")
-            found.pid = process.pid
-            yield found
+            _await(mariadb, process, folder / "log")
+            mariadb.pid = process.pid
+            yield mariadb
         finally:
             process.terminate()
             process.wait()
 
 
 def _await(server: MariaDB, process: subprocess.Popen[bytes], log: Path) -> None:
-    """The server makes its socket when it answers."""
+    """Wait for the socket, which the server creates when it answers."""
     until = time.monotonic() + _START_SECS
     while not server.socket.exists():
         if process.poll() is not None or time.monotonic() > until:

@@ -36,7 +36,9 @@ def is_installed() -> bool:
 
 @contextmanager
 def before(port: int) -> Iterator[int]:
-    """The port of an nginx with deploy/nginx.conf, without TLS, that hands all requests to the server on ``port``."""
+    """Return the port of an nginx with deploy/nginx.conf, without TLS, that passes all requests to the server on
+    ``port``.
+    """
     own = free_port()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

@@ -1,4 +1,4 @@
-"""The benchmarks by name: run, shown as a table, and written to var/bench.json beside those of earlier runs."""
+"""The benchmarks by name: run, shown as a table, and written to var/bench.json next to those of earlier runs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from django.conf import settings
 
 BENCHMARKS: Final = ("am_rpc", "history", "validator", "scheduler_rpc", "preview", "emulator", "pages")
 BY_NAME_ONLY: Final = ("large_site", "soak", "export", "import", "dashboard", "emulator_growth", "import_boinc")
-"""They take long."""
+"""Benchmarks that take long."""
 _MODULES: Final = {"import": "statistics_import"}
 
 

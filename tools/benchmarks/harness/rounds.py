@@ -1,4 +1,4 @@
-"""Rounds of a measurement and of what it is compared with, in turns, and their medians."""
+"""Alternating rounds of a measurement and of its reference, and their medians."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ class Measured:
 
 
 def in_turns(rounds: int, *sides: Callable[[], Measured]) -> list[list[Measured]]:
-    """The rounds of each side. They take turns, so that a machine that drifts harms all alike."""
+    """Return the rounds of each side. They alternate, so that a drifting machine affects all alike."""
     turns = [[measure() for measure in sides] for _ in range(rounds)]
     return [list(side) for side in zip(*turns, strict=True)]
 
 
 def beside_floor(ours: Sequence[Measured], floor: Sequence[Measured]) -> dict[str, float]:
-    """Medians of the rounds of both, and of the ratios of their turns."""
+    """Return medians of the rounds of both, and of the ratios of adjacent rounds."""
     return {
         "rate": round(median_rate(ours)),
         "floor": round(median_rate(floor)),
@@ -44,12 +44,12 @@ def median_ratio(rounds: Sequence[Measured], others: Sequence[Measured]) -> floa
 
 
 def percentile(times: Sequence[float], percent: int) -> float:
-    """A percentile of times in ascending order."""
+    """Return a percentile of times in ascending order."""
     return times[min(len(times) - 1, len(times) * percent // 100)]
 
 
 def least_cpu_secs(work: Callable[[], object], repeats: int) -> float:
-    """The least processor time of several runs: other work on the machine only adds to it."""
+    """Return the least processor time of several runs: other work on the machine only adds to it."""
     return min(_cpu_secs(work) for _ in range(repeats))
 
 

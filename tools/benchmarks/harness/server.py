@@ -1,4 +1,4 @@
-"""The site's processes, for a measurement: the web server as `make run` has it, and commands."""
+"""The site's processes, for a measurement: the web server as in `make run`, and commands."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from portal.dev.parent_death import ends_with_parent
 
 # Browsers refuse some ports below it.
 LOWEST_PORT: Final = 11_000
-# getrusage() would tell of the process that started it, too.
+# getrusage() would include the process that started it, too.
 _PROGRAM: Final = """
 from pathlib import Path
 from django.core.management import execute_from_command_line
@@ -30,12 +30,12 @@ print(Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()[0])
 
 
 def site_environment() -> dict[str, str]:
-    """The environment of a process that works on this site's database, cache and broker."""
+    """Return the environment of a process that works on this site's database, cache and broker."""
     return os.environ | {name: getattr(settings, name) for name in ("DATABASE_URL", "CACHE_URL", "BROKER_URL")}
 
 
 def most_memory_kb(command: str, **environment: str) -> int:
-    """Run a command of manage.py; the most memory that it took."""
+    """Run a command of manage.py; return its peak memory."""
     run = subprocess.run(
         [sys.executable, "-c", _PROGRAM.format(command=command)],
         env=os.environ | {"DJANGO_SETTINGS_MODULE": "portal.settings"} | environment,
@@ -48,7 +48,7 @@ def most_memory_kb(command: str, **environment: str) -> int:
 
 @contextmanager
 def server() -> Iterator[int]:
-    """The site as `make run` serves it, on a free loopback port and on this database."""
+    """Run the site as `make run` serves it, on a free loopback port and on this database."""
     port = free_port()
     # The measured computers ask for jobs again as soon as they have an answer.
     environment = site_environment() | {"PORT": str(port), "MIN_SENDWORK_INTERVAL_SECS": "0"}
@@ -71,9 +71,10 @@ def _web_command() -> str:
 
 
 def free_port() -> int:
-    """A free loopback port for a server that is started next.
+    """Return a free loopback port for a server that is started next.
 
-    None of those that the system gives to outgoing connections: one of these might take it before the server does.
+    It is not among those that the system gives to outgoing connections: one of these might take it before the server
+    does.
     """
     outgoing = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
     end = outgoing if outgoing > 2 * LOWEST_PORT else 65_536
@@ -88,7 +89,7 @@ def free_port() -> int:
 
 
 def await_port(port: int, server: subprocess.Popen[bytes]) -> None:
-    """Until the server takes connections; RuntimeError if it does not."""
+    """Wait until the server accepts connections; RuntimeError if it does not."""
     deadline = time.monotonic() + 30
     while time.monotonic() < deadline and server.poll() is None:
         try:

@@ -16,7 +16,7 @@ _STATEMENT = re.compile(r"^F\t\d+\t(?:Query|Execute)\t.*$", re.MULTILINE)
 
 
 def sent_by(action: Callable[[], object]) -> str:
-    """What ``action`` sends on this thread's connection, a message of libpq a line."""
+    """Return the messages that ``action`` sends on this thread's connection, one per line."""
     connection.ensure_connection()
     sent: list[str] = []
     with traced(connection.connection.pgconn, sent):
@@ -41,10 +41,10 @@ def traced(pgconn: pq.abc.PGconn, sent: list[str]) -> Iterator[None]:
 
 
 def statements(action: Callable[[], object]) -> int:
-    """How many statements ``action`` sends, BEGIN and COMMIT included."""
+    """Count the statements that ``action`` sends, including BEGIN and COMMIT."""
     return count(sent_by(action))
 
 
 def count(sent: str) -> int:
-    """How many statements are in these messages."""
+    """Count the statements in these messages."""
     return len(_STATEMENT.findall(sent))

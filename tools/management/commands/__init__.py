@@ -1,1 +1,1 @@
-"""One module for each command of `manage.py`."""
+"""The commands, one per module."""

@@ -32,7 +32,7 @@ class Command(BaseCommand):
             self._measure([only] if only else report.BENCHMARKS)
             return
         url = _make_database()
-        # A process of its own, whose settings and whose children all see the other database.
+        # A separate process, whose settings and children all see the other database.
         command = [sys.executable, "manage.py", "bench", "--inside", *(["--only", only] if only else [])]
         # Its requests are logged by the thousand.
         log = settings.VAR_DIR / "bench.log"

@@ -1,4 +1,4 @@
-"""Let simulated computers report to the ledger of this site, on a clock of their own."""
+"""Let simulated computers report to the ledger of this site, on a simulated clock."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tools.simulation.client import SimulatedComputer
 def _within(
     days: int, model: SimulatedComputer, pattern: fleet.UsagePattern
 ) -> tuple[SimulatedComputer, fleet.UsagePattern]:
-    """A computer that joins within this many days; later ones would never report."""
+    """Return a computer that joins within this many days; later ones would never report."""
     return model, replace(pattern, joins_day=min(pattern.joins_day, days // 2))
 
 

@@ -1,6 +1,7 @@
-"""django-migration-linter over our apps: which migrations the version before would not survive, or would wait for.
+"""Run django-migration-linter on our apps: it finds migrations that the previous release would not survive, or would
+wait for.
 
-Initial migrations make tables that nobody uses yet.
+Initial migrations create tables that nobody uses yet.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from django.apps import apps
 from django_migration_linter.management.commands import lintmigrations
 
 ON_PURPOSE: Final[tuple[str, ...]] = ()
-"""Names of migrations that take away, one release later, what no code uses any more."""
+"""Names of migrations that remove, one release later, what no code uses any more."""
 
 
 class Command(lintmigrations.Command):

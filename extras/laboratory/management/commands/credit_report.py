@@ -1,4 +1,4 @@
-"""`manage.py credit_report`: how far the credit rules meet their goals on simulated populations."""
+"""`manage.py credit_report`: how well the credit rules meet their goals on simulated populations."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Command(BaseCommand):
             return
         populations = range(1, seeds + 1)
         steps = [] if options["collusion"] else goal_steps(Rules.of(rules), populations)
-        # Whatever the rules: it is a matter of who gets which jobs.
+        # Independent of the rules: it depends on who gets which jobs.
         goals = _measured([*steps, partial(collusion_goals, populations)], processes)
         if options["json"]:
             self.stdout.write(json.dumps([goal_json(goal) for goal in goals], indent=1))
@@ -91,10 +91,10 @@ class Command(BaseCommand):
 
 
 def _measured(steps: Sequence[Callable[[], list[Goal]]], processes: int) -> list[Goal]:
-    """The goals of all steps, in their order; each process takes the next step that nobody has begun."""
+    """Return the goals of all steps, in order; each process takes the next step that nobody has started."""
     if processes == 1:
         return [goal for measure_step in steps for goal in measure_step()]
-    # The populations are pure numbers: a process needs nothing of this one but the steps.
+    # The populations are pure numbers: a process needs only the steps from this one.
     with multiprocessing.get_context("spawn").Pool(min(processes, len(steps))) as pool:
         return [goal for goals in pool.map(_goals, steps, chunksize=1) for goal in goals]
 

@@ -18,7 +18,7 @@ class Command(BaseCommand):
         " takes; for demonstrations. Does nothing the second time."
     )
 
-    # For callers: what each computer did, by its id, with the fields of a `ReportedWork`
+    # For callers: the work of each computer, by its id, with the fields of a `ReportedWork`
     stealth_options = ("work",)
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -30,11 +30,11 @@ class Command(BaseCommand):
         owner = User.objects.filter(email=email).first()
         if owner is None:
             raise CommandError(f"nobody has the e-mail address {email}")
-        told = (
+        reported = (
             None
             if work is None
             else {host_id: [ReportedWork(*fields) for fields in did] for host_id, did in work.items()}
         )
         self.stdout.write(
-            f"Made {make_history(owner, timezone.now(), told)} results of an app, most of them validated."
+            f"Made {make_history(owner, timezone.now(), reported)} results of an app, most of them validated."
         )

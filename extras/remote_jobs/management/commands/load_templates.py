@@ -41,7 +41,7 @@ class Command(BaseCommand):
 
 
 def _kind(text: str) -> str:
-    """An output template has a <result>, an input template a <workunit>."""
+    """Return the kind: an output template has a <result>, an input template a <workunit>."""
     if "<result>" in text:
         job_templates.read_output(text)
         return JobTemplate.Kind.OUTPUT

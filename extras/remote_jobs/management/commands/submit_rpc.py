@@ -1,4 +1,4 @@
-"""Answer one request of remote job submission in place: read from standard input, written to standard output."""
+"""Answer one request of remote job submission directly: read from standard input, written to standard output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What changed at a project since it was asked before: kept as rows, in words, the newest of each project."""
+"""The history of a project's answers: changes since it was asked before, stored as rows, in words, latest only."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from django.utils import translation
 from accounting.models import Project, ProjectChange
 from accounting.project_setup.changes import changes
 
-KEPT: Final = 200
-"""Rows of a project; a project that says something else each day fills them in weeks."""
-SHOWN: Final = 50
+MAX_ROWS: Final = 200
+"""The most rows of a project; a project that changes its answer daily fills them in weeks."""
+PAGE_ROWS: Final = 50
 _CHARS: Final = 500
 _CHARS_BEFORE: Final = 50
-"""That are kept of what is the same in both before they differ."""
+"""Characters kept of the common start of two texts, before they differ."""
 
 
-def note(project: Project, at: dt.datetime, lines: Iterable[tuple[str, str, str]]) -> None:
-    """Keep (label, before, now), and drop the oldest. Inside a transaction that has the project locked."""
+def add(project: Project, at: dt.datetime, lines: Iterable[tuple[str, str, str]]) -> None:
+    """Store (label, before, now), and drop the oldest. Inside a transaction that has the project locked."""
     rows = []
     for label, *texts in lines:
         before, after = _cut(*texts)
@@ -29,27 +29,27 @@ def note(project: Project, at: dt.datetime, lines: Iterable[tuple[str, str, str]
     if not rows:
         return
     ProjectChange.objects.bulk_create(rows)
-    old = ProjectChange.objects.filter(project=project).values_list("pk", flat=True)[KEPT:]
+    old = ProjectChange.objects.filter(project=project).values_list("pk", flat=True)[MAX_ROWS:]
     ProjectChange.objects.filter(pk__in=list(old)).delete()
 
 
 def _cut(before: str, now: str) -> tuple[str, str]:
-    """Both as they are kept. Of what is too long, as lists of platforms are, the part where they begin to differ."""
+    """Shorten both for storage. Of long texts, such as lists of platforms, keep the part where they begin to differ."""
     pairs = enumerate(zip(before, now, strict=False))
-    same = next((place for place, (one, other) in pairs if one != other), min(len(before), len(now)))
+    same = next((position for position, (one, other) in pairs if one != other), min(len(before), len(now)))
     start = same - _CHARS_BEFORE
     if start <= 0 or max(len(before), len(now)) <= _CHARS:
         return before[:_CHARS], now[:_CHARS]
     return f"…{before[start:]}"[:_CHARS], f"…{now[start:]}"[:_CHARS]
 
 
-def between(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-    """What two stored answers say differently."""
-    # Kept for all operators, whoever asked the project.
+def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    """Return the differences between two stored answers."""
+    # Stored for all operators, whoever asked the project.
     with translation.override(settings.LANGUAGE_CODE):
         return [(change.label, change.before, change.now) for change in changes(dict(before), dict(now))]
 
 
 def read(project: Project) -> list[ProjectChange]:
-    """The newest, newest first."""
-    return list(ProjectChange.objects.filter(project=project)[:SHOWN])
+    """Read the latest changes, newest first."""
+    return list(ProjectChange.objects.filter(project=project)[:PAGE_ROWS])
