@@ -8,7 +8,7 @@ has it again, under the same number.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -67,8 +67,8 @@ def is_acceptable(text: str) -> bool:
     return is_short and "\0" not in text and not any(tag in text for tag in _TAGS)
 
 
-def tell(jobs: Iterable[RunningJob], messages: Iterable[Message]) -> Telling:
-    """What to tell, oldest messages first.
+def tell(jobs: Iterable[RunningJob], messages: Sequence[Message]) -> Telling:
+    """What to tell: jobs with new messages first, as some never acknowledge any; of a job, its oldest first.
 
     A client drops messages to a job that has not begun, so they wait until the job has sent one itself.
     """
@@ -76,7 +76,8 @@ def tell(jobs: Iterable[RunningJob], messages: Iterable[Message]) -> Telling:
     waiting: dict[int, list[Message]] = {}
     for message in messages:
         waiting.setdefault(message.result_id, []).append(message)
-    for job in jobs:
+    new_to = {message.result_id for message in messages if message.told_deadline_at is None}
+    for job in sorted(jobs, key=lambda job: job.id not in new_to):
         deadline_at = job.extended_at or job.deadline_at
         ready: list[Message] = []
         for message in waiting.get(job.id, ()):
