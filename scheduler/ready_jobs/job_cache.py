@@ -102,7 +102,10 @@ def _suitable(
 
 
 def _in_order(queues: Sequence[ReadyQueue], query: JobQuery) -> Iterable[ReadyJob]:
-    """Ready jobs, within a priority those of a suitable size first, then those of which the computer has a file."""
+    """Ready jobs, within a priority those of a suitable size first, then those of which the computer has a file.
+
+    Not if somebody has a copy of the job: who names its file must not get the result to compare with an accomplice's.
+    """
     held = frozenset(query.held_files)
     if len(queues) == 1 and not held:
         return queues[0].jobs()
@@ -110,7 +113,9 @@ def _in_order(queues: Sequence[ReadyQueue], query: JobQuery) -> Iterable[ReadyJo
 
     def order(ready: ReadyJob) -> tuple[Any, ...]:
         rank, place = ready.place
-        return rank, steps[ready.job.lane], held.isdisjoint(ready.sticky_files), place
+        # 0 stands for copies that nobody has.
+        has_file = ready.holders <= {0} and not held.isdisjoint(ready.sticky_files)
+        return rank, steps[ready.job.lane], not has_file, place
 
     parts = (sorted(queue.jobs(), key=order) if held else queue.jobs() for queue in queues)
     return heapq.merge(*parts, key=order)
