@@ -190,7 +190,7 @@ _NO_CRASH: Final = frozenset({0xC0000135, 0xC000013A, 0xC0000142})
 
 _DOWNLOADING: Final = 1  # the client's state of a result whose files are on their way
 _DOWNLOAD_FAILED: Final = -186
-_MAX_MESSAGE: Final = 4096
+MAX_MESSAGE: Final = 4096
 """Characters searched for the client's message, with which the text begins: the program may write anything after it."""
 _FILE_ERROR: Final = re.compile(r"<error_code>(-[0-9]{1,4})\b")
 _SIGNALLED: Final = re.compile(r"process got signal ([0-9]{1,3})\b")
@@ -220,7 +220,7 @@ def reason_text(result: Reported) -> str:
     A file that could not be had has an exit status that says no more, and the message the error of the file. A signal
     has its number as the exit status, as a program's own code has, and only the message tells them apart.
     """
-    status, message = result.exit_status, result.stderr_text[:_MAX_MESSAGE]
+    status, message = result.exit_status, result.stderr_text[:MAX_MESSAGE]
     status_text = exit_text(status)
     if result.client_state == _DOWNLOADING or status == _DOWNLOAD_FAILED:
         file_error = _FILE_ERROR.search(message)
