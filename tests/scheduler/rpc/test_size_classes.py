@@ -127,6 +127,22 @@ def test_jobs_of_a_class_that_there_is_no_more_do_not_wait_until_all_others_are_
     assert (sizes(slow), sizes(fast)) == ({1: 1}, {2: 2, 1: 1})
 
 
+@pytest.mark.parametrize("priority", [0, 5])
+def test_ready_jobs_of_a_size_begin_before_those_for_all_computers(app: App, alice: User, priority: int) -> None:
+    wait(app, 0, 1, priority=priority)
+    plain = wait(app, None, 20)
+    # Whatever was drawn, all of them lie behind the one of the first class.
+    Result.objects.filter(workunit__batch=plain).update(queue_shift=10_000)
+    slow, *_ = three(alice)
+    # Its queues are filled once they are in use.
+    job_cache._caches.setdefault(app.pk, job_cache.JobCache(app.pk))
+    for lane in (0, Lane(size_class=0).number):
+        job_cache._caches[app.pk]._queue(lane)
+    fill_ready_jobs()
+    slow.ask(0, 1)
+    assert sizes(slow) == {0: 1}
+
+
 def test_the_census_counts_each_active_computer_once_by_what_it_does_in_all(app: App, alice: User) -> None:
     measured(alice, 8e9, on_frac=0.5)
     measured(alice, 3e9)
