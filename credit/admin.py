@@ -264,7 +264,7 @@ class AppAdmin(SettingsAdmin):
             return gettext("not known yet: until more computers have been measured, all are in class 0")
         begins = [f"{limit / 1e9:.3g}" for limit in app.size_limits]
         text = gettext("classes 1, 2 … begin at %(speeds)s GFLOPS; computers counted: %(number)s")
-        return text % {"speeds": ", ".join(begins), "number": app.size_census_nhosts}
+        return text % {"speeds": ", ".join(begins), "number": sum(app.size_nhosts)}
 
     @admin.display(description=_("paused"), boolean=True)
     def paused(self, app: App) -> bool:

@@ -354,7 +354,12 @@ class Migration(migrations.Migration):
                         base_field=models.FloatField(), db_default=[], default=list, editable=False, size=None
                     ),
                 ),
-                ("size_census_nhosts", models.PositiveIntegerField(db_default=0, default=0, editable=False)),
+                (
+                    "size_nhosts",
+                    django.contrib.postgres.fields.ArrayField(
+                        base_field=models.PositiveIntegerField(), db_default=[], default=list, editable=False, size=None
+                    ),
+                ),
                 ("is_beta", models.BooleanField(db_default=False, default=False)),
                 ("created_at", models.DateTimeField(default=django.utils.timezone.now, editable=False)),
             ],

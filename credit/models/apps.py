@@ -450,9 +450,9 @@ class App(models.Model):
         ),
     )
     # State, updated by the census: the speeds (FLOPS) at which the classes after the first begin, and the number of
-    # computers counted
+    # computers in each class
     size_limits = ArrayField(models.FloatField(), default=list, db_default=[], editable=False)
-    size_census_nhosts = models.PositiveIntegerField(default=0, db_default=0, editable=False)
+    size_nhosts = ArrayField(models.PositiveIntegerField(), default=list, db_default=[], editable=False)
     is_beta = models.BooleanField(
         _("for testers only"),
         default=False,

@@ -193,7 +193,7 @@ _NO_CRASH: Final = frozenset({0xC0000135, 0xC000013A, 0xC0000142})
 
 _DOWNLOADING: Final = 1  # The state that clients report for a result whose files are still downloading
 _DOWNLOAD_FAILED: Final = -186
-_MAX_MESSAGE: Final = 4096
+MAX_MESSAGE: Final = 4096
 """Characters searched for the client's message, which comes first: the program may write anything after it."""
 _FILE_ERROR: Final = re.compile(r"<error_code>(-[0-9]{1,4})\b")
 _SIGNALLED: Final = re.compile(r"process got signal ([0-9]{1,3})\b")
@@ -223,7 +223,7 @@ def reason_text(result: ReportedFailure) -> str:
     If a file could not be downloaded, the exit status only says so, and the message has the file's error. Exit statuses
     of signals and of programs are both small numbers; only the message distinguishes them.
     """
-    status, message = result.exit_status, result.stderr_text[:_MAX_MESSAGE]
+    status, message = result.exit_status, result.stderr_text[:MAX_MESSAGE]
     status_text = exit_text(status)
     if result.client_state == _DOWNLOADING or status == _DOWNLOAD_FAILED:
         file_error = _FILE_ERROR.search(message)

@@ -8,7 +8,7 @@ reply has it again, under the same number.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -69,8 +69,9 @@ def is_acceptable(text: str) -> bool:
     return is_short and "\0" not in text and not any(tag in text for tag in _TAGS)
 
 
-def plan_messages(jobs: Iterable[RunningJob], messages: Iterable[Message]) -> TrickleDownPlan:
-    """Decide what the reply contains, oldest messages first.
+def plan_messages(jobs: Iterable[RunningJob], messages: Sequence[Message]) -> TrickleDownPlan:
+    """Decide what the reply contains: jobs with new messages first, as some never acknowledge any; each job's oldest
+    messages first.
 
     A client drops messages to a job that has not begun, so they wait until the job has sent one itself.
     """
@@ -78,7 +79,8 @@ def plan_messages(jobs: Iterable[RunningJob], messages: Iterable[Message]) -> Tr
     waiting: dict[int, list[Message]] = {}
     for message in messages:
         waiting.setdefault(message.result_id, []).append(message)
-    for job in jobs:
+    new_to = {message.result_id for message in messages if message.told_deadline_at is None}
+    for job in sorted(jobs, key=lambda job: job.id not in new_to):
         deadline_at = job.extended_at or job.deadline_at
         ready: list[Message] = []
         for message in waiting.get(job.id, ()):

@@ -5,8 +5,8 @@ much that is. Memory holds a chunk of it, however long the file is. An interrupt
 last step reads the whole file twice, once for its MD5 and once to compare it with the storage's copy. It may outlast
 the request: a request that comes meanwhile is told so, and a later one that the file is stored.
 
-Locks: the file on the disk (never waited for); the owner's account when a file is announced; the rows of the pending
-file, the upload and the stored file at the end.
+Locks: the file on the disk (never waited for); the owner's account and then the upload when a file is announced; the
+rows of the pending file, the upload and the stored file at the end.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import Final
 
 from django.conf import settings
 from django.core.files.storage import default_storage
-from django.db import connection, transaction
+from django.db import IntegrityError, connection, transaction
 from django.db.models import PROTECT, Sum
 from django.db.models.fields.reverse_related import ForeignObjectRel
 from django.utils import timezone
@@ -42,6 +42,7 @@ MAX_PIECE_NBYTES: Final = 64 * 1024 * 1024
 MAX_FILES: Final = 100_000
 """The limit for one person."""
 CHUNK_NBYTES: Final = 256 * 1024
+_NOT_YOURS: Final = "Somebody else is uploading a file under this name. Choose another one."
 _CHANGED: Final = "The file was deleted or announced differently in the meantime."
 _MD5_NAME: Final = re.compile(r"jf_([0-9a-f]{32})")
 """Programs for BOINC's server name files after their MD5, and assume that an existing one is theirs."""
@@ -73,21 +74,31 @@ def announce(owner: User, name: str, nbytes: int, md5: str, now: dt.datetime) ->
     User.objects.select_for_update(no_key=True).get(pk=owner.pk)
     lifetime = dt.timedelta(days=settings.UPLOADS_KEPT_DAYS)
     InputUpload.objects.filter(file=None, continued_at__lt=now - lifetime).delete()
+    # Locked first: if it is just being stored, what is read next is the stored file.
+    upload = InputUpload.objects.select_for_update(no_key=True, of=("self",)).filter(name=name).first()
     stored = StoredFile.objects.filter(name=name).first()
     is_same = stored is None or (stored.md5, stored.nbytes, stored.batch_id) == (md5, nbytes, None)
     if stored is not None and (not is_same or stored.signature):
         raise InputConflict("name", "Another file was stored under this name. Names are used once: choose another one.")
-    upload = InputUpload.objects.filter(name=name).first()
     if upload is not None and upload.owner_id != owner.pk:
-        raise InputConflict("name", "Somebody else is uploading a file under this name. Choose another one.")
+        raise InputConflict("name", _NOT_YOURS)
     if upload is None and stored is not None and stored.deleted_at is None:
         # It must not become the requester's, who could then delete it.
         raise InputConflict("name", "Somebody else has already stored this file. Your jobs can name it.")
     _check_quota(owner, nbytes, upload)
     if upload is not None and (upload.nbytes, upload.md5) != (nbytes, md5):
         _path(upload).unlink(missing_ok=True)  # it would no longer count towards the owner's limit
-    values = {"owner": owner, "nbytes": nbytes, "md5": md5, "continued_at": now}
-    return InputUpload.objects.update_or_create(name=name, defaults=values)
+    values = {"nbytes": nbytes, "md5": md5, "continued_at": now}
+    if upload is not None:
+        InputUpload.objects.filter(pk=upload.pk).update(**values)
+        upload.refresh_from_db()
+        return upload, False
+    try:
+        with transaction.atomic():
+            return InputUpload.objects.create(owner=owner, name=name, **values), True
+    except IntegrityError as error:
+        # Somebody announced it at the same moment.
+        raise InputConflict("name", _NOT_YOURS) from error
 
 
 def reserved(names: Collection[str]) -> set[str]:
@@ -129,6 +140,11 @@ def receive(upload: InputUpload, offset: int, nbytes: int, read: Callable[[int],
     if offset + nbytes > upload.nbytes:
         raise InputError("Upload-Offset", f"The piece would end at byte {offset + nbytes} of {upload.nbytes}.")
     with _locked(upload) as file:
+        if InputUpload.objects.filter(pk=upload.pk, file__isnull=False).exists():
+            # By another request, before this one had the lock.
+            _path(upload).unlink(missing_ok=True)
+            upload.refresh_from_db()
+            return upload
         here = os.fstat(file.fileno()).st_size
         if offset > here or (offset < here and offset + nbytes > here):
             raise InputConflict("Upload-Offset", f"{here} bytes are here: continue there.")

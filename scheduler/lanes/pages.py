@@ -18,7 +18,7 @@ from django.views.decorators.http import require_POST, require_safe
 from credit.models import App
 from portal.admin import ReadOnlyAdmin
 from scheduler.engine.lanes import is_of_size
-from scheduler.lanes.reads import ACTIVE_DAYS, read_lanes
+from scheduler.lanes.reads import ACTIVE_DAYS, read_lanes, read_sizes
 from scheduler.lanes.release import end, free
 
 VIEW: Final = "credit.view_workunit"
@@ -48,6 +48,7 @@ class LanePages(ReadOnlyAdmin):
             **self.admin_site.each_context(request),
             "title": gettext("Jobs for certain computers"),
             "lanes": read_lanes(timezone.now()),
+            "sizes": read_sizes(),
             "days": ACTIVE_DAYS,
             "may_change": request.user.has_perm(CHANGE),
         }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -39,6 +39,22 @@ class WaitingLane:
     is_gone: bool
 
 
+@dataclass(frozen=True, slots=True)
+class WaitingSize:
+    """Jobs of an app that wait in one of its size classes, 0 for the slowest computers.
+
+    By the last census: ``begins_at``, the least FLOPS of its computers, and ``nhosts``, how many there are; None: it
+    did not find that. ``is_gone``: the app has fewer classes by now.
+    """
+
+    app: App
+    number: int
+    begins_at: float | None
+    nhosts: int | None
+    njobs: int
+    is_gone: bool
+
+
 @dataclass(slots=True)
 class _Owners:
     """The volunteers whose computers asked recently, by the class of their computers, and by computer."""
@@ -71,6 +87,25 @@ def read_lanes(now: dt.datetime) -> list[WaitingLane]:
         )
         for lane, (app_id, _, njobs, since) in zip(lanes, rows, strict=True)
     ]
+
+
+def read_sizes() -> list[WaitingSize]:
+    """The size classes of all apps that have any, or whose jobs still wait in some. Two statements."""
+    apps = sorted(App.objects.all(), key=lambda app: app.name)
+    with connection.cursor() as cursor:
+        cursor.execute(sql.WAITING_SIZES, [[app.pk for app in apps]])
+        rows: list[tuple[int, int, int]] = cursor.fetchall()
+    return [size for app in apps for size in _sizes(app, rows)]
+
+
+def _sizes(app: App, rows: Sequence[tuple[int, int, int]]) -> Iterator[WaitingSize]:
+    njobs = {number: count for app_id, number, count in rows if app_id == app.pk}
+    has_classes = app.n_size_classes > 1 and not app.is_deprecated
+    begins = dict(enumerate([0.0, *app.size_limits]))
+    nhosts = dict(enumerate(app.size_nhosts))
+    for number in sorted({*njobs, *(range(app.n_size_classes) if has_classes else ())}):
+        is_gone = number >= app.n_size_classes
+        yield WaitingSize(app, number, begins.get(number), nhosts.get(number), njobs.get(number, 0), is_gone)
 
 
 _Names = Mapping[tuple[LaneKind, int], str]

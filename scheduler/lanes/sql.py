@@ -14,6 +14,13 @@ SELECT app_id, lane, count(*), min(created_at) FROM credit_result
    AND NOT (lane >= {FIRST_OF_SIZES} AND lane < {FIRST_TARGETED})
  GROUP BY app_id, lane ORDER BY min(created_at), app_id, lane LIMIT %s
 """
+# Counts, by the index of lanes alone, the jobs that wait in the size classes of these apps. Locks nothing.
+WAITING_SIZES: Final = f"""
+SELECT app_id, lane - {FIRST_OF_SIZES}, count(*) FROM credit_result
+ WHERE app_id = ANY (%s) AND server_state = {ServerState.UNSENT} AND lane <> 0
+   AND lane >= {FIRST_OF_SIZES} AND lane < {FIRST_TARGETED}
+ GROUP BY app_id, lane
+"""
 LOCK_WORKUNITS: Final = f"""
 SELECT id, app_version_num, size_class FROM credit_workunit WHERE id IN (
        SELECT workunit_id FROM credit_result

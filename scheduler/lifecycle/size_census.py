@@ -35,5 +35,5 @@ def run(now: dt.datetime) -> None:
         with connection.cursor() as cursor:
             cursor.execute(_SPEEDS, {"app": app.pk, "since": now - dt.timedelta(days=ACTIVE_DAYS)})
             census = take_census([speed for (speed,) in cursor.fetchall()], app.n_size_classes)
-        App.objects.filter(pk=app.pk).update(size_limits=census.limits, size_census_nhosts=census.nhosts)
-        log.info("size_census", app=app.name, hosts=census.nhosts, limits=census.limits)
+        App.objects.filter(pk=app.pk).update(size_limits=census.limits, size_nhosts=census.nhosts)
+        log.info("size_census", app=app.name, hosts=sum(census.nhosts), limits=census.limits)

@@ -105,6 +105,9 @@ def _suitable(
 def _in_order(queues: Sequence[ReadyQueue], query: JobQuery) -> Iterable[ReadyJob]:
     """Yield ready jobs by priority, within it those of a suitable size first, then those with a file that the computer
     has.
+
+    A file counts only for the first copy of a job: naming it must not lead to the result that an accomplice's is
+    compared with.
     """
     held = frozenset(query.held_files)
     if len(queues) == 1 and not held:
@@ -113,7 +116,9 @@ def _in_order(queues: Sequence[ReadyQueue], query: JobQuery) -> Iterable[ReadyJo
 
     def order(ready: ReadyJob) -> tuple[Any, ...]:
         rank, place = ready.place
-        return rank, steps[ready.job.lane], held.isdisjoint(ready.sticky_files), place
+        # 0 stands for copies that nobody has.
+        has_file = ready.holders <= {0} and not held.isdisjoint(ready.sticky_files)
+        return rank, steps[ready.job.lane], not has_file, place
 
     parts = (sorted(queue.jobs(), key=order) if held else queue.jobs() for queue in queues)
     return heapq.merge(*parts, key=order)

@@ -135,7 +135,9 @@ class ReadyQueue:
         with self._lock:
             self._taken_since_fill = dict(self._taken)
             few = max(FILL_NJOBS_NEAR_END, REQUESTS_PER_FILL * self._most_requested)
-        place = self._place or catalogue.heads.get(self.app_id, BEFORE_ALL)
+        # The head is that of lane 0: what waits in a size class may lie before it.
+        head = BEFORE_ALL if self.lane else catalogue.heads.get(self.app_id, BEFORE_ALL)
+        place = self._place or head
         leased, self._place, is_near_end = await lease_jobs(
             self.app_id, self._holder, place, self._fill_njobs, LEASE_SECS, self.lane
         )

@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from typing import Final
 
 from django.db.models import Count, F, Q
+from django.db.models.functions import Left
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext_lazy
 
 from credit.engine.states import Outcome, ServerState, WorkunitError
-from credit.models import Batch, Workunit
+from credit.models import Batch, Result, Workunit
 from credit.models.work import WORKUNIT_ERRORS
+from credit.pages.state_texts import MAX_MESSAGE, reason_text
 
 _OPEN: Final = Q(canonical_result_id=None, error_mask=0)
 _CANCELLED: Final = int(WorkunitError.CANCELLED)
@@ -32,7 +34,7 @@ _FILTERS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class JobRow:
-    """A job. ``state``: of `JOB_STATES`; ``errors``: why it failed; the numbers of its results by outcome."""
+    """A job. ``state``: of `JOB_STATES`; ``errors``: why it failed, or some of it; the numbers of its results by outcome."""
 
     workunit: Workunit
     name: str
@@ -63,13 +65,15 @@ def read_jobs(batch: Batch, state: str, after: int, limit: int) -> list[JobRow]:
         )
         .order_by("pk")[:limit]
     )
+    reasons = _reasons([workunit.pk for workunit in rows])
     prefix = f"{batch.app.name}_{batch.pk}_"
     return [
         JobRow(
             workunit,
             workunit.name.removeprefix(prefix),
             _state(workunit),
-            [str(text) for flag, text in WORKUNIT_ERRORS.items() if workunit.error_mask & flag],
+            [str(text) for flag, text in WORKUNIT_ERRORS.items() if workunit.error_mask & flag]
+            + reasons.get(workunit.pk, []),
             workunit.nunsent,
             workunit.nout,
             workunit.nsuccesses,
@@ -77,6 +81,18 @@ def read_jobs(batch: Batch, state: str, after: int, limit: int) -> list[JobRow]:
         )
         for workunit in rows
     ]
+
+
+def _reasons(workunit_ids: list[int]) -> dict[int, list[str]]:
+    """Of each that had errors: why the last of these results failed, such as a checksum that an input does not have."""
+    failed = Result.objects.filter(workunit__in=workunit_ids, outcome=Outcome.CLIENT_ERROR)
+    last = failed.order_by("workunit", "-received_at", "-pk").distinct("workunit")
+    rows = last.values_list("workunit", "client_state", "exit_status", Left("stderr_text", MAX_MESSAGE))
+    reasons = {
+        id_: reason_text(Result(client_state=state, exit_status=status, stderr_text=message))
+        for id_, state, status, message in rows
+    }
+    return {id_: [reason] for id_, reason in reasons.items() if reason}
 
 
 def _state(workunit: Workunit) -> str:

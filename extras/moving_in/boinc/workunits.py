@@ -229,7 +229,12 @@ SELECT id, app_id, batch, name, error_mask,
        to_jsonb(rows) - '{{is_open,is_here,batch,input_files,output_files}}'::text[]
          || jsonb_build_object('batch_id', batch), coalesce(assimilated_at, %(now)s)
   FROM rows WHERE NOT (is_open OR is_here)
-    ON CONFLICT (id) DO NOTHING RETURNING 1)
+    ON CONFLICT (id) DO NOTHING RETURNING 1),
+       kept AS (
+INSERT INTO scheduler_stickyfile (batch_id, name)
+SELECT DISTINCT batch, file->>'name' FROM rows CROSS JOIN jsonb_array_elements(input_files) AS file
+ WHERE is_open AND batch IS NOT NULL AND file ? 'urls' AND file ? 'sticky'
+    ON CONFLICT DO NOTHING)
 SELECT FROM live UNION ALL SELECT FROM finished
 """
     ],

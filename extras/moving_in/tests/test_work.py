@@ -35,7 +35,16 @@ from extras.remote_jobs.models import JobTemplate
 from portal.models import Host, User
 from scheduler.engine.lanes import Lane, LaneKind, Requirement
 from scheduler.lifecycle import transitioner
-from scheduler.models import ArchivedTask, ArchivedWorkunit, FormerOutput, PlanClass, StoredFile, Trickle, Upload
+from scheduler.models import (
+    ArchivedTask,
+    ArchivedWorkunit,
+    FormerOutput,
+    PlanClass,
+    StickyFile,
+    StoredFile,
+    Trickle,
+    Upload,
+)
 from tests.support.upload_requests import post, upload_body
 from tests.support.validator_runs import differences, validate
 
@@ -299,6 +308,20 @@ def test_batches_and_messages_that_nothing_read_yet_come_along(work: OldWork) ->
     assert Workunit.objects.get().batch_id == 4
     trickle = Trickle.objects.get()
     assert (trickle.result_id, trickle.variety, trickle.text, trickle.handled_at) == (101, "progress", "half", None)
+
+
+def test_computers_keep_a_file_of_another_server_for_a_batch_that_comes(work: OldWork) -> None:
+    work.project.add("batch", id=4, user_id=7, create_time=T0, name="first", app_id=APP, njobs=2, state=2)
+    xml = (
+        f"<file_info>\n<name>map</name>\n<url>https://data.example.org/map</url>\n<md5_cksum>{'a' * 32}</md5_cksum>\n"
+        "<nbytes>4</nbytes>\n<sticky/>\n</file_info>\n"
+        "<workunit>\n<file_ref>\n<file_name>map</file_name>\n<open_name>in</open_name>\n</file_ref>\n</workunit>\n"
+    )
+    for number in (1, 2, 3):
+        work.workunit(number, batch=4 if number < 3 else 0, xml_doc=xml.encode())
+    for _ in range(2):
+        bring(work)
+        assert list(StickyFile.objects.values_list("name", "batch")) == [("map", 4)]
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ that it is made for. Computers of this class get it first, others when their own
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
@@ -14,10 +15,10 @@ from scheduler.engine.lanes import Lane
 
 
 class Census(NamedTuple):
-    """The speeds at which the classes after the first begin, and how many computers were counted."""
+    """The speeds at which the classes after the first begin, and how many computers each class has."""
 
     limits: list[float]
-    nhosts: int
+    nhosts: list[int]
 
 
 def take_census(speeds: Collection[float], nclasses: int) -> Census:
@@ -26,9 +27,10 @@ def take_census(speeds: Collection[float], nclasses: int) -> Census:
     With fewer computers than classes there are no limits, and all are in the first class.
     """
     ordered = sorted(speeds)
-    if len(ordered) < nclasses:
-        return Census([], len(ordered))
-    return Census([ordered[len(ordered) * n // nclasses] for n in range(1, nclasses)], len(ordered))
+    is_enough = len(ordered) >= nclasses
+    limits = [ordered[len(ordered) * n // nclasses] for n in range(1, nclasses)] if is_enough else []
+    nhosts = Counter(class_of(speed, limits) for speed in ordered)
+    return Census(limits, [nhosts[n] for n in range(nclasses)])
 
 
 def class_of(speed: float, limits: Sequence[float]) -> int:

@@ -15,6 +15,7 @@ from portal.clients.database.sql_files import read_sql, statement
 from portal.clients.effects import Statement
 from portal.computers.host_columns import HOST_COLUMNS
 from scheduler.engine.lanes import FIRST_OF_SIZES, FIRST_OF_TEAMS, FIRST_TARGETED
+from scheduler.engine.trickle_downs import MAX_PER_REPLY
 
 WINDOW: Final = 200
 """How many waiting jobs of an app are examined: at the head of its queue, at that of each size class's queue and, if
@@ -41,7 +42,7 @@ LOCK: Final = Statement("SELECT id FROM portal_host WHERE id = %(host_id)s::bigi
 def read(*parts: str) -> Statement:
     """Read what a request needs, and these parts: "reported", "held_files", "trickle_downs"."""
     included = {part.upper(): part in parts for part in ("reported", "held_files", "trickle_downs")}
-    return statement(__file__, "read", **included, **_STATES)
+    return statement(__file__, "read", MOST_MESSAGES=5 * MAX_PER_REPLY, **included, **_STATES)
 
 
 LOCK_WORKUNITS: Final = Statement("""

@@ -75,7 +75,9 @@ SELECT row_to_json(reading)::text
                 FROM scheduler_trickledown d
                WHERE d.acknowledged_at IS NULL AND d.result_id = ANY (ARRAY(
                        SELECT i.id FROM credit_result i
-                        WHERE i.host_id = q.host_id AND i.server_state = :IN_PROGRESS))) message) AS trickle_downs
+                        WHERE i.host_id = q.host_id AND i.server_state = :IN_PROGRESS))
+               -- A few replies' worth, as all of a computer's may be long: first those that may have arrived.
+               ORDER BY d.told_deadline_at IS NULL, has_begun DESC, d.id LIMIT :MOST_MESSAGES) message) AS trickle_downs
 \endif
       FROM jsonb_to_recordset(%(askers)s::jsonb) AS q(n integer, key_hash bytea, weak_user bigint, weak_digest text,
            pepper text, host_id bigint, names text[], reported text[], preferences_at float8, held_files text[])

@@ -123,13 +123,15 @@ added AS (
 \endif
 \if :TRICKLES
 -- New messages, and whether earlier ones fill a job's daily limit: one is always accepted. Those above the limit are
--- dropped.
+-- dropped, and so are messages of jobs that were reported more than a day ago, as a computer may have had thousands.
 weighed AS (
   SELECT n.*, n.most_nbytes <= coalesce((
            SELECT sum(octet_length(t.text) + 100) FROM scheduler_trickle t
             WHERE t.result_id = n.result_id AND t.received_at > n.received_at - interval '24 hours'), 0) + coalesce(
            sum(octet_length(n.text) + 100) OVER (
              PARTITION BY n.result_id ORDER BY n.number ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0)
+           OR EXISTS (SELECT FROM credit_result r
+                       WHERE r.id = n.result_id AND r.received_at < n.received_at - interval '24 hours')
          AS is_dropped
     FROM (SELECT * FROM json_to_recordset(%(trickles)s::json)
                  AS n(host_id bigint, user_id bigint, result_id bigint, variety text, text text, digest text,

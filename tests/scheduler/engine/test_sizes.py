@@ -11,32 +11,32 @@ from scheduler.engine.lanes import Lane
 
 
 @pytest.mark.parametrize(
-    ("speeds", "nclasses", "limits"),
+    ("speeds", "nclasses", "limits", "nhosts"),
     [
         # Of n speeds in order, the i-th of N classes begins at number n·i/N, rounded down, as in BOINC's census.
-        ([], 2, []),
-        ([7.0], 2, []),
-        ([1.0, 2.0], 2, [2.0]),
-        ([3.0, 1.0, 2.0], 2, [2.0]),
-        ([1.0, 2.0, 3.0, 4.0], 2, [3.0]),
-        ([6.0, 5.0, 4.0, 3.0, 2.0, 1.0], 3, [3.0, 5.0]),
+        ([], 2, [], [0, 0]),
+        ([7.0], 2, [], [1, 0]),
+        ([1.0, 2.0], 2, [2.0], [1, 1]),
+        ([3.0, 1.0, 2.0], 2, [2.0], [1, 2]),
+        ([1.0, 2.0, 3.0, 4.0], 2, [3.0], [2, 2]),
+        ([6.0, 5.0, 4.0, 3.0, 2.0, 1.0], 3, [3.0, 5.0], [2, 2, 2]),
         # 10·1/3 = 3, 10·2/3 = 6
-        ([float(n) for n in range(10)], 3, [3.0, 6.0]),
-        ([float(n) for n in range(100)], 4, [25.0, 50.0, 75.0]),
+        ([float(n) for n in range(10)], 3, [3.0, 6.0], [3, 3, 4]),
+        ([float(n) for n in range(100)], 4, [25.0, 50.0, 75.0], [25] * 4),
         # Equally fast computers are all in the last class
-        ([5.0] * 4, 4, [5.0, 5.0, 5.0]),
+        ([5.0] * 4, 4, [5.0, 5.0, 5.0], [0, 0, 0, 4]),
     ],
 )
 def test_the_census_parts_computers_where_equal_numbers_are_slower(
-    speeds: list[float], nclasses: int, limits: list[float]
+    speeds: list[float], nclasses: int, limits: list[float], nhosts: list[int]
 ) -> None:
-    assert take_census(speeds, nclasses) == (limits, len(speeds))
+    assert take_census(speeds, nclasses) == (limits, nhosts)
 
 
 @given(st.lists(st.integers(1, 10**15), unique=True, max_size=60), st.integers(2, 10))
 def test_classes_have_as_many_computers_each_as_can_be(speeds: list[int], nclasses: int) -> None:
-    limits = take_census([float(speed) for speed in speeds], nclasses).limits
-    sizes = [sum(class_of(float(speed), limits) == n for speed in speeds) for n in range(nclasses)]
+    limits, sizes = take_census([float(speed) for speed in speeds], nclasses)
+    assert sizes == [sum(class_of(float(speed), limits) == n for speed in speeds) for n in range(nclasses)]
     assert sum(sizes) == len(speeds)
     if limits:
         assert max(sizes) - min(sizes) <= 1

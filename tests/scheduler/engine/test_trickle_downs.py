@@ -66,6 +66,15 @@ def test_a_reply_has_few_messages_and_the_rest_come_with_the_next() -> None:
     assert len(plan.messages) == len(plan.first_told) == MAX_PER_REPLY
 
 
+def test_a_job_whose_messages_are_never_acknowledged_keeps_none_from_another() -> None:
+    silent, other = job(1001.4, None), RunningJob(2, "other", 500, None)
+    told = [message(1001.4, number) for number in range(MAX_PER_REPLY)]
+    new = Message(99, 2, "stop", None, has_begun=True)
+    telling = tell([silent, other], [*told, new])
+    assert telling.first_told == [new]
+    assert telling.messages == [("other", new), *(("job", each) for each in told[:-1])]
+
+
 def test_a_deadline_that_the_client_has_not_yet_is_told_again() -> None:
     assert plan_messages([job(5000, 1000)], []).later == [("job", 5000)]
     assert plan_messages([job(1000.4, 1000)], []).later == []

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from django.test import Client
+from pytest_django import Settings
 
 from credit.models import App, Outcome, Result
 from portal.models import ApiToken, Host, User
@@ -134,6 +135,26 @@ def test_most_tasks_at_a_time_counts_those_of_all_apps_and_processors(app: App, 
     assert len(names(computer.ask(0, 8), "result")) == 3
     notices = messages(computer.ask(0, 8))
     assert notices == ["No tasks sent: this computer has as many tasks as your preferences for this project allow"]
+
+
+def test_each_computer_follows_its_own_place_even_if_it_has_more_than_is_allowed_there(
+    app: App, alice: User, settings: Settings
+) -> None:
+    settings.MAX_JOBS_IN_PROGRESS = 2
+    waiting(app, 20)
+    save(alice, "home", bounded(max_jobs=1))
+    save(alice, "work", bounded(max_cpus=1))
+    computers = [computer_of(alice, ncpus=8) for _ in range(4)]
+    for computer, venue in zip(computers, ("home", "work", "school", "moon"), strict=True):
+        computer.ask()
+        Host.objects.filter(pk=computer.hostid).update(venue=venue)
+    # A place without preferences, and one that clients do not know, follow those for everywhere: here none.
+    assert [len(names(computer.ask(0, 4), "result")) for computer in computers] == [1, 2, 4, 4]
+    Host.objects.update(venue="home")
+    for computer in computers:
+        assert "as many tasks as your preferences" in messages(computer.ask(0, 4))[0]
+    Host.objects.update(venue="")
+    assert len(names(computers[0].ask(0, 4), "result")) == 4
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from django.db import connections
+from django.db import connections, transaction
 
-from credit.models import App, Result, ServerState, UserCredit, ValidateState, Workunit
+from credit.models import App, Outcome, Result, ServerState, UserCredit, ValidateState, Workunit
 from credit.validator import passes
 from portal.clients.effects import Steps
 from portal.models import User
@@ -26,6 +26,7 @@ from scheduler.programs import catalogue
 from scheduler.rpc import answer as rpc_answer
 from scheduler.wire.requests import parse_request
 from tests.support.credit_factories import make_app, make_result, make_version, make_workunit
+from tests.support.lock_waits import meanwhile
 from tests.support.scheduler_clients import Computer, at_once, fill_ready_jobs, key_of, names, one_by_one, result_xml
 from tests.support.wait import join
 
@@ -156,6 +157,32 @@ def step(computer: Computer, draw: random.Random, now: dt.datetime) -> list[Step
 
     # Some send the same once more, as if the reply had been lost: nothing counts twice.
     return [asks(is_last=False), asks(is_last=True)] if draw.random() < 0.2 else [asks(is_last=True)]
+
+
+def test_the_last_two_results_of_a_workunit_reported_at_once_are_validated_together() -> None:
+    app = queue(1)
+    first, second = population(nusers=2)[:2]
+    for computer in (first, second):
+        computer.ask(0, 1, now=NOON)
+        deliver(computer.jobs[0], "a" * 32)
+    later = NOON + dt.timedelta(hours=1)
+
+    def report(computer: Computer) -> str:
+        [name] = computer.jobs
+        return computer.ask(results=result_xml(name, files={f"{name}_0": "a" * 32}), now=later)
+
+    with meanwhile(lambda: report(second)) as begin:
+        with transaction.atomic():
+            report(first)
+            reply = begin()
+            # The second one waits for the workunit, so that it sees what the first one has woken.
+            assert not reply.done()
+        assert "<result_ack>" in reply.result()
+    assert Workunit.objects.get().transition_at == later
+    settle(app, later)
+    results = Result.objects.values_list("server_state", "outcome", "validate_state")
+    assert list(results) == [(ServerState.OVER, Outcome.SUCCESS, ValidateState.VALID)] * 2
+    assert Workunit.objects.get().canonical_result is not None
 
 
 def settle(app: App, now: dt.datetime) -> None:

@@ -148,6 +148,16 @@ def test_of_a_job_that_is_over_its_limit_one_message_a_day_is_taken(running: Com
     assert times(job) == [0, 2, 4]
 
 
+def test_a_job_that_was_reported_sends_nothing_more_after_a_day(running: Computer) -> None:
+    first, second = running.jobs
+    running.ask(results=result_xml(first, state=3, exit_status=1), now=after(60))
+    # What the client could not send with the report
+    running.ask(extra=message(first, 1, 9), now=after(3600))
+    late = running.ask(extra=message(first, 2, 9) + message(second, 3, 9), now=after(90_000))
+    assert (times(first), times(second)) == ([1], [3])
+    assert "<message_ack/>" in late and messages(late) == [SOME_DROPPED]
+
+
 def test_messages_of_usual_size_are_taken_at_once(running: Computer) -> None:
     reply = running.ask(extra=message(running.jobs[0], 1, 200), now=after(60))
     assert "<message_ack/>" in reply and messages(reply) == []

@@ -7,13 +7,16 @@ from collections import Counter
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.db.models import F
+from django.test import Client
 from django.utils import timezone
-from pytest_django import Settings
+from pytest_django import DjangoAssertNumQueries, Settings
 
-from credit.models import App, Batch, HostAppVersion, Result, ServerState, Workunit
+from credit.models import App, Batch, HostAppVersion, Outcome, Result, ServerState, Workunit
 from portal.models import User
 from scheduler.engine.lanes import Lane
+from scheduler.lanes.reads import read_sizes
 from scheduler.lifecycle import size_census, transitioner
 from scheduler.models import HostRecord, SubmitterPlace
 from scheduler.programs import catalogue
@@ -124,6 +127,22 @@ def test_jobs_of_a_class_that_there_is_no_more_do_not_wait_until_all_others_are_
     assert (sizes(slow), sizes(fast)) == ({1: 1}, {2: 2, 1: 1})
 
 
+@pytest.mark.parametrize("priority", [0, 5])
+def test_ready_jobs_of_a_size_begin_before_those_for_all_computers(app: App, alice: User, priority: int) -> None:
+    wait(app, 0, 1, priority=priority)
+    plain = wait(app, None, 20)
+    # Whatever was drawn, all of them lie behind the one of the first class.
+    Result.objects.filter(workunit__batch=plain).update(queue_shift=10_000)
+    slow, *_ = three(alice)
+    # Its queues are filled once they are in use.
+    job_cache._caches.setdefault(app.pk, job_cache.JobCache(app.pk))
+    for lane in (0, Lane(size_class=0).number):
+        job_cache._caches[app.pk]._queue(lane)
+    fill_ready_jobs()
+    slow.ask(0, 1)
+    assert sizes(slow) == {0: 1}
+
+
 def test_the_census_counts_each_active_computer_once_by_what_it_does_in_all(app: App, alice: User) -> None:
     measured(alice, 8e9, on_frac=0.5)
     measured(alice, 3e9)
@@ -138,7 +157,7 @@ def test_the_census_counts_each_active_computer_once_by_what_it_does_in_all(app:
     app.refresh_from_db()
     # The speeds in order are 3e9 (always on), 8e9 · 0.5 and 1e11 · 0.5; the limits are the second and the third.
     assert app.size_limits == pytest.approx([4e9, 5e10])
-    assert app.size_census_nhosts == 3
+    assert app.size_nhosts == [1, 1, 1]
 
 
 @pytest.mark.parametrize(
@@ -229,3 +248,29 @@ def test_size_classes_cost_no_statement(app: App, alice: User) -> None:
     # read; lock computer and jobs, write
     assert statements(lambda: fast.ask(0, 5)) == 3
     assert sizes(fast) == {2: 7}
+
+
+def test_operators_see_how_many_jobs_wait_for_how_many_computers_of_each_class(
+    app: App, alice: User, desk: Client, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    three(alice)
+    for size_class, njobs in ((0, 2), (2, 1200), (None, 5)):
+        wait(app, size_class, njobs)
+    App.objects.update(n_size_classes=2)
+    with django_assert_num_queries(2) as seen:
+        shown = [(row.number, row.begins_at, row.nhosts, row.njobs, row.is_gone) for row in read_sizes()]
+    counting = seen.captured_queries[1]["sql"]
+    begins = [0.0, pytest.approx(5e9), pytest.approx(2e10)]
+    assert shown == [(0, begins[0], 1, 2, False), (1, begins[1], 1, 0, False), (2, begins[2], 1, 1200, True)]
+    page = desk.get("/admin/scheduler/retryentry/reserved/").content.decode()
+    assert all(text in page for text in ("Jobs by size class", "5\u00a0GFLOPS", "20\u00a0GFLOPS", "1\u202f200"))
+    with connection.cursor() as cursor:
+        # The table is short
+        cursor.execute("SET LOCAL enable_seqscan = off")
+        cursor.execute(f"EXPLAIN {counting}")
+        plan = "\n".join(line for (line,) in cursor.fetchall())
+    assert "result_lanes" in plan and "Seq Scan" not in plan
+    App.objects.update(n_size_classes=1)
+    Result.objects.update(server_state=ServerState.OVER, outcome=Outcome.DIDNT_NEED)
+    assert read_sizes() == []
+    assert "Jobs by size class" not in desk.get("/admin/scheduler/retryentry/reserved/").content.decode()

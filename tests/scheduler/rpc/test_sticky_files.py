@@ -10,12 +10,13 @@ from django.core.files.base import ContentFile
 from django.utils import timezone
 from pytest_django import Settings
 
-from credit.engine.states import FileDeleteState
-from credit.models import App, ServerState, Workunit
+from credit.engine.states import AssimilateState, FileDeleteState, WorkunitError
+from credit.models import App, Result, ServerState, Workunit
 from portal.models import User
 from scheduler.files.store import store_file
 from scheduler.lifecycle import file_deleter
 from scheduler.models import StickyFile, StoredFile
+from scheduler.submission import retry
 from scheduler.submission.submit import submit
 from scheduler.wire.requests import MAX_HELD_FILES, parse_request
 from tests.support.credit_factories import NOON, make_app, make_result, make_version, make_workunit
@@ -78,6 +79,21 @@ def test_jobs_go_first_to_computers_that_have_their_files(
     assert [jobs[name] for name in computer.jobs[1:]] == first
 
 
+def test_nobody_gets_an_accomplices_other_copies_by_naming_their_files(app: App, alice: User, bob: User) -> None:
+    for name in ("map_1", "map_2", "map_3"):
+        needing(app, name)
+    first = Result.objects.get(workunit__input_files__0__name="map_2")
+    second = make_result(first.workunit)
+    make_result(make_workunit(app, output_files=[]), priority=9)
+    computers = [computer_of(user, ncpus=16) for user in (alice, bob)]
+    computers[0].ask(0, 1)
+    fill_ready_jobs()
+    for computer in computers:
+        computer.ask(0, 1, extra=held("map_2"))
+    assert computers[0].jobs[-1] == first.name
+    assert computers[1].jobs and computers[1].jobs[-1] != second.name
+
+
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.usefixtures("filled_once")
 def test_kept_files_cost_no_statement(app: App, alice: User) -> None:
@@ -122,6 +138,29 @@ def test_a_file_of_another_server_is_kept_until_the_last_batch_with_jobs_of_it_i
         Workunit.objects.filter(batch=batch).update(file_delete_state=FileDeleteState.DONE)
     file_deleter.run(timezone.now())
     assert deleted(computer.ask(extra=held(name))) == [name]
+
+
+def test_a_file_of_failed_jobs_is_kept_for_their_next_try_and_beyond_the_batch(
+    app: App, alice: User, settings: Settings
+) -> None:
+    settings.REMOTE_INPUT_HOSTS = ["*.example.org"]
+    defaults = {"fpops_est": 1e12, "output_files": [{"open_name": "o", "max_nbytes": 1}], "input_files": [REMOTE]}
+    batch = submit(app, defaults, [{}], owner=None, now=NOON)[0]
+    name = Workunit.objects.get().input_files[0]["name"]
+    over = {
+        "error_mask": WorkunitError.TOO_MANY_ERROR_RESULTS,
+        "assimilate_state": AssimilateState.DONE,
+        "file_delete_state": FileDeleteState.DONE,
+    }
+    Workunit.objects.update(**over)
+    file_deleter.run(timezone.now())
+    computer = computer_of(alice)
+    assert deleted(computer.ask(extra=held(name))) == []
+    again = retry.retry_failed(batch, NOON)
+    Workunit.objects.filter(batch=batch).delete()
+    file_deleter.run(timezone.now())
+    assert [file.batch for file in StickyFile.objects.all()] == [again]
+    assert deleted(computer.ask(extra=held(name))) == []
 
 
 def test_the_list_of_kept_files_has_limits(app: App, alice: User) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+from collections.abc import Iterable
 
 import pytest
 from django.contrib.auth.models import Permission
@@ -11,7 +12,8 @@ from pytest_django import Settings
 
 from credit.models import App, Batch, Result
 from portal.models import User
-from scheduler.engine.trickle_downs import MAX_WAITING
+from scheduler.engine import trickle_downs
+from scheduler.engine.trickle_downs import MAX_PER_REPLY, MAX_WAITING, Message, RunningJob, Telling
 from scheduler.models import TrickleDown
 from scheduler.programs import catalogue
 from scheduler.submission.job_messages import SendingError, send_down
@@ -140,6 +142,33 @@ def test_few_messages_wait_at_a_time(result: Result) -> None:
         send_down(result.pk, f"number {number}", NOON)
     with pytest.raises(SendingError, match="already waiting"):
         send_down(result.pk, "one more", NOON)
+
+
+def test_of_thousands_of_messages_a_request_reads_a_few_and_those_that_can_be_told_first(
+    app: App, alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _ in range(7):
+        make_result(make_workunit(app, fpops_est=7.2e12, output_files=[], delay_bound_secs=86_400))
+    computer = computer_of(alice, ncpus=8)
+    computer.ask(0, 7, now=NOON)
+    *silent, begun = Result.objects.order_by("pk")
+    for result in silent:
+        for number in range(MAX_WAITING):
+            send_down(result.pk, f"number {number}", NOON)
+    computer.ask(extra=trickle_up(begun), now=at(1))
+    send_down(begun.pk, "go on", at(1))
+    read: list[int] = []
+    tell = trickle_downs.tell
+
+    def counts(jobs: Iterable[RunningJob], messages: list[Message]) -> Telling:
+        read.append(len(messages))
+        return tell(jobs, messages)
+
+    monkeypatch.setattr(trickle_downs, "tell", counts)
+    catalogue.forget()
+    reply = computer.ask(now=at(2))
+    assert read == [5 * MAX_PER_REPLY]
+    assert re.findall("<trickle_down>\n<result_name>(.*)<", reply) == [begun.name]
 
 
 def test_strangers_computers_see_no_message_and_acknowledge_none(computer: Computer, result: Result, bob: User) -> None:

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import Permission
-from django.db import connection
+from django.db import IntegrityError, connection
 from django.db.models import F
 from django.test import Client
+from django.utils import timezone
 
+from accounting.account_data.erasure import erase_due
 from credit.models import App, Batch, Outcome, Result, ServerState
 from portal.models import User
+from portal.people.deletion import GRACE
 from scheduler.models import Submitter, SubmitterPlace
 from scheduler.submission import batches
+from scheduler.submission.forecasts import read_forecast
 from scheduler.submission.submit import submit
 from scheduler.wire.job_fields import JobError
 from tests.support.credit_factories import NOON, make_app
@@ -84,6 +89,54 @@ def test_who_cancels_a_mistake_does_not_wait_behind_it(app: App, submitter: User
     send(app, submitter, 500)
     # From 1,000 places behind the head on, before which 100 of the other's 500 jobs are, both lie side by side.
     assert abs(head(app, 300)[submitter.pk] - 100) < 30
+
+
+def test_many_tiny_batches_get_no_more_than_one_large_one(app: App, submitter: User, alice: User) -> None:
+    send(app, alice, 1000)
+    for _ in range(250):
+        send(app, submitter, 1, fpops_est=1.0)
+    # A tiny job counts as a place of 1e12 FLOPs. So 250 take 250 places, where the other has 25 jobs of ten places;
+    # but each is shuffled over a sixteenth of the other's 10,000 places.
+    assert 25 < head(app, 250)[alice.pk] < 100
+    [place] = SubmitterPlace.objects.filter(submitter=submitter.pk)
+    assert place.end - Result.objects.earliest("pk").pk < 300
+
+
+@pytest.mark.parametrize("share", [0.0, -1.0, 1e-300, 101.0, math.nan, math.inf])
+def test_no_share_is_beyond_its_limits(submitter: User, share: float) -> None:
+    with pytest.raises(IntegrityError):
+        Submitter.objects.create(user=submitter, share=share)
+
+
+@pytest.mark.parametrize("fpops", [5e-324, 0.99, 1e25, 1e304, math.nan, math.inf, -math.inf])
+def test_estimates_that_would_bend_the_queue_are_refused(app: App, submitter: User, fpops: float) -> None:
+    with pytest.raises(JobError, match="fpops_est: not a number from 1 to below"):
+        send(app, submitter, 1, fpops_est=fpops)
+
+
+def test_the_longest_jobs_of_the_smallest_share_hold_up_nobody(app: App, operator: User, submitter: User) -> None:
+    Submitter.objects.create(user=operator, share=0.01)
+    for _ in range(20):
+        send(app, operator, 10, fpops_est=9e24, delay_bound_secs=86_400)
+    send(app, submitter, 100)
+    # No place is beyond 64 bits; others lie within a sixteenth of that, among few of these.
+    assert head(app, 120)[submitter.pk] == 100
+
+
+def test_what_an_erased_account_submitted_is_done_cancelled_and_in_nobodys_way(
+    app: App, submitter: User, alice: User
+) -> None:
+    left = send(app, submitter, 100)
+    User.objects.filter(pk=submitter.pk).update(deletion_asked_at=timezone.now() - GRACE)
+    assert erase_due(timezone.now()) == 1
+    assert not Submitter.objects.exists() and not SubmitterPlace.objects.exists()
+    send(app, alice, 100)
+    assert abs(head(app, 100)[alice.pk] - 50) < 20
+    left.refresh_from_db()
+    assert left.owner is None
+    read_forecast(left, NOON)
+    assert batches.cancel(left, NOON) == 100
+    assert head(app, 200) == {alice.pk: 100}
 
 
 def test_what_nobody_submitted_lies_anywhere_in_the_queue(app: App, submitter: User) -> None:

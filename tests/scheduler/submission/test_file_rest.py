@@ -13,6 +13,7 @@ import pytest
 from django.contrib.auth.models import Permission
 from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
+from django.db import transaction
 from django.test import Client
 from django.utils import timezone
 from pytest_django import Settings
@@ -26,6 +27,7 @@ from scheduler.files.store import store_file
 from scheduler.models import InputUpload, PendingFile, StoredFile, VersionFile
 from scheduler.submission.submit import submit
 from tests.support.credit_factories import NOON, make_app, make_version, make_workunit
+from tests.support.lock_waits import meanwhile
 from tests.support.rest_api import bearer, call, errors_of
 
 pytestmark = pytest.mark.django_db
@@ -143,6 +145,40 @@ def test_two_pieces_at_once_do_not_mix(token: dict[str, str]) -> None:
     announce(token)
     with inputs._locked(InputUpload.objects.get()):
         assert errors_of(send(token, 0, b"x", 409))["name"].startswith("Another piece of this file is being received")
+
+
+def test_a_whole_file_that_comes_twice_at_once_is_stored_once(token: dict[str, str], settings: Settings) -> None:
+    announce(token)
+    seen_by_second = InputUpload.objects.get()
+    send(token, 0, CONTENT)
+    path = StoredFile.objects.get().path
+    assert inputs.receive(seen_by_second, 0, len(CONTENT), BytesIO(CONTENT).read).file is not None
+    assert StoredFile.objects.get().path == path
+    assert (on_disk(settings), PendingFile.objects.count()) == ([], 0)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_two_who_announce_a_name_at_the_same_moment_the_first_has_it(alice: User, bob: User) -> None:
+    with meanwhile(lambda: inputs.announce(alice, "map.bin", 5, "a" * 32, timezone.now())) as begin:
+        with transaction.atomic():
+            inputs.announce(bob, "map.bin", len(CONTENT), MD5, timezone.now())
+            second = begin()
+        with pytest.raises(inputs.InputConflict, match="Somebody else"):
+            second.result()
+    assert InputUpload.objects.get().owner == bob
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_file_that_is_just_being_stored_is_not_announced_in_another_way(bob: User) -> None:
+    upload, _ = inputs.announce(bob, "map.bin", len(CONTENT), MD5, timezone.now())
+    with meanwhile(lambda: inputs.announce(bob, "map.bin", 5, "a" * 32, timezone.now())) as begin:
+        with transaction.atomic():
+            stored = StoredFile.objects.create(name="map.bin", path="files/map", nbytes=len(CONTENT), md5=MD5)
+            InputUpload.objects.filter(pk=upload.pk).update(file=stored)
+            second = begin()
+        with pytest.raises(inputs.InputConflict, match="Another file was stored"):
+            second.result()
+    assert InputUpload.objects.get().md5 == MD5
 
 
 def test_an_empty_file_is_stored_too(token: dict[str, str]) -> None:

@@ -19,8 +19,9 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import connection
 from django.test import Client
 from django.utils import timezone
+from pytest_django import Settings
 
-from credit.models import App, Batch, Outcome, Workunit, WorkunitError
+from credit.models import App, Batch, HostAppVersion, Outcome, Workunit, WorkunitError
 from portal.models import Host, User
 from scheduler.lifecycle import assimilator, file_deleter, transitioner
 from scheduler.lifecycle import sql as lifecycle_sql
@@ -29,8 +30,9 @@ from scheduler.submission import drafts, output_archive, retry
 from scheduler.submission.submit import submit
 from scheduler.wire.job_fields import JobError
 from tests.scheduler.submission.test_archives import packed
-from tests.support.credit_factories import NOON
+from tests.support.credit_factories import NOON, make_version
 from tests.support.finished_jobs import DAY, DEFAULTS, finish, send_and_report, validate
+from tests.support.scheduler_clients import computer_of, result_xml
 from tests.support.sessions import sign_in_lately
 
 pytestmark = pytest.mark.django_db
@@ -201,6 +203,35 @@ def test_single_jobs_are_cancelled(browser: Client, app: App, submitter: User) -
     batch.refresh_from_db()
     assert batch.cancelled_at is None
     assert others
+
+
+def test_a_submitter_reads_that_an_input_does_not_have_its_checksum(
+    browser: Client, app: App, submitter: User, settings: Settings
+) -> None:
+    settings.REMOTE_INPUT_HOSTS = ["*.example.org"]
+    make_version(app)
+    remote = {"open_name": "in", "url": "https://data.example.org/map", "nbytes": 4, "md5": "a" * 32}
+    fields = {"input_files": [remote], "min_quorum": 1, "max_error_results": 1}
+    batch = submit(app, DEFAULTS | fields, [{}], owner=submitter, now=timezone.now())[0]
+    # As BOINC's client reports it
+    stderr = (
+        "<core_client_version>8.0.4</core_client_version>\n<![CDATA[\n<message>\nWU download error: couldn't get input "
+        "files:\n<file_xfer_error>\n  <file_name>map</file_name>\n  <error_code>-119 (md5 checksum failed for file)"
+        "</error_code>\n  <error_message>MD5 check failed</error_message>\n</file_xfer_error>\n</message>\n]]>"
+    )
+    for number in range(2):
+        computer = computer_of(User.objects.create_user(f"{number}@example.org", "secret"))
+        computer.ask(0, 1)
+        [name] = computer.jobs
+        computer.ask(results=result_xml(name, state=1, exit_status=-186, final_elapsed_time=0, stderr_out=stderr))
+        transitioner.run(timezone.now())
+        reason = "a required file could not be downloaded or was damaged: a file did not match its checksum"
+        assert reason in text(browser.get(f"/project/batches/{batch.pk}/jobs/"))
+    workunit = batch.workunits.get()
+    assert workunit.error_mask == WorkunitError.TOO_MANY_ERROR_RESULTS
+    assert set(workunit.results.values_list("outcome", flat=True)) == {Outcome.CLIENT_ERROR}
+    # It costs the computers none of their jobs a day.
+    assert not HostAppVersion.objects.filter(max_jobs_per_day__lt=app.max_jobs_per_day_init).exists()
 
 
 @pytest.fixture
