@@ -34,7 +34,7 @@ _FILTERS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class JobRow:
-    """A job. ``state``: of `JOB_STATES`; ``errors``: why it failed, or some of it; the numbers of its results by outcome."""
+    """A job. ``state``: of `JOB_STATES`; ``errors``: some reasons why it failed; the rest counts results by outcome."""
 
     workunit: Workunit
     name: str

@@ -70,9 +70,9 @@ def test_a_job_whose_messages_are_never_acknowledged_keeps_none_from_another() -
     silent, other = job(1001.4, None), RunningJob(2, "other", 500, None)
     told = [message(1001.4, number) for number in range(MAX_PER_REPLY)]
     new = Message(99, 2, "stop", None, has_begun=True)
-    telling = tell([silent, other], [*told, new])
-    assert telling.first_told == [new]
-    assert telling.messages == [("other", new), *(("job", each) for each in told[:-1])]
+    plan = plan_messages([silent, other], [*told, new])
+    assert plan.first_told == [new]
+    assert plan.messages == [("other", new), *(("job", each) for each in told[:-1])]
 
 
 def test_a_deadline_that_the_client_has_not_yet_is_told_again() -> None:

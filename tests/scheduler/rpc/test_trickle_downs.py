@@ -13,7 +13,7 @@ from pytest_django import Settings
 from credit.models import App, Batch, Result
 from portal.models import User
 from scheduler.engine import trickle_downs
-from scheduler.engine.trickle_downs import MAX_PER_REPLY, MAX_WAITING, Message, RunningJob, Telling
+from scheduler.engine.trickle_downs import MAX_PER_REPLY, MAX_WAITING, Message, RunningJob, TrickleDownPlan
 from scheduler.models import TrickleDown
 from scheduler.programs import catalogue
 from scheduler.submission.job_messages import SendingError, send_down
@@ -158,13 +158,13 @@ def test_of_thousands_of_messages_a_request_reads_a_few_and_those_that_can_be_to
     computer.ask(extra=trickle_up(begun), now=at(1))
     send_down(begun.pk, "go on", at(1))
     read: list[int] = []
-    tell = trickle_downs.tell
+    plan_messages = trickle_downs.plan_messages
 
-    def counts(jobs: Iterable[RunningJob], messages: list[Message]) -> Telling:
+    def counts(jobs: Iterable[RunningJob], messages: list[Message]) -> TrickleDownPlan:
         read.append(len(messages))
-        return tell(jobs, messages)
+        return plan_messages(jobs, messages)
 
-    monkeypatch.setattr(trickle_downs, "tell", counts)
+    monkeypatch.setattr(trickle_downs, "plan_messages", counts)
     catalogue.forget()
     reply = computer.ask(now=at(2))
     assert read == [5 * MAX_PER_REPLY]
