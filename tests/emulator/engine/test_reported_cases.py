@@ -81,6 +81,22 @@ def test_a_third_project_fills_what_two_limited_ones_leave(quirks: Quirks) -> No
     assert made.events <= 5000 * 5
 
 
+def test_gpus_run_beside_cpu_tasks_that_are_late_anyway() -> None:
+    # 80 tasks of 8 hours for 8 CPUs, due in 40, and two GPUs whose tasks take a CPU each. When the last CPU task is
+    # done that could be in time, the others have nothing left to lose.
+    made = emulation_of("gpu-idle-in-panic", 3.0)
+    result = made.result()
+    assert result.timeline is not None
+    blocks = result.timeline.blocks
+    ran_secs = [0.0, 0.0]  # per GPU, from then on
+    for start, end, lane in zip(blocks.start_secs, blocks.end_secs, blocks.lane, strict=True):
+        if lane >= 8:
+            ran_secs[lane - 8] += max(0.0, end - max(start, 40 * 3600.0))
+    assert ran_secs == pytest.approx([32 * 3600.0] * 2, abs=1.0)
+    assert result.projects[0].late <= 48
+    assert made.events <= 5000 * 3
+
+
 def test_a_buffer_of_a_day_makes_no_task_late() -> None:
     # Tasks of 3 hours due in 20, and of 6 due in 60.
     assert figures_of("long-buffer-deadlines", 30.0).wasted == 0.0
