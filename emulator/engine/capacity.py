@@ -35,7 +35,7 @@ class Capacity:
         self.kind_active = [True] * len(processors)  # per kind: jobs may run on it now (on, active, GPU active)
         self.set_preferences(scenario.preferences)
         self.limited = False  # a project or an application has a limit of jobs at once
-        # No present job can miss its deadline before that; 0: unknown (RoundRobinSimulation.may_miss_deadlines).
+        # No present job can miss its deadline before that; 0: unknown (kernel.bounds).
         self.safe_until_secs = 0.0
 
     def set_preferences(self, preferences: Preferences) -> None:

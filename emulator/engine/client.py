@@ -156,17 +156,13 @@ class Client(Capacity):
                 if not job.running:
                     self._start(job, now, reason)
                     running.append(job)
-        if choice.reasons and choice.reasons[0] in BY_DEADLINE:
-            self._mark_deadlines(choice, now)
-        if self.uneven or len(running) > self.instances[0]:
-            self.set_cpu_rate(now)
-
-    def _mark_deadlines(self, choice: Choice, now: float) -> None:
-        """Among the running jobs, marks those that continue because of their deadline."""
-        for job, reason in zip(choice.jobs, choice.reasons, strict=True):
+        # Among the jobs that were running, mark those that continue because of their deadline.
+        for job, reason in zip(chosen, choice.reasons, strict=True):
             if not job.by_deadline and reason in BY_DEADLINE:
                 self.settle(job, now)
                 job.by_deadline = True
+        if self.uneven or len(running) > self.instances[0]:
+            self.set_cpu_rate(now)
 
     def _begin(self, job: Job) -> None:
         """Moves a job from the unstarted ones to the begun ones."""

@@ -26,6 +26,7 @@ class Quirks:
     overcounted_misses: bool = False  # as many earliest jobs as a project has misses, not the missed jobs
     jobs_kept_by_deadline: bool = False  # jobs once run for their deadline stay so while the project has misses
     share_of_instances: bool = False  # asks for at least the project's share of the instances
+    one_backup_job: bool = False  # asks a project of share 0 for one job, however many instances are idle
     reports_after_an_hour: bool = False  # reports finished jobs after one hour instead of two
     request_not_counted: bool = False  # ranks projects for fetch as RecLetter: by REC as it is
     wasted_when_reported: bool = False  # late work counts only when it is reported

@@ -17,6 +17,7 @@ from emulator.engine.kernel import decide, simulations
 from emulator.engine.kernel.bounds import may_miss_deadlines
 from emulator.engine.policies.in_arrays import ArrayPolicy, missed_numbers
 from emulator.engine.policies.recorded_turns import RecordedTurns
+from emulator.engine.policies.registry import SIMULATING
 from emulator.engine.policy import Policy
 from emulator.engine.run import Emulation
 from emulator.engine.state import NEVER, Job, ProjectState
@@ -138,7 +139,7 @@ def moment(run: Emulation, policy: ArrayPolicy, key: DecisionKey) -> Moment:
     Raises ReplayError if the policy uses no such simulation, if the decision was not the policy's, or if the run
     differs from the original.
     """
-    if not policy.simulates:
+    if policy.name not in SIMULATING:
         raise ReplayError(NO_SIMULATION)
     observers: list[_Observer] = []
 

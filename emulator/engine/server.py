@@ -131,24 +131,24 @@ class _Workload:
 
     def __init__(self, jobs: Iterable[Job], cpus: float) -> None:
         self._cpus = max(1, int(cpus))
-        self._jobs = [(job.deadline_secs, job.id, job.left * job.bias, job.arrived_secs) for job in jobs]
+        self._jobs = [(job.deadline_secs, job.id, job.left * job.bias) for job in jobs]
         self._late: dict[int, float] | None = None
 
     def add(self, job: Job) -> bool:
         """Adds it if it would be done in time, without making others late, or later than they are."""
         if self._late is None:
             self._late = self._lateness(self._jobs, job.arrived_secs)
-        jobs = [*self._jobs, (job.deadline_secs, job.id, job.estimate_secs, job.arrived_secs)]
+        jobs = [*self._jobs, (job.deadline_secs, job.id, job.estimate_secs)]
         late = self._lateness(jobs, job.arrived_secs)
         if any(secs > self._late.get(number, 0.0) + 1e-6 for number, secs in late.items()):
             return False
         self._jobs, self._late = jobs, late
         return True
 
-    def _lateness(self, jobs: list[tuple[float, int, float, float]], now: float) -> dict[int, float]:
+    def _lateness(self, jobs: list[tuple[float, int, float]], now: float) -> dict[int, float]:
         free = [0.0] * self._cpus
         late = {}
-        for deadline, number, secs, _ in sorted(jobs):
+        for deadline, number, secs in sorted(jobs):
             end = now + free[0] + secs
             heapreplace(free, free[0] + secs)
             if end > deadline:

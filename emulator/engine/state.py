@@ -45,7 +45,7 @@ class Job:
         self.settled_secs = 0.0
         self.arrived_secs = 0.0
         self.deadline_secs = 0.0
-        self.slice_end_secs = 0.0  # of the present time slice; set by the policy (policies.run_list)
+        self.slice_end_secs = 0.0  # of the present time slice; set by the policy (kernel.choice)
         self.end_secs = NEVER
         self.started = False  # it has run before, or runs
         self.running = False

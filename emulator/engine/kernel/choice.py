@@ -8,7 +8,9 @@ projects.
 
 When a job is chosen its project's priority falls as if the job had run for one scheduling period. In steps 3 and 4
 running jobs whose time slice is not over come first, and of each project a running job, then a preempted one, then a
-new one (emulator document, section 7).
+new one (emulator document, section 7). Under the default policy, jobs that will be late even if they run from now on
+are left to steps 3 and 4, where they are the first of their kind, so jobs for GPUs do not wait for the CPUs that such
+jobs would take for nothing.
 """
 
 from __future__ import annotations
@@ -38,7 +40,7 @@ from emulator.engine.kernel.queues import (
     overall_debt,
 )
 from emulator.engine.kernel.records import log
-from emulator.engine.kernel.simulations import judge
+from emulator.engine.kernel.simulations import is_lost, judge
 from emulator.engine.table import Table, row_type
 from emulator.engine.timeline.reasons import Reason
 
@@ -146,12 +148,13 @@ def _take(t: Table, j: int, reason: int) -> None:
 
 
 @compiled
-def _take_missed(t: Table, k: int, reason: int, now: float) -> None:
+def _take_missed(t: Table, k: int, lost: bool, now: float) -> None:
+    """Takes jobs that would miss their deadline: those that are lost, or those that can still be in time."""
     for i in range(t.kinds[k].first_missed, t.kinds[k].first_missed + t.kinds[k].missed):
         if t.kinds[k].free <= NONE_FREE:
             return
-        if _fits(t, t.lists[i].missed, now):
-            _take(t, t.lists[i].missed, reason)
+        if is_lost(t, t.lists[i].missed, now) == lost and _fits(t, t.lists[i].missed, now):
+            _take(t, t.lists[i].missed, GPU_DEADLINE if k else CPU_DEADLINE)
 
 
 @compiled
@@ -290,12 +293,11 @@ def apply(t: Table, now: float) -> None:
     for i in range(run.chosen):
         if not t.jobs[t.lists[i].chosen].running:
             start(t, t.lists[i].chosen, now, t.lists[i].reasons)
-    if run.chosen and is_by_deadline(t.lists[0].reasons):
-        for i in range(run.chosen):
-            job = t.jobs[t.lists[i].chosen]
-            if not job.by_deadline and is_by_deadline(t.lists[i].reasons):
-                settle(t, t.lists[i].chosen, now)
-                job.by_deadline = 1
+    for i in range(run.chosen):
+        job = t.jobs[t.lists[i].chosen]
+        if not job.by_deadline and is_by_deadline(t.lists[i].reasons):
+            settle(t, t.lists[i].chosen, now)
+            job.by_deadline = 1
     if run.uneven or run.running > t.kinds[0].instances:
         set_cpu_rate(t, now)
 
@@ -321,9 +323,11 @@ def select(t: Table, now: float) -> bool:
         judge(t, now)
         for turn in range(kinds):
             k = (turn + 1) % kinds
-            _take_missed(t, k, GPU_DEADLINE if k else CPU_DEADLINE, now)
+            _take_missed(t, k, False, now)
     for turn in range(kinds):
         k = (turn + 1) % kinds
+        if endangered:
+            _take_missed(t, k, True, now)
         if k and t.run[0].uneven and goes_beyond_text(t):
             _take_by_priority(t, k, GPU_PRIORITY, True, now)
         _take_by_priority(t, k, GPU_PRIORITY if k else CPU_PRIORITY, False, now)

@@ -10,7 +10,7 @@ import numpy as np
 from emulator.engine.kernel.bounds import min_saturated_secs
 from emulator.engine.kernel.compiled import compiled, making_arrays
 from emulator.engine.kernel.queues import LTD_SINGLE, overall_debt
-from emulator.engine.kernel.rec import MAX_UNFINISHED, NOBODY, can_ask
+from emulator.engine.kernel.rec import ANY_JOB_SECS, MAX_UNFINISHED, NOBODY, can_ask
 from emulator.engine.kernel.simulations import forecast
 from emulator.engine.scenario import DAY_SECS
 from emulator.engine.table import Table
@@ -18,7 +18,6 @@ from emulator.engine.timeline.reasons import Reason
 
 MIN_RECHECK_SECS: Final = 60.0
 MAX_BACKOFF_SECS: Final = DAY_SECS
-ANY_JOB_SECS: Final = 1.0  # requested from a starved project for a kind without a shortfall
 FETCH_MAJOR: Final = int(Reason.FETCH_MAJOR)
 FETCH_MINOR: Final = int(Reason.FETCH_MINOR)
 FETCH_CPU_SHORTFALL: Final = int(Reason.FETCH_CPU_SHORTFALL)
@@ -204,7 +203,7 @@ def fetch(t: Table, now: float) -> tuple[int, int, int]:
         t.kinds[k].asked_secs = t.kinds[k].shortfall_secs if is_asked else 0.0
         t.kinds[k].asked_instances = t.kinds[k].idle if is_asked else 0.0
         t.kinds[k].delay_secs = 0.0
-    if asked[1] == FETCH_STARVED:
+    if asked[1] == FETCH_STARVED:  # perhaps without a shortfall
         t.kinds[asked[2]].asked_secs = max(t.kinds[asked[2]].asked_secs, ANY_JOB_SECS)
     return asked
 

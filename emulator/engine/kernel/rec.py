@@ -30,6 +30,7 @@ HALF_LIFE_REQUESTS: Final = 10  # unless it is set, the half-life is at least th
 RESCALE: Final = 1e6
 LONGEST_STEP: Final = 30.0  # of the decay's exponent
 ZERO_SHARE_SECS: Final = 180.0
+ANY_JOB_SECS: Final = 1.0  # requested where one job, however short, will do
 CHECK_SECS: Final = 60.0  # the buffer is checked "every 60 seconds"
 MARGIN_SECS: Final = 1.0
 FETCH_SATURATION: Final = int(Reason.FETCH_SATURATION)
@@ -202,20 +203,31 @@ def _able(t: Table, p: int, k: int, saturated_secs: float, now: float) -> bool:
     project, pair = t.projects[p], t.pairs[p, k]
     if not pair.can_supply or pair.backoff_until_secs > now:
         return False
-    if not project.share and saturated_secs >= min(t.run[0].buffer_min_secs, ZERO_SHARE_SECS):
+    if not project.share and not _is_dry_soon(t, saturated_secs):
         return False
     return bool(project.unfinished <= MAX_UNFINISHED)
 
 
 @compiled
+def _is_dry_soon(t: Table, saturated_secs: float) -> bool:
+    """Whether an instance will be idle so soon that a project of share 0 may be asked."""
+    return bool(saturated_secs < min(t.run[0].buffer_min_secs, ZERO_SHARE_SECS))
+
+
+@compiled
 def _ask(t: Table, p: int, k: int) -> None:
+    """Asks for jobs for the idle instances and for the shortfall; a project of share 0 for the idle instances alone, or
+    for the one that will be idle soon."""
+    run, kind = t.run[0], t.kinds[k]
     if not t.projects[p].share:
-        t.kinds[k].asked_secs = 1.0
+        kind.asked_secs = ANY_JOB_SECS
+        # Not by seconds alone: what a job for a GPU takes of a CPU would do for these.
+        kind.asked_instances = 0.0 if run.one_backup_job else max(1.0, kind.idle)
         return
-    t.kinds[k].asked_secs = t.kinds[k].shortfall_secs
-    t.kinds[k].asked_instances = t.kinds[k].idle
-    if t.run[0].share_of_instances:
-        t.kinds[k].asked_instances = max(t.kinds[k].idle, _share_of_instances(t, p, k))
+    kind.asked_secs = kind.shortfall_secs
+    kind.asked_instances = kind.idle
+    if run.share_of_instances:
+        kind.asked_instances = max(kind.idle, _share_of_instances(t, p, k))
 
 
 @compiled
@@ -406,6 +418,7 @@ def _request(t: Table, place: int, chosen: int, now: float) -> None:
     _start_request(t, p, now)
     for k in range(len(t.kinds)):
         short = t.kinds[k].shortfall_secs > 0 and t.pairs[p, k].can_supply
+        short = short and (t.projects[p].share > 0.0 or _is_dry_soon(t, t.kinds[k].saturated_secs))
         for before in range(place):
             if _able(t, t.projects[before].order, k, t.kinds[k].saturated_secs, now):
                 short = False

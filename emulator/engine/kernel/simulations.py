@@ -271,7 +271,7 @@ def _is_earlier(t: Table, j: int, other: int) -> bool:
 
 
 @compiled
-def _is_lost(t: Table, j: int, now: float) -> bool:
+def is_lost(t: Table, j: int, now: float) -> bool:
     """Whether a job is late even if it runs from now on. By the letter it runs by its deadline all the same."""
     return goes_beyond_text(t) and now + left_secs(t, j, now) > t.jobs[j].deadline_secs
 
@@ -283,12 +283,11 @@ def _add_missed(t: Table, j: int, k: int, now: float) -> None:
     """
     first = t.kinds[k].first_missed
     place = first + t.kinds[k].missed
-    is_lost = _is_lost(t, j, now)
+    comes_last = is_lost(t, j, now)
     while place > first:
         other = t.lists[place - 1].missed
-        other_is_lost = _is_lost(t, other, now)
-        if is_lost != other_is_lost:
-            if is_lost:
+        if comes_last != is_lost(t, other, now):
+            if comes_last:
                 break
         elif not _is_earlier(t, j, other):
             break

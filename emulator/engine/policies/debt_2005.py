@@ -44,7 +44,6 @@ class Debt2005(ArrayPolicy):
 
     name = PolicyName.DEBT
     uses_backoffs = False
-    simulates = False
 
     def __init__(self, scenario: Scenario) -> None:
         self._start_debts = {project.name: project.standing.debt_secs for project in scenario.projects}

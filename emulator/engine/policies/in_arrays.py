@@ -29,7 +29,6 @@ class ArrayPolicy(ABC):
 
     name: ClassVar[PolicyName]
     uses_backoffs: ClassVar[bool] = True
-    simulates: ClassVar[bool] = True  # it starts from the round-robin simulation
     _sends_busy_secs: ClassVar[bool] = False
 
     _client: Client

@@ -21,8 +21,8 @@ def policy_notes(name: str, scenario: Scenario) -> tuple[Message, ...]:
     return (NO_GPUS,) if name == PolicyName.DEBT and len(scenario.host.processors) > 1 else ()
 
 
-SIMULATING: Final = frozenset({PolicyName.REC, PolicyName.REC_LETTER, PolicyName.LTD, PolicyName.LTD_SINGLE})
-"""The policies that start from the round-robin simulation (ArrayPolicy.simulates)."""
+SIMULATING: Final = frozenset(PolicyName) - {PolicyName.DEBT}
+"""The policies that start from the round-robin simulation."""
 
 POLICY_PARAMETERS: Final = frozenset({"half_life_days", "eligibility_rule"})
 """The arguments of a policy besides the scenario."""

@@ -20,7 +20,8 @@ CASE_TEXTS: Final[dict[int, tuple[_StrPromise, _StrPromise]]] = {
         _("64 CPUs and a backup project that answers every five minutes"),
         _(
             "The main project had no work. The client asked the backup project for what was needed at that moment "
-            "only, and then had to wait for five minutes, while more tasks ended than it had got."
+            "only, and then had to wait for five minutes, while more tasks ended than it had got. Since 2026 it asks "
+            "for one task at a time."
         ),
     ),
     5079: (
@@ -41,7 +42,7 @@ CASE_TEXTS: Final[dict[int, tuple[_StrPromise, _StrPromise]]] = {
         _("Two backup projects"),
         _(
             "Projects of share 0 get work only when the others have none, all of them alike. Volunteers would like to "
-            "say which of them comes first; that is not possible yet, here either."
+            "say which of them comes first: here a scenario’s projects can have priorities, in BOINC they cannot."
         ),
     ),
     6745: (

@@ -51,7 +51,9 @@ PLAIN = Quirks()
 ups = st.builds(Availability, st.sampled_from([1.0, 1.0, 0.7, 0.3]), st.sampled_from([1200.0, 20_000.0]))
 trace = Availability.of_trace(((0.0, 5000.0), (9000.0, 30_000.0)), 40_000.0)
 servers = st.one_of(ups, ups, st.just(trace))
-quirks = st.one_of(st.just(PLAIN), st.just(PLAIN), st.just(BOINC), st.builds(Quirks, *[st.booleans()] * 16))
+quirks = st.one_of(
+    st.just(PLAIN), st.just(PLAIN), st.just(BOINC), st.builds(Quirks, *[st.booleans()] * len(Quirks.__slots__))
+)
 
 
 @st.composite
@@ -165,6 +167,39 @@ def assert_same(scenario: Scenario, policy: str, days: float, quirks: Quirks = P
 @pytest.mark.parametrize("name", ["s1_two_equal_cpu", "s2_gpu_example1"])
 def test_a_preset_runs_the_same_in_arrays(name: str, policy: str) -> None:
     assert_same(preset(name).scenario, policy, 0.3)
+
+
+# Python as it is where requirements-emulator.txt was not installed, though this site compiles what it runs.
+WITHOUT_NUMBA = """
+import sys
+from importlib import metadata
+
+def version(name, found=metadata.version):
+    if name == "numba":
+        raise metadata.PackageNotFoundError(name)
+    return found(name)
+
+metadata.version = version
+sys.modules["numba"] = sys.modules["llvmlite"] = None
+
+from emulator.engine.kernel.built import is_missing, start_building
+from emulator.engine.policies.rec import Rec
+from emulator.engine.run import run
+from emulator.files.presets import preset
+
+assert not is_missing()
+start_building()
+print(run(preset("s2_gpu_example1").scenario, Rec(), 1.0).figures)
+"""
+
+
+@pytest.mark.system
+def test_without_numba_the_same_run_is_made() -> None:
+    environment = {**os.environ, "NUMBA_DISABLE_JIT": "0"}
+    command = [sys.executable, "-c", WITHOUT_NUMBA]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    _, result = in_arrays(preset("s2_gpu_example1").scenario, PolicyName.REC, 1.0, PLAIN)
+    assert done.stdout.strip() == str(result.figures)
 
 
 @pytest.mark.long

@@ -92,6 +92,7 @@ WHERE: Final[dict[str, Scenario]] = {
         tuple(Project(name, share, (LONG,)) for name, share in (("A", 3), ("B", 2), ("C", 1))),
         Preferences(0.1, 0.0),
     ),
+    "one_backup_job": two(Project("A", 1, (CPU_APP,), has_work=False), Project("B", 0, (CPU_APP,))),
     "reports_after_an_hour": PLAIN,
     "request_not_counted": two(
         *(Project(name, share, (app("x", Version(1e9), hours=4.0),)) for name, share in (("A", 6), ("B", 3), ("C", 1))),

@@ -1,5 +1,7 @@
 """The policy of 2005: its arithmetic to the number, its three conditions to fetch, its order of choice."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,7 +11,7 @@ from emulator.engine.kernel.debt import Need, _find_need
 from emulator.engine.policies.debt_2005 import Debt2005
 from emulator.engine.policies.registry import NO_GPUS, policy_notes
 from emulator.engine.run import run
-from emulator.engine.scenario import DAY_SECS, Attach, Detach, Project, Scenario
+from emulator.engine.scenario import DAY_SECS, Attach, Detach, Project, Scenario, Version
 from emulator.engine.timeline.reasons import Reason
 from emulator.engine.timeline.results import DecisionKind, Result
 from emulator.files.presets import preset
@@ -182,6 +184,18 @@ def test_a_full_buffer_asks_for_nothing() -> None:
     for index in (0, 1):
         give(client, index, hours=8.0)
     assert policy.fetch(0.0).request is None
+
+
+def test_results_that_claim_more_cpus_than_there_are_pay_for_those_that_exist() -> None:
+    # Two results of two CPUs each on three: in 100 s each gets 150 CPU-seconds.
+    what = scenario(project("A", 50, replace(cpu_app(), versions=(Version(2e9, 2.0),))), cpus=3)
+    client, policy = client_of(what), Debt2005(what)
+    policy.begin(client)
+    for _ in range(2):
+        give(client, 0, hours=8.0)
+    client.apply(policy.choose(0.0), 0.0)
+    policy.accrue(100.0)
+    assert [task.work_secs for task in policy._tasks] == pytest.approx([150.0, 150.0])
 
 
 # Which results run.

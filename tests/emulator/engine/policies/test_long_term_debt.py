@@ -66,6 +66,8 @@ def debts_after(
         ([1, 1, 2], [0.4, 0, 0], [True] * 3, [0.0] * 3, [-65, -25, 0]),
         # A -50 and B +50 of 100 s that A used; C keeps its -10 until the largest, B's 50, is taken off all.
         ([1, 1, 5], [1.0, 0, 0], [True, True, False], [0.0, 0.0, -10.0], [-100, 0, -60]),
+        # A claims 1.5 of the one CPU and B 0.5: they got 75 s and 25 s of the 100 of which each is owed 50.
+        ([1, 1], [1.5, 0.5], [True] * 2, [0.0] * 2, [-50, 0]),
         # The only eligible project pays nothing.
         ([1, 1], [0, 1.0], [False, True], [0.0, 0.0], [0, 0]),
     ],
