@@ -194,11 +194,9 @@ class World:
             if size is None or size == machine.size_class or result.app.homogeneous_redundancy != "off":
                 continue
             left = better.get(result.app_id, set()) - sent
-            urgent = set(
-                Result.objects.filter(workunit__in=left, priority__gte=result.priority).values_list(
-                    "workunit", flat=True
-                )
-            )
+            # A replacement that was sent before is more urgent than the copy that waits.
+            waiting = Result.objects.filter(workunit__in=left, server_state=ServerState.UNSENT)
+            urgent = set(waiting.filter(priority__gte=result.priority).values_list("workunit", flat=True))
             assert not urgent, f"{machine} got {result} although {urgent} of its size wait"
 
     def _check_deleted(self, host_id: int, reply: str) -> None:
