@@ -269,7 +269,7 @@ def test_only_owners_change_images_and_all_submitters_run_them(
     assert b"theirs" in browser.get("/project/batches/images/").content
     preview = run(browser, app, image=theirs.pk, image_name=None, base=None, command=None).content.decode()
     assert "Submit 2 jobs" in preview
-    assert "called theirs already" in run(browser, app, image_name="theirs").content.decode()
+    assert "already an image called theirs" in run(browser, app, image_name="theirs").content.decode()
 
 
 @pytest.mark.parametrize(

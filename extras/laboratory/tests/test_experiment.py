@@ -121,7 +121,7 @@ def test_each_way_of_cheating_can_be_chosen() -> None:
 def test_more_who_cheat_than_leave_honest_ones_are_refused() -> None:
     # Of ten computers at least one cheats in each way: eleven would.
     parameters_sent = {"hosts": 10, **{f"cheat_{way}": 0.01 for way in list(Cheat)[1:12]}}
-    with pytest.raises(ExperimentError, match="cheats: 11 of 10 computers would cheat, and there may be 9"):
+    with pytest.raises(ExperimentError, match="cheats: 11 of 10 computers would cheat; the limit is 9"):
         Experiment([Variant()], parameters_sent)
 
 
@@ -192,7 +192,7 @@ def test_a_parameter_out_of_its_range_is_refused_with_its_name_and_limit(name: s
         ({"parameters": {"none": 1.0}}, "there is no such parameter"),
         (
             {"parameters": {"cheat_pick": 0.5, "cheat_slack": 0.5}},
-            "cheats: 60 of 60 computers would cheat, and there may be 54",
+            "cheats: 60 of 60 computers would cheat; the limit is 54",
         ),
     ],
 )

@@ -183,7 +183,7 @@ def test_too_many_combinations_are_refused(signed_in: Client, public: None) -> N
     ways = ["way_single", "way_adaptive", "way_pairs"]
     sent = {**SENT, "replications": ways, "checks": ["on", "off"]}
     text = text_of(signed_in.post(reverse("credit_experiment_new"), sent))
-    assert "the choices make 12, and there may be 8" in text
+    assert "the choices make 12; the limit is 8" in text
 
 
 @pytest.mark.system
@@ -206,7 +206,7 @@ def test_one_that_was_deleted_is_not_carried_out(alice: User) -> None:
 
 
 def test_a_volunteer_has_few_unfinished_ones_and_small_ones(alice: User) -> None:
-    with pytest.raises(ExperimentRefusedError, match="there may be 200\u202f000"):
+    with pytest.raises(ExperimentRefusedError, match="the limit is 200\u202f000"):
         ask(alice, "Large", Experiment([Variant()], {}, 200_000, 1), is_operator=False)
     with pytest.raises(ExperimentRefusedError, match="Only operators may measure the goals of the document"):
         ask(alice, "Report", Experiment([Variant()], is_document=True), is_operator=False)
@@ -574,7 +574,7 @@ def test_the_documents_goals_are_asked_for_only_if_they_can_be_measured_in_time(
     two = Experiment([Variant(), Variant("letter")], nseeds=1, is_document=True)
     ask(bob, "Two", two, is_operator=True)
     three = Experiment([Variant()], nseeds=3, is_document=True)
-    with pytest.raises(ExperimentRefusedError, match="You chose 3 of these, and there may be 2"):
+    with pytest.raises(ExperimentRefusedError, match="You chose 3 of these; the limit is 2"):
         ask(bob, "Three", three, is_operator=True)
 
 

@@ -103,7 +103,7 @@ def test_named_templates_are_those_of_the_app(client: Client, key: str, plain: A
         ("<job><input_file><mode>ftp</mode></input_file></job>", "unsupported file mode: ftp"),
         (
             "<job><input_file><mode>local</mode><source>/etc/passwd</source></input_file></job>",
-            "this server reads no",
+            "this server does not read",
         ),
         ("<job><input_file><mode>local_staged</mode><source>x.dat</source></input_file></job>", "no stored file x.dat"),
         (f"<job><rsc_fpops_est>x</rsc_fpops_est>{INLINE}</job>", "<rsc_fpops_est> in line 1: not a number"),

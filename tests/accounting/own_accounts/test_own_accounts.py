@@ -410,7 +410,7 @@ class TestSecrets:
     def test_nobody_guesses_passwords_of_a_project_through_the_site(self, volunteer: Volunteer) -> None:
         for _ in range(PROJECT_ACCOUNTS_PER_HOUR + 1):
             volunteer.sends(LOGIN)
-        assert "20 times within an hour" in volunteer.page
+        assert "20 requests to projects within an hour" in volunteer.page
 
     def test_it_is_erased_with_its_owner(self, volunteer: Volunteer, alice: User) -> None:
         volunteer.sends(LOGIN)
