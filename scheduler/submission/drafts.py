@@ -40,6 +40,14 @@ class DraftError(MessageError):
     """A draft that cannot be submitted: it has faults."""
 
 
+class UploadRefused(Exception):
+    """What was uploaded has faults, so that nothing of it is kept."""
+
+    def __init__(self, faults: list[Fault]) -> None:
+        super().__init__(*map(str, faults))
+        self.faults = faults
+
+
 @dataclass(frozen=True, slots=True)
 class ShownJob:
     """A job of the dry run. ``place``: where it is in what was uploaded."""
@@ -65,15 +73,29 @@ class DryRun:
 
 
 def keep(
-    owner: User, app: App, upload: File[bytes], *, is_archive: bool, name: str, open_name: str, defaults: dict[str, Any]
+    owner: User,
+    app: App,
+    upload: File[bytes],
+    *,
+    is_archive: bool,
+    name: str,
+    open_name: str,
+    defaults: dict[str, Any],
+    now: dt.datetime,
 ) -> SubmissionDraft:
-    """Keep what was uploaded. ``defaults``: fields that all jobs have in common."""
+    """Keep what was uploaded, if jobs can be made of it. ``defaults``: fields that all jobs have in common.
+
+    Raises UploadRefused, which names the faults, and keeps nothing then.
+    """
     draft = SubmissionDraft(
         owner=owner, app=app, name=name, is_archive=is_archive, open_name=open_name, defaults=defaults
     )
     upload.seek(0)
     draft.path = default_storage.save(f"drafts/{draft.request_id}", upload)
     draft.save()
+    if faults := dry_run(draft, now).faults:
+        discard(draft)
+        raise UploadRefused(faults)
     for old in SubmissionDraft.objects.filter(owner=owner).order_by("-pk")[MAX_DRAFTS:]:
         discard(old)
     return draft

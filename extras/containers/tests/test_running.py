@@ -232,7 +232,9 @@ def test_inputs_that_cannot_be_taken_are_told_before_anything_is_submitted(
 ) -> None:
     shown = run(browser, app, file=file).content.decode().replace("\u202f", "").replace("\xa0", "")
     assert said in shown
-    assert "cannot be submitted" in shown and not Batch.objects.exists()
+    # The form comes back as it was sent, and the name of its image is free again.
+    assert "Nothing was submitted" in shown and 'value="wordcount"' in shown
+    assert not Batch.objects.exists() and not Image.objects.exists() and not SubmissionDraft.objects.exists()
 
 
 def test_jobs_of_other_ways_cannot_leave_the_container_either(app: App, submitter: User) -> None:
