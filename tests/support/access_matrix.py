@@ -299,7 +299,7 @@ BATCHES: Final = [
     Line("project/batches/<int:pk>/retire/", ON, 404, ON, LOGIN, "project/batches/{batch}/retire/", "POST"),
     Line("project/batches/<int:pk>/outputs.zip", 200, 404, 200, LOGIN, "project/batches/{batch}/outputs.zip"),
     own("project/batches/containers/"),
-    act("project/batches/containers/", data={"hours": "x"}, answer=200),
+    act("project/batches/containers/", data={"hours": "x"}, answer=422),
     own("project/batches/images/"),
     # One that is there: extras/containers/tests.
     mine("project/batches/images/<int:pk>/", "project/batches/images/1/", 404),
