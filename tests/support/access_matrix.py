@@ -170,7 +170,7 @@ ACCOUNT_MANAGER: Final = [
     by_token("api/v1/hosts/"),
     Line("api/v1/hosts/<int:pk>/", 200, 404, 404, 401, "api/v1/hosts/{host}/"),
     by_token("api/v1/tasks/"),
-    Line("api/v1/tasks/<int:pk>/", 404, 404, 404, 401, "api/v1/tasks/1/"),
+    Line("api/v1/tasks/<int:pk>/", 200, 404, 404, 401, "api/v1/tasks/{task}/"),
     by_token("api/v1/projects/"),
     by_token("api/v1/projects/<int:pk>/", "api/v1/projects/{project}/"),
     by_token("api/v1/notes/"),
