@@ -83,11 +83,6 @@ class Reconciled:
     begins: list[dt.date] = field(default_factory=list)
 
     @property
-    def estimated(self) -> int:
-        """The part of the total that no project granted."""
-        return self.settled - self.granted
-
-    @property
     def sums(self) -> DayStand:
         """The sum of what the range counts as."""
         total = DayStand()

@@ -8,6 +8,7 @@ from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.utils import timezone
 from django.utils.translation import gettext
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
@@ -33,9 +34,6 @@ def run_image(request: HttpRequest) -> HttpResponse:
         given = form.cleaned_data
         try:
             image = given["image"] or make(user, given["app"], given["image_name"], form.variant())
-        except ImageError as error:
-            form.add_error(None, sentence(error.message))
-        else:
             draft = drafts.keep(
                 user,
                 image.app,
@@ -44,9 +42,19 @@ def run_image(request: HttpRequest) -> HttpResponse:
                 name=given["name"] or image.name,
                 open_name=given["open_name"],
                 defaults={**form.defaults, "program_files": image.program_files()},
+                now=timezone.now(),
             )
+        except ImageError as error:
+            form.add_error(None, sentence(error.message))
+        except drafts.UploadRefused as refused:
+            form.add_faults(refused.faults)
+            if not given["image"]:
+                # Its name is free again for the corrected form.
+                remove(image, plan_class="", cpu="")
+        else:
             return redirect("batch_draft", draft.pk)
-    return render(request, "containers/run.html", {"form": form, "has_apps": container_apps().exists()})
+    context = {"form": form, "has_apps": container_apps().exists()}
+    return render(request, "containers/run.html", context, status=422 if form.errors else 200)
 
 
 @require_safe

@@ -20,6 +20,7 @@ from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 from unfold.admin import ModelAdmin
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
+from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget
 
 from portal.admin.base import ReadOnlyAdmin, SecretLookups, TokenAdmin, column, own_direction
 from portal.audit import rights_requests, two_persons
@@ -64,11 +65,20 @@ class LowerCaseEmail:
         return str(self.cleaned_data["email"]).lower()
 
 
+class RolesField(forms.ModelMultipleChoiceField):
+    """Roles with what they are for."""
+
+    def label_from_instance(self, obj: Group) -> str:
+        return rights_texts.role_line(obj)
+
+
 class PersonForm(LowerCaseEmail, UserChangeForm):
     """Change a person."""
 
     class Meta(UserChangeForm.Meta):
         labels = {"groups": _("Roles"), "user_permissions": _("Single permissions")}
+        field_classes = {"groups": RolesField}
+        widgets = {"groups": UnfoldAdminCheckboxSelectMultipleWidget}
         help_texts = {
             "is_superuser": _("May do everything, whatever the roles are."),
             "groups": _("What each role may do is described in docs/reference/roles.md."),

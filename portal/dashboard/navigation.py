@@ -37,7 +37,7 @@ CREDIT: Final = _("Credit")
 SETTINGS: Final = _("Settings")
 _ROOMS: Final = (OVERVIEW, _PEOPLE, _PROJECTS, JOBS, CREDIT, SETTINGS)
 _PAGES: Final = (
-    AdminPage(OVERVIEW, _("What needs attention"), "admin:index"),
+    AdminPage(OVERVIEW, _("What needs attention"), "admin:index", "portal.view_operatingfigure"),
     AdminPage(OVERVIEW, _("Public status"), "status"),
     AdminPage(OVERVIEW, _("Figures taken"), "admin:portal_operatingfigure_changelist", "portal.view_operatingfigure"),
     AdminPage(OVERVIEW, _("Maintenance"), "admin:portal_maintenancerun_changelist", "portal.view_maintenancerun"),

@@ -33,6 +33,12 @@ def role_text(group: Group) -> str:
     return gettext(group.name) if any(role.name == group.name for role in ROLES) else group.name
 
 
+def role_line(group: Group) -> str:
+    """A role's name, and what it is for."""
+    summary = next((role.summary for role in ROLES if role.name == group.name), "")
+    return f"{role_text(group)}: {summary}" if summary else role_text(group)
+
+
 def permission_text(permission: Permission) -> str:
     """A permission in words: the app, the table, and the action."""
     kind = permission.content_type

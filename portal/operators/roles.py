@@ -53,7 +53,7 @@ _FIGURES: Final = (
 ROLES: Final = (
     Role(
         gettext_noop("Account manager operator"),
-        _("Projects that computers may be attached to, news and mails, and what reports lack."),
+        _("Projects that computers may be attached to, news and mails, and problems with reports."),
         (
             *_rights("accounting", "view add change", "project announcement statisticsimport"),
             *_rights("accounting", "view add change delete", "projectaddress projectkeyword projectversion"),
@@ -68,7 +68,7 @@ ROLES: Final = (
     ),
     Role(
         gettext_noop("Project administrator"),
-        _("Apps, versions, jobs and credit of this site's own project."),
+        _("Apps, versions, jobs and credit of this site’s own project."),
         (
             *_rights("credit", "view add change", "app platform"),
             *_rights("credit", "view change", "appversion"),

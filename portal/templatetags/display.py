@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+from decimal import Decimal
 from typing import Final
 
 from django import template
@@ -38,13 +39,19 @@ def _grouped(value: float, decimals: int = 0) -> str:
     return localised(f"{value:,.{decimals}f}")
 
 
+def _decimals(value: float) -> int:
+    size = abs(value)
+    return 0 if size == 0 or size >= 99.95 else 1 if size >= 9.995 else 2 if size >= 0.9995 else 3
+
+
 def _three_digits(value: float) -> str:
     """At most three significant digits behind and before the point, integers in full: 0.0425, 3.14, 41.2, 1 284."""
-    size = abs(value)
-    if size == 0 or size >= 99.95:
-        return _grouped(value)
-    decimals = 1 if size >= 9.995 else 2 if size >= 0.9995 else 3
-    text = f"{value:.{decimals}f}"
+    return _digits(value, _decimals(value))
+
+
+def _digits(value: float | Decimal, decimals: int) -> str:
+    """Rounded to so many decimals, without zeros at the end."""
+    text = f"{value:,.{decimals}f}"
     return localised(text.rstrip("0").rstrip(".") if "." in text else text)
 
 
@@ -68,10 +75,23 @@ def duration_text(micro: float) -> str:
 @register.filter
 def credit(micro: float | None) -> SafeString:
     """Micro-credits as a number of credits, the exact value on hover."""
-    if micro is None:
-        return _NOTHING
+    return _NOTHING if micro is None else _credit(micro, credit_text(micro))
+
+
+def _credit(micro: float, text: str) -> SafeString:
     exact = _("%(number)s credits") % {"number": _grouped(micro / MICRO, 6)}
-    return format_html('<span title="{}">{}</span>', exact, credit_text(micro))
+    return format_html('<span title="{}">{}</span>', exact, text)
+
+
+@register.simple_tag
+def credit_parts(total: int, part: int) -> tuple[SafeString, SafeString]:
+    """A part of a total and the rest, as `credit` shows them, but rounded so that they add up to the total shown."""
+    decimals = _decimals(total / MICRO)
+    shown_total, shown_part = (Decimal(f"{micro / MICRO:.{decimals}f}") for micro in (total, part))
+    return (
+        _credit(part, _digits(shown_part, decimals)),
+        _credit(total - part, _digits(shown_total - shown_part, decimals)),
+    )
 
 
 @register.filter

@@ -31,18 +31,24 @@ def new_batch(request: HttpRequest) -> HttpResponse:
     form = JobsForm(request.POST or None, request.FILES or None)
     if request.method == "POST" and form.is_valid():
         given = form.cleaned_data
-        draft = drafts.keep(
-            user,
-            given["app"],
-            form.upload,
-            is_archive=form.is_archive,
-            name=given["name"],
-            open_name=given["open_name"],
-            defaults=form.defaults,
-        )
-        return redirect("batch_draft", draft.pk)
+        try:
+            draft = drafts.keep(
+                user,
+                given["app"],
+                form.upload,
+                is_archive=form.is_archive,
+                name=given["name"],
+                open_name=given["open_name"],
+                defaults=form.defaults,
+                now=timezone.now(),
+            )
+        except drafts.UploadRefused as refused:
+            form.add_faults(refused.faults)
+        else:
+            return redirect("batch_draft", draft.pk)
     columns = ", ".join((*(field.name for field in form.parts()[1]), *SHOWN_FIRST))
-    return render(request, "scheduler/batch_new.html", {"form": form, "columns": columns})
+    status = 422 if form.errors else 200
+    return render(request, "scheduler/batch_new.html", {"form": form, "columns": columns}, status=status)
 
 
 @require_safe

@@ -41,6 +41,14 @@ class DraftError(MessageError):
     """The draft cannot be submitted: it has faults."""
 
 
+class UploadRefused(Exception):
+    """What was uploaded has faults, so that nothing of it is kept."""
+
+    def __init__(self, faults: list[Fault]) -> None:
+        super().__init__(*map(str, faults))
+        self.faults = faults
+
+
 @dataclass(frozen=True, slots=True)
 class ShownJob:
     """A job of the dry run. ``place``: where it is in the upload."""
@@ -66,15 +74,29 @@ class DryRun:
 
 
 def keep(
-    owner: User, app: App, upload: File[bytes], *, is_archive: bool, name: str, open_name: str, defaults: dict[str, Any]
+    owner: User,
+    app: App,
+    upload: File[bytes],
+    *,
+    is_archive: bool,
+    name: str,
+    open_name: str,
+    defaults: dict[str, Any],
+    now: dt.datetime,
 ) -> SubmissionDraft:
-    """Store an upload. ``defaults``: fields that all jobs have in common."""
+    """Store an upload if jobs can be made from it. ``defaults``: fields that all jobs have in common.
+
+    Raises UploadRefused, which names the faults; then nothing is stored.
+    """
     draft = SubmissionDraft(
         owner=owner, app=app, name=name, is_archive=is_archive, open_name=open_name, defaults=defaults
     )
     upload.seek(0)
     draft.path = default_storage.save(f"drafts/{draft.request_id}", upload)
     draft.save()
+    if faults := dry_run(draft, now).faults:
+        discard(draft)
+        raise UploadRefused(faults)
     for old in SubmissionDraft.objects.filter(owner=owner).order_by("-pk")[MAX_DRAFTS:]:
         discard(old)
     return draft

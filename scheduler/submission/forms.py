@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from django import forms
@@ -11,6 +13,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from credit.models import App
+from portal.languages.messages import at_place
 from portal.languages.sentences import sentence
 from scheduler.engine.limits import is_name, name_rule
 from scheduler.submission.drafts import DEFAULT_FIELDS, MAX_UPLOAD_NBYTES
@@ -18,6 +21,8 @@ from scheduler.wire.job_table import field_value
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
+
+    from scheduler.wire.job_table import Fault
 
 _MIB = 1024 * 1024
 _DEFAULTS: dict[str, tuple[StrOrPromise, StrOrPromise]] = {
@@ -129,6 +134,18 @@ class JobsForm(forms.Form):
         if bool(cleaned.get("file")) == bool((cleaned.get("table") or "").strip()) and "file" not in self.errors:
             self.add_error("table", gettext("Either enter the jobs here or choose a file."))
         return cleaned
+
+    def add_faults(self, faults: Iterable[Fault]) -> None:
+        """Say at its field what jobs cannot be made of: at a value for all jobs, else at the table or file."""
+        source = "file" if self.cleaned_data["file"] else "table"
+        for fault in faults:
+            # As defaults.output_files[0].max_nbytes
+            path = fault.field.removeprefix("defaults.")
+            name = re.split(r"\W", path, maxsplit=1)[0]
+            if not fault.place and name in self.fields:
+                self.add_error(name, sentence(at_place(path.removeprefix(name), fault.message)))
+            else:
+                self.add_error(source, sentence(fault.whole()))
 
     @property
     def upload(self) -> Any:

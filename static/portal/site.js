@@ -70,6 +70,34 @@
     for (const time of scope.querySelectorAll("time[data-local]")) time.textContent = format.format(new Date(time.dateTime));
   }
 
+  // Tables that are too wide for a phone: a block for each row (site.css), each value behind the name of its column.
+  const phone = matchMedia("(max-width: 639px)");
+  const ROLES = { TABLE: "table", THEAD: "rowgroup", TBODY: "rowgroup", TFOOT: "rowgroup", TR: "row", TD: "cell" };
+
+  function stackTables() {
+    for (const wrap of document.querySelectorAll(".table-wrap, .table-scroll")) {
+      wrap.classList.remove("is-stacked");
+      const table = wrap.querySelector("table");
+      if (!phone.matches || table.tHead?.rows.length !== 1 || wrap.scrollWidth <= wrap.clientWidth) continue;
+      nameColumns(table);
+      wrap.classList.add("is-stacked");
+    }
+  }
+
+  function nameColumns(table) {
+    const names = [...table.tHead.rows[0].cells].map((cell) => cell.textContent.trim());
+    // Some browsers forget that it is a table when its rows are blocks.
+    for (const part of [table, ...table.querySelectorAll("thead, tbody, tfoot, tr, td")]) part.role = ROLES[part.tagName];
+    for (const row of [...table.tBodies, table.tFoot].flatMap((part) => [...(part?.rows ?? [])])) {
+      let column = 0;
+      for (const cell of row.cells) {
+        if (cell.tagName === "TH") cell.role = "rowheader";
+        else if (cell.colSpan === 1) cell.dataset.column = names[column];
+        column += cell.colSpan;
+      }
+    }
+  }
+
   document.addEventListener("click", (event) => {
     const button = event.target.closest("[data-copy], [data-theme-switch]");
     if (button?.dataset.copy) copy(button);
@@ -85,7 +113,13 @@
       menu.querySelector("summary").focus();
     }
   });
-  document.addEventListener("htmx:load", (event) => showLocalTimes(event.target));
+  document.addEventListener("htmx:load", (event) => {
+    showLocalTimes(event.target);
+    stackTables();
+  });
+  phone.addEventListener("change", stackTables);
+  // What is folded has no width before it is opened; this event does not bubble.
+  document.addEventListener("toggle", stackTables, true);
   for (const button of document.querySelectorAll("[data-theme-switch]")) {
     labelSwitch(button, root.dataset.theme ?? "system");
   }
@@ -95,4 +129,5 @@
   }
   tellZone();
   showLocalTimes(document);
+  stackTables();
 })();

@@ -170,7 +170,7 @@ ACCOUNT_MANAGER: Final = [
     by_token("api/v1/hosts/"),
     Line("api/v1/hosts/<int:pk>/", 200, 404, 404, 401, "api/v1/hosts/{host}/"),
     by_token("api/v1/tasks/"),
-    Line("api/v1/tasks/<int:pk>/", 404, 404, 404, 401, "api/v1/tasks/1/"),
+    Line("api/v1/tasks/<int:pk>/", 200, 404, 404, 401, "api/v1/tasks/{task}/"),
     by_token("api/v1/projects/"),
     by_token("api/v1/projects/<int:pk>/", "api/v1/projects/{project}/"),
     by_token("api/v1/notes/"),
@@ -299,7 +299,7 @@ BATCHES: Final = [
     Line("project/batches/<int:pk>/retire/", ON, 404, ON, LOGIN, "project/batches/{batch}/retire/", "POST"),
     Line("project/batches/<int:pk>/outputs.zip", 200, 404, 200, LOGIN, "project/batches/{batch}/outputs.zip"),
     own("project/batches/containers/"),
-    act("project/batches/containers/", data={"hours": "x"}, answer=200),
+    act("project/batches/containers/", data={"hours": "x"}, answer=422),
     own("project/batches/images/"),
     # One that is there: extras/containers/tests.
     mine("project/batches/images/<int:pk>/", "project/batches/images/1/", 404),

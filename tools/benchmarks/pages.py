@@ -9,7 +9,7 @@ from django.core.management import call_command
 from django.core.management.base import OutputWrapper
 from playwright.sync_api import Browser, BrowserContext
 
-from portal.dev.demo_login import VOLUNTEER
+from portal.dev.demo_login import OPERATOR, VOLUNTEER, Login
 from portal.models import User
 from tools.benchmarks.harness.server import server
 from tools.demo import site as demo_site
@@ -18,7 +18,10 @@ from tools.screenshots.browser import chromium, is_installed, sign_in
 SLOWER: Final = 4
 """The factor by which Chromium's developer tools slow the processor down for a phone of middling speed."""
 TRIES: Final = 3
-PAGES: Final = {"home": "home/", "history": "history/", "computers": "computers/", "tasks": "tasks/"}
+PAGES: Final[dict[Login, dict[str, str]]] = {
+    VOLUNTEER: {"home": "home/", "history": "history/", "computers": "computers/", "tasks": "tasks/"},
+    OPERATOR: {"dashboard": "admin/", "people": "admin/portal/user/"},
+}
 _LCP: Final = """
 () => new Promise(found => {
   let latest = 0;
@@ -37,11 +40,12 @@ def measure() -> dict[str, Any]:
         demo_site.make(OutputWrapper(sys.stdout))
     with server() as port, chromium() as browser:
         url = f"http://127.0.0.1:{port}/"
-        signed_in = browser.new_context()
-        sign_in(signed_in.new_page(), url, *VOLUNTEER)
         figures = {"landing": _page(browser, None, url)}
-        for name, path in PAGES.items():
-            figures[name] = _page(browser, signed_in, f"{url}{path}")
+        for login, pages in PAGES.items():
+            signed_in = browser.new_context()
+            sign_in(signed_in.new_page(), url, *login)
+            for name, path in pages.items():
+                figures[name] = _page(browser, signed_in, f"{url}{path}")
         return figures
 
 

@@ -15,6 +15,10 @@ from tools.catalogues.catalogues import as_text, entries, parse, translations, u
 
 _PLACEHOLDER: Final = re.compile(r"%\(\w+\)[a-z]|%[sdf]|\{\w*\}")
 _OTHER_THOUSANDS: Final = re.compile(r"(?<![\d.,])[1-9]\d{0,2}(?:[. \u00a0]\d{3})+(?!\d)")
+_OF_LANGUAGE: Final = {
+    "de": (re.compile(r"[a-zäöüß,] (?:Sie|Ihnen|Ihr(?:e[mnrs]?)?)\b"), "says “Sie” or “Ihr”; the site says “du”."),
+    "fr": (re.compile(r" [:;?!»](?!\w)|« "), "has a sign that could be parted from its word at the end of a line."),
+}
 _TAG: Final = re.compile(r"</?[a-z][a-z0-9]*")
 
 
@@ -31,14 +35,14 @@ def problems(root: Path, places: Iterable[Catalogue], languages: Iterable[str]) 
                 sentences.append(f"{name} is not up to date: run manage.py update_catalogues.")
             sentences += [f"{name}: {message.id!r} is obsolete." for message in catalog.obsolete.values()]
             for message in entries(catalog):
-                sentences += [f"{name}: {problem}" for problem in _of_entry(message)]
+                sentences += [f"{name}: {problem}" for problem in _of_entry(message, language)]
                 elsewhere, other = translated.setdefault((message.id, message.context), (name, translations(message)))
                 if other != translations(message) and all(other) and all(translations(message)):
                     sentences.append(f"{name}: {message.id!r} is translated differently in {elsewhere}.")
     return sentences
 
 
-def _of_entry(message: Message) -> Iterator[str]:
+def _of_entry(message: Message, language: str) -> Iterator[str]:
     if message.fuzzy:
         yield f"{message.id!r} is fuzzy."
     if not all(translations(message)):
@@ -50,6 +54,9 @@ def _of_entry(message: Message) -> Iterator[str]:
             yield f"{form!r} {difference}, unlike {texts[-1]!r}."
         if _OTHER_THOUSANDS.search(form):
             yield f"{form!r} has a number whose thousands are not separated by a narrow space."
+        wrong, problem = _OF_LANGUAGE.get(language, (None, ""))
+        if wrong and wrong.search(form):
+            yield f"{form!r} {problem}"
 
 
 def _difference(texts: list[str], form: str) -> str:

@@ -230,9 +230,11 @@ def test_what_no_image_can_be_run_with_is_told_beside_its_field(
 def test_inputs_that_cannot_be_taken_are_told_before_anything_is_submitted(
     browser: Client, app: App, file: SimpleUploadedFile, said: str
 ) -> None:
-    preview = run(browser, app, file=file).content.decode().replace("\u202f", "").replace("\xa0", "")
-    assert said in preview
-    assert "cannot be submitted" in preview and not Batch.objects.exists()
+    answer = run(browser, app, file=file).content.decode().replace("\u202f", "").replace("\xa0", "")
+    assert said in answer
+    # The form comes back as it was sent, and the name of its image is free again.
+    assert "Nothing was submitted" in answer and 'value="wordcount"' in answer
+    assert not Batch.objects.exists() and not Image.objects.exists() and not SubmissionDraft.objects.exists()
 
 
 def test_jobs_of_other_ways_cannot_leave_the_container_either(app: App, submitter: User) -> None:

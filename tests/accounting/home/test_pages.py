@@ -217,6 +217,13 @@ def test_a_computer_silent_for_three_days_wants_attention(studio: Host) -> None:
     assert (line.host_name, line.since) == ("studio", NOW - dt.timedelta(days=3))
 
 
+def test_what_needs_attention_stands_above_the_figures(signed_in: Client, studio: Host) -> None:
+    credit(studio, make_project("Alpha"), str(timezone.now().date()), (CREDIT, 0, 0, 0, 1, 0))
+    seen(studio, dt.timedelta(days=4), timezone.now())
+    text = words(signed_in, "/home/")
+    assert 0 < text.index("What can I do?") < text.index("credits in the last 24 hours") < text.index("Total")
+
+
 def test_a_computer_that_reported_today_is_contributing(studio: Host) -> None:
     seen(studio, dt.timedelta(hours=23))
     assert read_overview(studio.owner, NOW).hosts_active == 1

@@ -109,6 +109,31 @@ def is_too_wide(page: Page) -> bool:
     return bool(page.evaluate("document.documentElement.scrollWidth > innerWidth"))
 
 
+def scrolled_tables(page: Page) -> list[str]:
+    """The tables that are only read by scrolling sideways, the folded ones too."""
+    page.locator("details").evaluate_all("all => all.forEach(each => { each.open = true; })")
+    page.wait_for_timeout(50)  # the events of their opening
+    tables = page.locator(".table-wrap, .table-scroll")
+    names: list[str] = tables.evaluate_all(
+        "all => all.filter(each => each.scrollWidth > each.clientWidth + 1).map(each => each.ariaLabel ?? 'a table')"
+    )
+    return names
+
+
+def test_a_table_that_is_too_wide_for_a_phone_has_a_block_for_each_row(page: Page, site: Site, alice: User) -> None:
+    give_work(alice)
+    sign_in(page.context, site, alice)
+    page.set_viewport_size({"width": 390, "height": 900})
+    page.goto("/history/?range=7")
+    assert scrolled_tables(page) == []
+    table = page.get_by_role("table").filter(has=page.get_by_role("rowheader", name="Total"))
+    cell = table.get_by_role("row").last.get_by_role("cell").first
+    assert cell.evaluate("cell => getComputedStyle(cell, '::before').content") != "none"
+    assert not _faults(page, 390, "light")
+    page.set_viewport_size({"width": 1280, "height": 900})
+    expect(page.locator(".is-stacked")).to_have_count(0)
+
+
 def test_no_page_has_a_fault_that_axe_finds(page: Page, site: Site, alice: User) -> None:
     wear(page, site)
     found = [fault for address in PUBLIC for fault in faults(page, address, NARROW)]
@@ -151,7 +176,7 @@ def test_no_page_is_wider_than_a_small_phone_in_the_other_languages(
     wide = []
     for address in {*PUBLIC, *PRIVATE}:
         page.goto(address)
-        if is_too_wide(page):
+        if is_too_wide(page) or scrolled_tables(page):
             wide.append(address)
     assert not wide, "\n".join(wide)
 

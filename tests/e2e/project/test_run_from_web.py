@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import zipfile
 from pathlib import Path
@@ -16,6 +17,7 @@ from portal.models import User
 from scheduler.models import BetaTest
 from tests.support.boinc_client import BoincClient
 from tests.support.browser_visitor import sign_in
+from tests.support.credit_factories import make_app
 from tests.support.own_project import Manage, ask_until, attach
 from tests.support.site_process import CHECKOUT, Site
 
@@ -67,6 +69,34 @@ def submit_two_jobs(page: Page) -> None:
     page.get_by_role("button", name="Preview jobs").click()
     expect(page.get_by_role("row", name="line 3")).to_contain_text("2000000000000 20000")
     page.get_by_role("button", name="Submit 2 jobs").click()
+
+
+def test_a_form_with_faults_comes_back_with_its_fields_and_the_file_that_is_right(
+    page: Page, site: Site, operator: User, tmp_path: Path
+) -> None:
+    make_app("collatz")
+    jobs = tmp_path / "jobs.csv"
+    jobs.write_text("name,min_quorum\nlow,none\n")
+    sign_in(page.context, site, operator)
+    page.goto("/project/batches/new/")
+    page.get_by_label("FLOPs per job").fill("many")
+    page.get_by_label("Output files").fill("out:100000")
+    file, flops = page.locator("[name=file]"), page.locator("[name=fpops_est]")
+    file.set_input_files(jobs)
+    page.get_by_role("button", name="Preview jobs").click()
+    # The file is read once the values for all jobs are right, so it is still chosen.
+    expect(flops).to_be_focused()
+    expect(flops).to_have_value("many")
+    expect(flops).to_have_accessible_description(re.compile("not a number from 1"))
+    assert file.evaluate("input => input.files[0].name") == "jobs.csv"
+    flops.fill("2e9")
+    page.get_by_role("button", name="Preview jobs").click()
+    expect(file).to_have_accessible_description(re.compile("line 2: min_quorum: not a whole number"))
+    assert file.evaluate("input => input.files.length") == 0
+    jobs.write_text("name,min_quorum\nlow,1\n")
+    file.set_input_files(jobs)
+    page.get_by_role("button", name="Preview jobs").click()
+    expect(page.get_by_role("button", name="Submit 1 job")).to_be_visible()
 
 
 def test_an_operator_releases_an_app_and_fetches_what_a_client_computed(

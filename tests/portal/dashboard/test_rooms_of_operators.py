@@ -15,6 +15,9 @@ from accounting.models import Announcement
 from portal.models import Host, User
 from scheduler.models import StoredFile
 from tests.support.credit_factories import make_app
+from tests.support.page_text import text_of
+from tests.support.roles import make_person
+from tests.support.sessions import sign_in_lately
 
 
 def test_the_sidebar_has_six_questions_and_the_page_its_landmarks(desk: Client) -> None:
@@ -25,6 +28,13 @@ def test_the_sidebar_has_six_questions_and_the_page_its_landmarks(desk: Client) 
     assert len(links) == len({*links}) > 30
     assert text.count('role="main"') == 1
     assert text.count('aria-current="page"') == 1
+
+
+def test_who_sees_no_figures_begins_with_the_pages_of_their_roles(client: Client, db: None) -> None:
+    sign_in_lately(client, make_person("Support"))
+    page = text_of(client.get("/admin/"))
+    assert page.count("Help a volunteer") == 2 and "What needs attention" not in page
+    assert "Nothing needs attention" not in page and "Jobs" not in page
 
 
 def test_what_is_about_jobs_stands_with_the_jobs(desk: Client) -> None:

@@ -11,8 +11,10 @@ from django.test import Client
 from pytest_django import Settings
 
 from portal.models import ApiToken, ClientKey, Host, User
+from portal.operators.roles import ROLES
 from portal.people.accounts import issue_client_key
 from portal.people.api_tokens import issue_token
+from tests.support.roles import make_person
 from tests.support.sessions import sign_in_lately
 from tests.support.settings_of import settings_of
 
@@ -75,6 +77,13 @@ def test_a_password_that_an_operator_sets_ends_what_the_old_one_gave_access_to(
     assert list(ApiToken.objects.filter(revoked_at=None).values_list("user", flat=True)) == [bob.pk]
     assert browser.get("/account/keys/").status_code == 302
     assert desk.get("/admin/").status_code == 200
+
+
+def test_roles_are_chosen_by_what_they_are_for(alice: User, desk: Client) -> None:
+    make_person("Support")  # with the groups of all roles
+    page = desk.get(f"/admin/portal/user/{alice.pk}/change/").content.decode()
+    assert page.count('name="groups"') == len(ROLES)
+    assert "Support: Helps people with their accounts" in page
 
 
 def test_only_superusers_give_roles(helper: User, operator: User, alice: User, client: Client) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import re
+from decimal import Decimal
 
 import pytest
 from django.utils import timezone
@@ -13,6 +15,7 @@ from portal.templatetags.display import (
     amount,
     amount_cell,
     credit,
+    credit_parts,
     credit_text,
     credits,
     duration,
@@ -49,6 +52,29 @@ THIN, NBSP = "\u202f", "\u00a0"
 )
 def test_credit_has_three_digits_or_whole_numbers(micro: int, text: str) -> None:
     assert credit_text(micro) == text
+
+
+@pytest.mark.parametrize(
+    ("total", "part", "shown"),
+    [
+        # Each rounded by itself would be 1 001 + 284 of 1 284.
+        (1_284_400_000, 1_000_600_000, (f"1{THIN}001", "283")),
+        (1_001_000_000, 500_500_000, ("500", "501")),
+        (1_000_000_000, 300_000, ("0", f"1{THIN}000")),
+        (99_940_000, 9_060_000, ("9.1", "90.8")),
+        (12_340_000, 3_141_592, ("3.1", "9.2")),
+        (1_000_000, 333_333, ("0.33", "0.67")),
+        (9_994_900, 9_994_900, ("9.99", "0")),
+        (42_500, 21_000, ("0.021", "0.022")),
+        (10**15 + 600_000, 10**15 - 600_000, (f"999{THIN}999{THIN}999", "2")),
+        (0, 0, ("0", "0")),
+    ],
+)
+def test_parts_of_credit_add_up_to_the_total_that_is_shown(total: int, part: int, shown: tuple[str, str]) -> None:
+    texts = [re.sub("<.*?>", "", text) for text in credit_parts(total, part)]
+    assert tuple(texts) == shown
+    assert sum(Decimal(text.replace(THIN, "")) for text in texts) == Decimal(credit_text(total).replace(THIN, ""))
+    assert f"{(total - part) / 1e6:,.6f}".replace(",", THIN) in credit_parts(total, part)[1]
 
 
 @pytest.mark.parametrize(

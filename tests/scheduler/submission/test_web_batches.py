@@ -109,16 +109,47 @@ def test_each_file_of_an_archive_is_a_job(browser: Client, app: App) -> None:
     assert len({files[0]["name"] for files in inputs}) == 2
 
 
-def test_faults_are_shown_by_line_field_and_limit_and_nothing_is_submitted(browser: Client, app: App) -> None:
-    shown = upload(browser, app, table="name,min_quorum,input_files\na,0,\nb,1,in=nothing\na,1,\n")
-    page = text(shown)
-    assert "line 2" in page and "min_quorum" in page and "not a whole number from 1 to 100" in page
-    assert "line 4" not in page  # the first a was refused, so this one has the name alone
+def test_a_form_with_faults_comes_back_filled_and_nothing_is_kept(browser: Client, app: App) -> None:
+    table = "name,min_quorum,input_files\na,0,\nb,1,in=nothing\na,1,\n"
+    shown = upload(browser, app, name="Pairs", table=table, command_line="--all")
+    form = shown.context["form"]
+    assert shown.status_code == 422 and (form["name"].value(), form["table"].value()) == ("Pairs", table)
+    assert 'value="--all"' in text(shown) and "Nothing was submitted" in text(shown)
+    # Of the second a nothing is said: the first was refused, so this one has the name alone.
+    assert form.errors == {"table": ["line 2: min_quorum: not a whole number from 1 to 100"]}
+    assert not SubmissionDraft.objects.exists() and default_storage.listdir("drafts")[1] == []
+
+
+@pytest.mark.parametrize(
+    ("fields", "errors"),
+    [
+        ({"fpops_est": "many"}, {"fpops_est": "not a number from 1 to below 1e+25"}),
+        ({"output_files": "out:1 log:many"}, {"output_files": "[1].max_nbytes: not a whole number"}),
+        ({"table": "input_files\nin=nothing\n"}, {"table": "there is no stored file nothing"}),
+        ({"table": "a,b\n1,2\n"}, {"table": "line 1: a: unknown"}),
+        ({"table": "", "file": "name,min_quorum\na,0\n"}, {"file": "line 2: min_quorum: not a whole number"}),
+        ({"table": "", "file": "name\na\n", "priority": "low"}, {"priority": "not a whole number"}),
+    ],
+)
+def test_each_fault_is_told_at_its_field(
+    browser: Client, app: App, fields: dict[str, str], errors: dict[str, str]
+) -> None:
+    given: dict[str, Any] = {"table": TABLE, **fields}
+    if "file" in given:
+        given["file"] = SimpleUploadedFile("jobs.csv", given["file"].encode())
+    form = upload(browser, app, **given).context["form"]
+    assert set(form.errors) == set(errors)
+    assert all(said in form.errors[field][0] for field, said in errors.items())
+    assert not SubmissionDraft.objects.exists()
+
+
+def test_what_became_wrong_since_the_dry_run_is_not_submitted(browser: Client, app: App) -> None:
+    upload(browser, app, table=TABLE)
     draft = SubmissionDraft.objects.get()
+    App.objects.update(is_deprecated=True)
+    assert "These jobs cannot be submitted" in text(browser.get(f"/project/batches/drafts/{draft.pk}/"))
     reply = browser.post(f"/project/batches/drafts/{draft.pk}/submit/", follow=True)
-    assert "Nothing was submitted. line 2: min_quorum" in text(reply)
-    assert "there is no stored file nothing" in text(upload(browser, app, table="input_files\nin=nothing\n"))
-    assert "defaults.fpops_est" in text(upload(browser, app, table=TABLE, fpops_est="many"))
+    assert "Nothing was submitted. app:" in text(reply)
     assert not Batch.objects.exists() and not StoredFile.objects.exists()
 
 
@@ -133,10 +164,7 @@ def test_a_hostile_archive_is_named_by_its_entry(browser: Client, app: App) -> N
 def test_an_entry_that_is_called_like_a_job_is_no_job(browser: Client, app: App) -> None:
     raw = bytearray(packed(("jobs[99].name", b"0123456789" * 100)).getvalue())
     raw[60] ^= 0xFF
-    upload(browser, app, file=SimpleUploadedFile("a.zip", bytes(raw)))
-    draft = SubmissionDraft.objects.get()
-    reply = browser.post(f"/project/batches/drafts/{draft.pk}/submit/", follow=True)
-    assert "Nothing was submitted" in text(reply) and "damaged in the archive" in text(reply)
+    assert "damaged in the archive" in text(upload(browser, app, file=SimpleUploadedFile("a.zip", bytes(raw))))
 
 
 @pytest.mark.parametrize("number", ["1e999", "-1e999", "nan", "1" * 30])
@@ -178,7 +206,10 @@ def test_drafts_are_ones_own_and_forgotten_after_a_week(browser: Client, app: Ap
 
 def test_a_person_has_few_drafts_at_once(browser: Client, app: App, bob: User, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(drafts, "MAX_DRAFTS", 2)
-    of_others = drafts.keep(bob, app, ContentFile(b"name\n"), is_archive=False, name="", open_name="in", defaults={})
+    common = {"fpops_est": 1e9, "output_files": []}
+    of_others = drafts.keep(
+        bob, app, ContentFile(b"name\na\n"), is_archive=False, name="", open_name="in", defaults=common, now=NOON
+    )
     for _ in range(3):
         upload(browser, app, table=TABLE)
     first, *rest = SubmissionDraft.objects.order_by("pk")

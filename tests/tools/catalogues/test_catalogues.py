@@ -153,6 +153,8 @@ def test_two_translations_of_one_text_are_found(tmp_path: Path) -> None:
             ["1.000 Jobs"],
             "'1.000 Jobs' has a number whose thousands are not separated by a narrow space.",
         ),
+        ('_("Enter it.")', ["Geben Sie es ein."], "'Geben Sie es ein.' says “Sie” or “Ihr”; the site says “du”."),
+        ('_("They are off. Enter it.")', ["Sie sind aus. Gib es ein."], ""),
         ('_("Version 8.2.100, 1 000 jobs")', ["Version 8.2.100, 1\u202f000 Jobs, 0,125"], ""),
         ('_("50%% of %(n)s")', ["50%% von %(n)s"], ""),
         ('ngettext("one", "%(n)s", n)', ["einer", "%(n)s"], ""),
@@ -162,6 +164,20 @@ def test_what_would_break_a_page_is_found(tmp_path: Path, source: str, translati
     write(tmp_path, "credit/texts.py", f"a = {source}\n")
     fill(tmp_path, *translations)
     assert [each.partition(": ")[2] for each in problems(tmp_path, places(), GERMAN)] == ([problem] if problem else [])
+
+
+@pytest.mark.parametrize(
+    ("translation", "n_faults"),
+    [("Vraiment ?", 1), ("Vraiment\u202f?", 0), ("« Vraiment »", 1), ("«\xa0Vraiment\xa0»", 0), ("Avec ?xml=1", 0)],
+)
+def test_signs_stay_with_their_words_in_french(tmp_path: Path, translation: str, n_faults: int) -> None:
+    write(tmp_path, "credit/texts.py", 'a = _("Really?")\n')
+    update(tmp_path, places(), ["fr"])
+    file = PAGES.path(tmp_path, "fr")
+    before, after = _split(file.read_text())
+    file.write_text(f'{before} "{translation}"\n{after}')
+    faults = [fault for fault in problems(tmp_path, places(), ["fr"]) if "at the end of a line" in fault]
+    assert len(faults) == n_faults
 
 
 def test_a_new_text_a_fuzzy_and_an_obsolete_one_are_found(tmp_path: Path) -> None:
