@@ -107,7 +107,7 @@ def test_the_command_and_the_page_maintenance_read_all_projects_or_those_named(s
         "Beta: 0 of 0 computers and 0 of 0 accounts are of volunteers here; 0.00 credits were granted.\n"
     )
     assert [line.partition(":")[0] for line in run.IMPORT.run()] == ["Alpha", "Beta"]
-    with pytest.raises(CommandError, match="of the name Gamma"):
+    with pytest.raises(CommandError, match="from a project named Gamma"):
         call_command("import_statistics", "Gamma")
 
 
